@@ -1,0 +1,59 @@
+"""Side-by-side timing in one process: ratios against a peer, never milliseconds."""
+
+from __future__ import annotations
+
+import os
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured ratio and whether it meets its target."""
+
+    name: str
+    ratio: float
+    target: str
+    ok: bool
+    note: str = ""
+
+
+def interleaved(functions: Mapping[str, Callable[[], object]], repeats: int = 7) -> dict[str, list[float]]:
+    """Time the functions in turn, round after round, so that drift of the machine hits all alike."""
+    for function in functions.values():
+        function()
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    gc_was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        for _ in range(repeats):
+            for name, function in functions.items():
+                start = time.perf_counter()
+                function()
+                times[name].append(time.perf_counter() - start)
+    finally:
+        if gc_was_enabled:
+            gc.enable()
+    return times
+
+
+def median_ratio(times: Mapping[str, list[float]], a: str, b: str) -> float:
+    """Median over rounds of time(a) / time(b)."""
+    return statistics.median(x / y for x, y in zip(times[a], times[b], strict=True))
+
+
+def at_most(name: str, ratio: float, limit: float, note: str = "") -> Row:
+    """A row whose ratio must not exceed the limit."""
+    return Row(name, ratio, f"<= {limit:g}", ratio <= limit, note)
+
+
+def at_least(name: str, ratio: float, limit: float, note: str = "") -> Row:
+    """A row whose ratio must reach the limit."""
+    return Row(name, ratio, f">= {limit:g}", ratio >= limit, note)

@@ -1,0 +1,135 @@
+"""The exceptions of rag_kit, all under one root.
+
+```
+RagKitError
+├── InvalidInputError (ValueError)      something the caller passed is not allowed
+│   ├── FilterError                     a metadata filter is malformed or unsupported
+│   └── PromptError                     a prompt file, or the values given to it, are wrong
+├── MissingExtraError (ImportError)     an optional dependency is not installed
+├── ConfigurationError                  settings, model names or keys are missing or wrong
+├── ModelError                          a model could not be reached or gave no usable answer
+│   ├── ModelUnreachableError           connection, time-out, 5xx
+│   ├── ModelUnauthorizedError          401, 403
+│   ├── ModelRateLimitedError           429 after the allowed retries
+│   └── ModelOutputError                reachable, but no valid answer came out
+├── BudgetExceededError                 a cap on calls, tokens or time was reached
+├── BranchError                         a branch of a fan-out failed
+│   └── BranchTimeoutError              a branch of a fan-out took too long
+├── ReadError                           a source document could not be converted
+└── IndexError_                         the root of what an index can refuse
+    ├── IndexMissingError               there is no index in that folder
+    ├── IndexFormatError                written by another version, or damaged
+    ├── IndexMismatchError              built with another embedding model or settings
+    └── IndexLockedError                another writer holds the folder
+```
+
+Every message says what was given, what is allowed and what to do about it; no message holds a key.
+"""
+
+from __future__ import annotations
+
+
+class RagKitError(Exception):
+    """Root of every exception that rag_kit raises on purpose."""
+
+
+class InvalidInputError(RagKitError, ValueError):
+    """An argument is not allowed; the message names it and what is allowed."""
+
+
+class FilterError(InvalidInputError):
+    """A metadata filter is malformed, or asks for what the store cannot do."""
+
+
+class PromptError(InvalidInputError):
+    """A prompt file is wrong, or the values given to it are."""
+
+
+class MissingExtraError(RagKitError, ImportError):
+    """An optional dependency is not installed.
+
+    Args:
+        extra: Name of the extra, as in ``pip install 'rag-kit[extra]'``.
+        needed_for: What the caller was about to do, for the message.
+    """
+
+    def __init__(self, extra: str, needed_for: str) -> None:
+        self.extra = extra
+        super().__init__(
+            f"{needed_for} needs packages that are not installed. "
+            f"Install the extra {extra!r}: pip install 'rag-kit[{extra}]'"
+        )
+
+
+class ConfigurationError(RagKitError):
+    """A setting, a model name or a key is missing or wrong."""
+
+
+class ModelError(RagKitError):
+    """A model could not be reached or gave no usable answer."""
+
+
+class ModelUnreachableError(ModelError):
+    """The endpoint did not answer: connection refused or reset, time-out, 5xx."""
+
+
+class ModelUnauthorizedError(ModelError):
+    """The endpoint refused the key (401, 403)."""
+
+
+class ModelRateLimitedError(ModelError):
+    """The endpoint kept answering 429 for as long as was allowed."""
+
+
+class ModelOutputError(ModelError):
+    """The model answered, but not with anything that fits the schema."""
+
+
+class BudgetExceededError(RagKitError):
+    """A cap on calls, tokens or time was reached.
+
+    Args:
+        what: ``"calls"``, ``"tokens"`` or ``"deadline"``.
+        limit: The cap (a count, or seconds for ``"deadline"``).
+    """
+
+    def __init__(self, what: str, limit: float) -> None:
+        self.what = what
+        self.limit = limit
+        unit = " s" if what == "deadline" else ""
+        name = {"calls": "max_calls", "tokens": "max_tokens"}.get(what, "deadline")
+        super().__init__(
+            f"The budget of {what} is used up ({name}={limit:g}{unit}). Raise {name} to allow more."
+        )
+
+
+class BranchError(RagKitError):
+    """A branch of a fan-out failed; ``__cause__`` holds the branch's own exception."""
+
+
+class BranchTimeoutError(BranchError):
+    """A branch of a fan-out took longer than its time-out."""
+
+
+class ReadError(RagKitError):
+    """A source document could not be converted to text; the message names the file and why."""
+
+
+class IndexError_(RagKitError):  # noqa: N801 - the plain name would shadow the builtin
+    """Root of what an index can refuse."""
+
+
+class IndexMissingError(IndexError_):
+    """There is no index in the folder."""
+
+
+class IndexFormatError(IndexError_):
+    """The index was written by another version of the format, or is damaged."""
+
+
+class IndexMismatchError(IndexError_):
+    """The index was built with another embedding model or other settings."""
+
+
+class IndexLockedError(IndexError_):
+    """Another process is writing to the index."""

@@ -1,0 +1,37 @@
+"""Settings shared by all tests: no telemetry, no network beyond loopback, the data folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+for _name, _value in {
+    "LANGSMITH_TRACING": "false",
+    "LANGCHAIN_TRACING_V2": "false",
+    "RAGAS_DO_NOT_TRACK": "true",
+    "ANONYMIZED_TELEMETRY": "False",
+    "HF_HUB_OFFLINE": "1",
+}.items():
+    os.environ.setdefault(_name, _value)
+for _name in ("RAG_KIT_CHAT_MODEL", "RAG_KIT_EMBEDDING_MODEL", "RAG_KIT_BASE_URL", "RAG_KIT_PROMPTS"):
+    os.environ.pop(_name, None)
+
+
+def data_folder() -> Path:
+    """The folder of public data sets (``RAG_KIT_DATA``, default ``../shared/data``)."""
+    return Path(os.environ.get("RAG_KIT_DATA", ROOT.parent / "shared" / "data"))
+
+
+@pytest.fixture
+def data_sets() -> Path:
+    """Folder of the public data sets; the test is skipped where it is absent."""
+    folder = data_folder()
+    if not folder.is_dir():
+        pytest.skip(f"the public data sets are not at {folder}; name them with RAG_KIT_DATA")
+    return folder
