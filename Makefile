@@ -1,0 +1,90 @@
+# Every target sets up what it needs, may be run first, and may be run twice.
+# `make` alone lists them. PYTHON=python3.12 make test uses another interpreter; VENV=dir another environment.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYV := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+CONSTRAINTS ?= $(firstword $(wildcard constraints/py$(PYV).txt) constraints/py3.13.txt)
+STAMPS := $(VENV)/stamps
+# Nothing here sends telemetry, and a run without a key never waits for the network.
+export LANGSMITH_TRACING ?= false
+export RAGAS_DO_NOT_TRACK ?= true
+export ANONYMIZED_TELEMETRY ?= False
+export PYTHONUTF8 = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow check bench notebooks studio build constraints tables clean
+
+help:  ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "rag_kit needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another with PYTHON=python3.11 make ...")'
+	@$(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+# one stamp per set of extras: `make demo` installs the base only
+define install
+	@echo "installing $(1) (pinned by $(CONSTRAINTS)) ..."
+	@$(PIP) install --quiet -c $(CONSTRAINTS) -e '.$(2)'
+	@touch $@
+endef
+
+$(STAMPS)/base: $(STAMPS)/venv pyproject.toml $(CONSTRAINTS)
+	$(call install,rag_kit,)
+$(STAMPS)/test: $(STAMPS)/base
+	$(call install,what the tests need,[test])
+$(STAMPS)/check: $(STAMPS)/base
+	$(call install,ruff mypy and import-linter,[test$(comma)check])
+$(STAMPS)/bench: $(STAMPS)/base
+	$(call install,the peers that are measured against,[test$(comma)bench$(comma)minilm])
+$(STAMPS)/notebooks: $(STAMPS)/base
+	$(call install,jupyter,[test$(comma)jupyter])
+$(STAMPS)/studio: $(STAMPS)/base
+	$(call install,the LangGraph server,[test$(comma)studio])
+$(STAMPS)/build: $(STAMPS)/base
+	$(call install,the build tool,[test$(comma)slow])
+$(STAMPS)/all: $(STAMPS)/base
+	$(call install,every extra,[eval$(comma)studio$(comma)postgres$(comma)minilm$(comma)jupyter$(comma)test$(comma)check$(comma)bench$(comma)slow])
+	@touch $(STAMPS)/test $(STAMPS)/check $(STAMPS)/bench $(STAMPS)/notebooks $(STAMPS)/studio $(STAMPS)/build
+comma := ,
+
+demo: $(STAMPS)/base  ## ask the guide three questions, with citations (no key, no model needed)
+	@$(BIN)/python scripts/demo.py
+
+test: $(STAMPS)/test  ## every test this machine can run, doctests and README snippets
+	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(STAMPS)/all  ## the slow tests: kill loops, servers, data sets
+	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+check: $(STAMPS)/check  ## format, lint, types, layers, prompt files
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/rag-kit prompts check
+
+bench: $(STAMPS)/bench  ## speed as ratios against peers (BENCH=fan_out for one, QUICK=1 for a short run)
+	@$(BIN)/python benchmarks/run.py $(BENCH) $(if $(QUICK),--quick)
+
+notebooks: $(STAMPS)/notebooks  ## execute the notebooks from top to bottom
+	@$(BIN)/python scripts/run_notebooks.py
+
+studio: $(STAMPS)/studio  ## open the graphs in LangGraph Studio (PORT=2024)
+	@$(BIN)/python scripts/studio.py --port $(or $(PORT),2024)
+
+build: $(STAMPS)/build  ## wheel and sdist, then tests against the installed wheel
+	@rm -rf dist && $(BIN)/python -m build --outdir dist . >/dev/null
+	@$(BIN)/python scripts/test_wheel.py dist --constraints $(CONSTRAINTS)
+
+constraints:  ## write the constraint files anew (needs uv)
+	@scripts/make_constraints.sh
+
+tables: $(STAMPS)/base  ## write the tables of the documents from the result files
+	@$(BIN)/python scripts/make_tables.py
+
+clean:  ## remove environments, caches and builds
+	@rm -rf $(VENV) dist build .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .langgraph_api
