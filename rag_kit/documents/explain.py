@@ -1,0 +1,181 @@
+"""Why these documents: provenance as text, and as a table in Jupyter."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.documents.clean import clean_text
+from rag_kit.documents.identity import document_key
+from rag_kit.documents.provenance import get_provenance
+from rag_kit.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+_WHERE = ("file", "source", "title", "page", "sheet", "slide", "heading")
+_MAX_STAGES = 50
+
+
+@dataclass(frozen=True)
+class _Row:
+    rank: str
+    score: str
+    where: str
+    text: str
+    stages: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+class Explanation:
+    """Where documents came from. ``str()`` gives text; Jupyter shows a table.
+
+    Whatever a document holds is inert in both: HTML is escaped, control characters (ANSI escapes among them),
+    bidirectional and invisible characters are shown as escapes.
+    """
+
+    def __init__(self, rows: Sequence[_Row], notes: Sequence[str], width: int) -> None:
+        self._rows = rows
+        self._notes = notes
+        self._width = width
+
+    def __str__(self) -> str:
+        if not self._rows:
+            return "no documents"
+        lines: list[str] = []
+        for row in self._rows:
+            head = f"{row.rank:>3}. {row.score}  {row.where}"
+            lines.append(_cut(head.rstrip(), self._width))
+            lines.extend(_cut(f"     {stage}", self._width) for stage in row.stages)
+            lines.extend(
+                textwrap.wrap(
+                    row.text, self._width, initial_indent="     | ", subsequent_indent="     | ", max_lines=2
+                )
+            )
+            lines.extend(_cut(f"     ! {note}", self._width) for note in row.notes)
+        lines.extend(_cut(f"! {note}", self._width) for note in self._notes)
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        if not self._rows:
+            return "<p>no documents</p>"
+        body = "".join(
+            "<tr>"
+            + "".join(
+                f'<td style="text-align:left;vertical-align:top"><bdi>{cell}</bdi></td>'
+                for cell in (
+                    html.escape(row.rank),
+                    html.escape(row.score),
+                    html.escape(row.where),
+                    "<br>".join(html.escape(stage) for stage in row.stages),
+                    html.escape(row.text)
+                    + "".join(f"<br><em>{html.escape(note)}</em>" for note in row.notes),
+                )
+            )
+            + "</tr>"
+            for row in self._rows
+        )
+        notes = "".join(f"<p><em>{html.escape(note)}</em></p>" for note in self._notes)
+        # The two classes keep MathJax from reading formulas into "$".
+        return (
+            '<div class="tex2jax_ignore mathjax_ignore"><table><thead><tr><th>rank</th><th>score</th>'
+            "<th>document</th><th>how it was found</th><th>text</th></tr></thead>"
+            f"<tbody>{body}</tbody></table>{notes}</div>"
+        )
+
+
+def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
+    """Show which stages, queries, ranks and scores brought documents here.
+
+    Args:
+        documents: Results of any retriever; those without provenance are shown by position.
+        width: Widest line of the text, in characters (at least 40).
+
+    Returns:
+        An explanation: ``print`` it, or leave it as the last expression of a Jupyter cell.
+
+    Raises:
+        InvalidInputError: If ``width`` is below 40.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> from rag_kit.documents import with_provenance
+        >>> doc = Document("Rank fusion joins lists.", metadata={"file": "a.md"})
+        >>> doc = with_provenance(doc, score=2.5, rank=1, stage="bm25", retriever="keyword", query="fusion")
+        >>> print(explain([doc]))
+          1. 2.5  a.md
+             bm25 · keyword · rank 1 · score 2.5 · query "fusion"
+             | Rank fusion joins lists.
+    """
+    if isinstance(width, bool) or not isinstance(width, int) or width < 40:
+        raise InvalidInputError(f"width={width!r} was given; it must be a whole number of at least 40.")
+    records = [get_provenance(doc) for doc in documents]
+    # A note that every document carries is about the call, so it is shown once.
+    shared = [
+        note
+        for note in (records[0].get("notes", []) if records else [])
+        if all(note in record.get("notes", []) for record in records)
+    ]
+    rows = [
+        _row(doc, record, position, shared)
+        for position, (doc, record) in enumerate(zip(documents, records, strict=True), start=1)
+    ]
+    return Explanation(rows, [_line(note) for note in shared], width)
+
+
+def _row(doc: Document, record: dict[str, Any], position: int, shared: Sequence[str]) -> _Row:
+    stages = record.get("stages", [])
+    shown = [_stage(stage) for stage in stages[:_MAX_STAGES]]
+    if len(stages) > _MAX_STAGES:
+        shown.append(f"... and {len(stages) - _MAX_STAGES} more")
+    rank = record.get("rank")
+    return _Row(
+        rank=_line(str(rank if rank is not None else position)),
+        score=_number(record.get("score")),
+        where=_place(doc),
+        text=_line(doc.page_content[:400]),
+        stages=tuple(shown),
+        notes=tuple(_line(note) for note in record.get("notes", []) if note not in shared),
+    )
+
+
+def _place(doc: Document) -> str:
+    metadata = doc.metadata
+    named = "file" if metadata.get("file") else "source"
+    parts = [
+        str(metadata[key]) if key in ("file", "source", "title") else f"{key} {metadata[key]}"
+        for key in _WHERE
+        if metadata.get(key) not in (None, "") and (key not in ("file", "source") or key == named)
+    ]
+    return _line(", ".join(parts) if parts else document_key(doc)[:40])
+
+
+def _stage(stage: dict[str, Any]) -> str:
+    parts = [str(stage.get("stage", "?")), str(stage.get("retriever", "?"))]
+    parts += [
+        f"{key} {_number(stage[key])}" for key in ("rank", "score", "weight") if stage.get(key) is not None
+    ]
+    if stage.get("query") not in (None, ""):
+        parts.append(f'query "{stage["query"]}"')
+    return _line(" · ".join(parts))
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"{value:.4g}"
+    return "-" if value is None else _line(str(value))
+
+
+def _line(text: str) -> str:
+    """One safe line: runs of white space become a blank, then everything hostile an escape."""
+    return clean_text(" ".join(text.split(" ")).replace("\n", " ").replace("\t", " ").strip())
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."

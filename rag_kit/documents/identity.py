@@ -1,0 +1,121 @@
+"""One identity for documents: a named metadata key, else ``Document.id``, else a hash of the text."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+_SCALARS = (str, int, float, bool, type(None))
+
+
+def content_hash(text: str) -> str:
+    """Hash a text: ``"sha256:"`` and 64 hexadecimal digits.
+
+    Lone surrogates, which UTF-8 cannot hold, are hashed by their escape, so that no text raises.
+
+    Example:
+        >>> content_hash("rank fusion")[:15]
+        'sha256:d324c728'
+    """
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", errors="backslashreplace")).hexdigest()
+
+
+def document_key(doc: Document, id_key: str | None = None) -> str:
+    """Identify a document.
+
+    Args:
+        doc: The document.
+        id_key: Metadata key that holds the identity. Without it ``doc.id`` counts, and without an id the
+        text.
+
+    Returns:
+        The identity as a string.
+
+    Raises:
+        InvalidInputError: If ``id_key`` is given and the document has no such metadata.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> document_key(Document("text", id="a1"))
+        'a1'
+        >>> document_key(Document("text", id="a1", metadata={"isbn": 123}), "isbn")
+        '123'
+    """
+    if id_key is not None:
+        value = doc.metadata.get(id_key)
+        if value is None:
+            raise InvalidInputError(
+                f"id_key={id_key!r} was given, but a document has no such metadata (it has "
+                f"{sorted(map(str, doc.metadata))[:20]}; its text starts {doc.page_content[:60]!r}). "
+                "Name a key that every document has, or leave id_key out."
+            )
+        return str(value)
+    return doc.id if doc.id else content_hash(doc.page_content)
+
+
+def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = None) -> list[list[str]]:
+    """Identify the documents of several result lists that are to be merged.
+
+    As ``document_key``, but a document without an id is taken for the one that has an id and the same text,
+    since one store may hand out ids where another does not.
+
+    Args:
+        rankings: Result lists.
+        id_key: As for ``document_key``.
+
+    Returns:
+        The keys, in the shape of ``rankings``.
+
+    Raises:
+        InvalidInputError: If ``id_key`` is given and a document lacks it.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> document_keys([[Document("same", id="7")], [Document("same"), Document("other", id="8")]])
+        [['7'], ['7', '8']]
+    """
+    if id_key is not None:
+        return [[document_key(doc, id_key) for doc in ranking] for ranking in rankings]
+    all_documents = [doc for ranking in rankings for doc in ranking]
+    if not all_documents or all(doc.id for doc in all_documents):
+        return [[doc.id or "" for doc in ranking] for ranking in rankings]
+    by_text: dict[str, str] = {}
+    for doc in all_documents:
+        if doc.id:
+            by_text.setdefault(doc.page_content, doc.id)
+    return [
+        [doc.id or by_text.get(doc.page_content) or content_hash(doc.page_content) for doc in ranking]
+        for ranking in rankings
+    ]
+
+
+def copy_document(doc: Document) -> Document:
+    """Copy a document with its metadata, to any depth, so that no edit reaches the original.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> original = Document("text", metadata={"tags": ["a"]})
+        >>> copy_document(original).metadata["tags"].append("b")
+        >>> original.metadata
+        {'tags': ['a']}
+    """
+    return doc.model_copy(update={"metadata": _deep_copy(doc.metadata)})
+
+
+def _deep_copy(value: Any) -> Any:
+    """``copy.deepcopy`` with a short way for JSON data, which metadata nearly always is."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind is dict:
+        return {key: _deep_copy(item) for key, item in value.items()}
+    if kind is list:
+        return [_deep_copy(item) for item in value]
+    return copy.deepcopy(value)

@@ -1,0 +1,62 @@
+"""Any value as plain JSON: what goes into provenance must survive ``json.dumps``."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping
+from typing import Any
+
+_MAX_DEPTH = 32
+
+
+def to_plain(value: Any, *, _depth: int = 0) -> Any:
+    """Turn a value into plain JSON data, as a copy.
+
+    Args:
+        value: Anything. numpy scalars and arrays become Python numbers and lists, sets sorted lists, dates
+            ISO strings, mappings dicts with string keys, not-a-number and infinities ``None``, bytes and
+            unknown objects strings.
+
+    Returns:
+        Only ``None``, ``bool``, ``int``, ``float``, ``str``, ``list`` and ``dict``.
+
+    Example:
+        >>> import datetime
+        >>> to_plain({"when": datetime.date(2026, 1, 2), "tags": {"b", "a"}, "at": (1, 2.5)})
+        {'when': '2026-01-02', 'tags': ['a', 'b'], 'at': [1, 2.5]}
+    """
+    kind = type(value)
+    if kind in (str, int, bool) or value is None:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if _depth >= _MAX_DEPTH:
+        return str(type(value).__name__)
+    if isinstance(value, Mapping):
+        return {
+            key if type(key) is str else str(key): to_plain(item, _depth=_depth + 1)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item, _depth=_depth + 1) for item in value]
+    if isinstance(value, (set, frozenset)):
+        items = [to_plain(item, _depth=_depth + 1) for item in value]
+        return sorted(items, key=lambda item: (str(type(item)), str(item)))
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return value.isoformat()
+    return _from_object(value, _depth)
+
+
+def _from_object(value: Any, depth: int) -> Any:
+    """Subclasses of the plain types, numpy values (by ``tolist``, without importing numpy), the rest."""
+    if kind := next((base for base in (bool, int, float, str) if isinstance(value, base)), None):
+        return to_plain(str.__str__(value) if kind is str else kind(value), _depth=depth + 1)
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).decode("utf-8", errors="backslashreplace")
+    tolist = getattr(value, "tolist", None)
+    if callable(tolist):
+        converted = tolist()
+        if converted is not value:
+            return to_plain(converted, _depth=depth + 1)
+    return str(value)

@@ -1,0 +1,138 @@
+"""Provenance: which stage, query, retriever, rank, score and weight brought a document here.
+
+``metadata["rag_kit"]`` holds ``{"score": float | None, "rank": int, "stages": [...], "notes": [...]}``, plain
+JSON. It is stripped before anything is written to a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from rag_kit.documents.identity import copy_document
+from rag_kit.documents.plain import to_plain
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+PROVENANCE_KEY = "rag_kit"
+_MAX_NOTES = 32
+
+
+def get_provenance(doc: Document) -> dict[str, Any]:
+    """Read a document's provenance, as a copy.
+
+    Returns:
+        ``{"score", "rank", "stages", "notes"}``, or ``{}`` where there is none, or something else sits under
+        the key (a document may come from anywhere).
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> get_provenance(Document("text"))
+        {}
+    """
+    found = doc.metadata.get(PROVENANCE_KEY)
+    if not isinstance(found, Mapping):
+        return {}
+    plain = cast("dict[str, Any]", to_plain(found))
+    stages, notes = plain.get("stages"), plain.get("notes")
+    plain["stages"] = (
+        [stage for stage in stages if isinstance(stage, dict)] if isinstance(stages, list) else []
+    )
+    plain["notes"] = [str(note) for note in notes] if isinstance(notes, list) else []
+    return plain
+
+
+def with_provenance(
+    doc: Document,
+    *,
+    score: float | None,
+    rank: int,
+    stage: str,
+    retriever: str,
+    query: str,
+    weight: float | None = None,
+    sources: Sequence[Mapping[str, Any]] | None = None,
+    **extra: Any,
+) -> Document:
+    """Copy a document and append one stage to its provenance.
+
+    Args:
+        doc: The document; it is not changed.
+        score: The stage's score; also becomes the document's present score.
+        rank: The document's rank at this stage, from 1.
+        stage: What happened: ``"bm25"``, ``"dense"``, ``"fusion:rrf"``, ``"rerank"``...
+        retriever: Name of the retriever or other part.
+        query: The query that this stage answered.
+        weight: The weight this stage carries in a fusion, if any.
+        sources: Stages that take the place of the document's own earlier ones; for merging several copies of
+            one document, each with stages of its own.
+        **extra: More about the stage; turned into plain JSON.
+
+    Returns:
+        The copy.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> doc = Document("t")
+        >>> doc = with_provenance(doc, score=1.5, rank=1, stage="bm25", retriever="bm25", query="q")
+        >>> get_provenance(doc)["stages"]
+        [{'stage': 'bm25', 'retriever': 'bm25', 'query': 'q', 'rank': 1, 'score': 1.5, 'weight': None}]
+    """
+    before = get_provenance(doc)
+    earlier = before.get("stages", []) if sources is None else to_plain(list(sources))
+    plain_score = to_plain(score)
+    entry = {
+        "stage": stage,
+        "retriever": retriever,
+        "query": query,
+        "rank": to_plain(rank),
+        "score": plain_score,
+        "weight": to_plain(weight),
+        **to_plain(extra),
+    }
+    return _replace(
+        doc,
+        {
+            "score": plain_score,
+            "rank": to_plain(rank),
+            "stages": [*earlier, entry],
+            "notes": before.get("notes", []),
+        },
+    )
+
+
+def add_note(doc: Document, note: str) -> Document:
+    """Copy a document with a note for people, e.g. ``"degraded: ..."``.
+
+    A note that is already there is not repeated; at most 32 are kept.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> get_provenance(add_note(Document("t"), "degraded: no dense search"))["notes"]
+        ['degraded: no dense search']
+    """
+    record = {"score": None, "rank": None, "stages": [], "notes": [], **get_provenance(doc)}
+    notes: list[str] = record["notes"]
+    if note not in notes and len(notes) < _MAX_NOTES:
+        record["notes"] = [*notes, note]
+    return _replace(doc, record)
+
+
+def strip_provenance(doc: Document) -> Document:
+    """Copy a document without its provenance, for writing it to a store.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> strip_provenance(add_note(Document("t", metadata={"page": 3}), "n")).metadata
+        {'page': 3}
+    """
+    result = copy_document(doc)
+    result.metadata.pop(PROVENANCE_KEY, None)
+    return result
+
+
+def _replace(doc: Document, record: dict[str, Any]) -> Document:
+    result = strip_provenance(doc)
+    result.metadata[PROVENANCE_KEY] = record
+    return result
