@@ -1,1 +1,28 @@
-"""rag_kit.graphs"""
+"""Compiled LangGraph state machines, put together from retrievers, prompt files and a chat model.
+
+Every builder takes ready parts and returns an ordinary compiled graph: ``invoke``, ``ainvoke``, ``stream``,
+checkpointers, Studio and use as a subgraph all work as LangGraph documents them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_kit._lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from rag_kit.graphs.context import PlainRagContext
+    from rag_kit.graphs.plain import build_plain_rag
+    from rag_kit.graphs.state import PlainRagInput, PlainRagState
+
+__all__ = ["PlainRagContext", "PlainRagInput", "PlainRagState", "build_plain_rag"]
+
+__getattr__, __dir__ = lazy_attributes(
+    __name__,
+    {
+        "build_plain_rag": ".plain",
+        "PlainRagContext": ".context",
+        "PlainRagInput": ".state",
+        "PlainRagState": ".state",
+    },
+)

@@ -1,0 +1,158 @@
+"""``rag-kit ask``: answer a question from an index, streamed, with citations that are checked."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.cli import exits
+from rag_kit.cli.opening import add_search_arguments, make_retriever, open_index, parse_filter
+from rag_kit.cli.output import hint, say, say_json
+from rag_kit.cli.retrieve import plain, shorten, show, where
+from rag_kit.cli.streaming import AnswerStream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Graphs that ``--graph`` can name -> builder in rag_kit.graphs.
+GRAPHS = {"plain": "build_plain_rag"}
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``ask``."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "ask",
+        help="answer a question, with citations",
+        description="Answer a question from an index. Each [n] is checked against its source and quoted.",
+    )
+    parser.add_argument("question")
+    add_search_arguments(parser)
+    parser.add_argument(
+        "--graph", choices=sorted(GRAPHS), default="plain", help="which graph answers (default plain)"
+    )
+    parser.add_argument(
+        "--model", metavar="NAME", help="chat model, e.g. openai:gpt-4o-mini (or RAG_KIT_CHAT_MODEL)"
+    )
+    parser.add_argument(
+        "--base-url", metavar="URL", help="address of an OpenAI-compatible endpoint (or RAG_KIT_BASE_URL)"
+    )
+    parser.add_argument(
+        "--language", choices=["auto", "en", "zh"], default="auto", help="language of the prompts"
+    )
+    parser.add_argument("--prompts", type=Path, metavar="DIR", help="folder with your own prompt files")
+    parser.add_argument(
+        "--max-calls", type=int, default=8, metavar="N", help="model calls allowed (default 8)"
+    )
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="tokens allowed, in and out")
+    parser.add_argument(
+        "--deadline", type=float, default=300.0, metavar="SECONDS", help="time allowed (default 300)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Answer and print."""
+    from rag_kit.models import chat_model, describe_model
+
+    context = {
+        "language": arguments.language,
+        "max_calls": arguments.max_calls,
+        "max_tokens": arguments.max_tokens,
+        "deadline": arguments.deadline,
+    }
+    where_filter = parse_filter(arguments.filter)
+    settings = {"base_url": arguments.base_url} if arguments.base_url else {}
+    with open_index(arguments.index, arguments.embedding_model) as index:
+        llm = chat_model(arguments.model, **settings)
+        from rag_kit import graphs
+
+        build = getattr(graphs, GRAPHS[arguments.graph])
+        retriever = make_retriever(index, arguments.pipeline, arguments.k, where_filter)
+        graph = build(retriever, llm, prompts=arguments.prompts)
+        if arguments.json:
+            result = graph.invoke({"question": arguments.question}, context=context)
+            say_json({**_as_json(result), "model": describe_model(llm)})
+            return exits.OK
+        hint(describe_model(llm))
+        result = _stream(graph, arguments.question, context, explained=arguments.explain)
+    _sources(result)
+    return exits.OK
+
+
+def _stream(graph: Any, question: str, context: dict[str, Any], *, explained: bool) -> dict[str, Any]:
+    """Print the answer as it arrives; returns the final state."""
+    state: dict[str, Any] = {}
+    shown = AnswerStream()
+    printed = False
+    for mode, part in graph.stream(
+        {"question": question}, context=context, stream_mode=["messages", "updates"]
+    ):
+        if mode == "messages":
+            message, metadata = part
+            if metadata.get("langgraph_node") == "answer" and (text := shown.feed(_text(message))):
+                _write(text)
+                printed = True
+            continue
+        for update in part.values():
+            state.update(update or {})
+            if explained and "documents" in part.get("retrieve", {}):
+                show(state["documents"], explained=True)
+                say()
+    _write(shown.end() if printed else state["answer"])
+    say()
+    return state
+
+
+def _text(message: Any) -> str:
+    return message.text if isinstance(message.text, str) else message.text()
+
+
+def _write(text: str) -> None:
+    from rag_kit.documents import clean_text
+
+    sys.stdout.write(clean_text(text))
+    sys.stdout.flush()
+
+
+def _sources(result: Mapping[str, Any]) -> None:
+    """Print each citation once with its quote, then whatever does not hold."""
+    citations = result["citations"]
+    if citations:
+        say("\nSources")
+    for citation in _once(citations):
+        say(f"  [{citation['number']}] {where(citation)}")
+        if citation["quote"]:
+            say(f"      “{shorten(citation['quote'], 300)}”")
+    for citation in citations:
+        if citation["status"] != "supported":
+            say(f"  ! citation [{citation['number']}] does not hold: {citation['reason']}")
+    for statement in result["uncited"]:
+        say(f"  ! no citation for: {shorten(statement)}")
+    for note in _notes(result):
+        hint(f"note: {note}")
+
+
+def _once(citations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Citations without repeats of the same number and quote, in order of number."""
+    unique = {(c["number"], c["quote"]): c for c in citations if c["status"] != "missing_passage"}
+    return sorted(unique.values(), key=lambda c: c["number"])
+
+
+def _notes(result: Mapping[str, Any]) -> list[str]:
+    """Everything that was degraded: notes of the run, then those that passages carry; each once."""
+    from rag_kit.documents import get_provenance
+
+    notes = [*result["notes"]]
+    for document in result["documents"]:
+        notes += get_provenance(document).get("notes", [])
+    return list(dict.fromkeys(notes))
+
+
+def _as_json(result: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("question", "search_query", "language", "answer", "status", "citations", "uncited", "usage")
+    return {
+        **{key: result[key] for key in keys},
+        "notes": _notes(result),
+        "documents": [plain(document) for document in result["documents"]],
+    }

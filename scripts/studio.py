@@ -1,0 +1,52 @@
+"""``make studio``: the LangGraph server on this machine, with nothing sent anywhere."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Settings under which the server runs without a network.
+OFFLINE = {
+    "LANGSMITH_TRACING": "false",
+    "LANGGRAPH_NO_VERSION_CHECK": "true",
+    "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+}
+
+
+def main() -> int:
+    """Make sure there is an index to ask, then serve the graphs of langgraph.json."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=2024)
+    parser.add_argument(
+        "--browser", action="store_true", help="open Studio's page (it is on the public internet)"
+    )
+    arguments = parser.parse_args()
+    index = Path(os.environ.setdefault("RAG_KIT_INDEX", str(ROOT / ".demo" / "index")))
+    if not index.exists():
+        from rag_kit.cli.main import main as rag_kit
+
+        if code := rag_kit(["ingest", str(ROOT / "docs" / "guide"), "--index", str(index)]):
+            return code
+    print(
+        f"Serving the graphs on http://127.0.0.1:{arguments.port}\n"
+        f"Studio: https://smith.langchain.com/studio/?baseUrl=http://127.0.0.1:{arguments.port}",
+        flush=True,
+    )
+    command = [str(Path(sys.executable).with_name("langgraph")), "dev", "--host", "127.0.0.1"]
+    command += ["--port", str(arguments.port), "--no-reload"]
+    if not arguments.browser:
+        command.append("--no-browser")
+    environment = {**OFFLINE, **os.environ, "LANGGRAPH_NO_VERSION_CHECK": "true"}
+    try:
+        return subprocess.call(command, cwd=ROOT, env=environment)
+    except KeyboardInterrupt:
+        return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

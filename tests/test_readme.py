@@ -1,0 +1,45 @@
+"""The blocks of README and of the guide run as they stand."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").rglob("*.md"))]
+_BLOCK = re.compile(r"^```python( no-run)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks() -> list[object]:
+    """Each Python block; a page's blocks run one after the other in one process, as a reader would."""
+    found = []
+    for page in PAGES:
+        code = [body for no_run, body in _BLOCK.findall(page.read_text(encoding="utf-8")) if not no_run]
+        if code:
+            found.append(pytest.param(page, code, id=str(page.relative_to(ROOT))))
+    return found
+
+
+@pytest.mark.parametrize(("page", "code"), blocks())
+def test_python_blocks_run_and_print_what_they_say(page: Path, code: list[str], tmp_path: Path) -> None:
+    """Every block runs; a comment `# -> text` after a print is what it prints."""
+    program = "\n".join(code)
+    done = subprocess.run(
+        [sys.executable, "-"], input=program, cwd=tmp_path, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, f"{page.name}:\n{done.stderr}"
+    position = 0
+    for expected in re.findall(r"^\s*# -> (.*)$", program, re.MULTILINE):
+        assert expected in done.stdout[position:], (
+            f"{page.name} does not print {expected!r} there:\n{done.stdout}"
+        )
+        position = done.stdout.index(expected, position) + len(expected)
+
+
+def test_readme_has_blocks_to_run() -> None:
+    """The block finder finds what README holds, so that the test above cannot pass by finding nothing."""
+    assert len(_BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))) >= 3
