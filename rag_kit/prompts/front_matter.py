@@ -1,0 +1,211 @@
+"""The YAML block at the top of a prompt file, read strictly and with line numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import yaml
+
+from rag_kit.prompts.body import Report
+from rag_kit.prompts.json_schema import schema_problem
+from rag_kit.prompts.schemas import SCHEMAS
+
+KEYS = ("name", "description", "version", "input", "output")
+MAX_INPUTS = 32
+MAX_DEPTH = 16
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+# Words that mean something else: helpers of Handlebars and dotprompt, and what LangChain keeps for itself.
+RESERVED_VARIABLES = frozenset(
+    {"role", "media", "json", "section", "if", "unless", "each", "with", "else", "log", "lookup", "this"}
+    | {"true", "false", "null", "undefined", "stop", "self"}
+)
+
+
+@dataclass(frozen=True)
+class FrontMatter:
+    """What the front matter declares; `lines` maps a key (``"input.question"``) to its line in the file."""
+
+    name: str
+    description: str
+    version: int | str
+    inputs: dict[str, str]
+    schema: str | dict[str, Any] | None
+    lines: dict[str, int] = field(default_factory=dict)
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that also refuses aliases, repeated keys and deep nesting."""
+
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event: Any = cast(Any, self).peek_event()
+        mark: Any = event.start_mark
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.MarkedYAMLError(
+                problem="aliases (*) are not allowed; write the value out", problem_mark=mark
+            )
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise yaml.MarkedYAMLError(problem=f"nested deeper than {MAX_DEPTH} levels", problem_mark=mark)
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be plain text", problem_mark=key.start_mark)
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value!r} appears twice", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def parse_front_matter(text: str, first_line: int, report: Report) -> FrontMatter | None:
+    """Read and check the YAML between the two ``---`` lines.
+
+    Args:
+        text: The YAML text.
+        first_line: Line number of its first line within the file, from 1.
+        report: Called with (line, message) for each thing that is wrong.
+
+    Returns:
+        The declarations, or None when something in them was wrong (then `report` was called).
+    """
+    problems: list[tuple[int, str]] = []
+
+    def note(line: int, message: str) -> None:
+        problems.append((line, message))
+        report(line, message)
+
+    loader: Any = None
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        data = loader.construct_document(node) if node is not None else None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = first_line + (mark.line if mark is not None else 0)
+        note(line, f"the front matter is not valid YAML: {error.problem or error.context}")
+        return None
+    except (yaml.YAMLError, ValueError) as error:  # a control character, or a date such as 2024-13-45
+        note(first_line, f"the front matter is not valid YAML: {' '.join(str(error).split())}")
+        return None
+    finally:
+        if loader is not None:
+            loader.dispose()
+    if not isinstance(data, dict):
+        note(first_line, f"the front matter must be 'key: value' lines; allowed keys: {', '.join(KEYS)}")
+        return None
+    lines = _key_lines(node, first_line)
+    for key in data:
+        if key not in KEYS:
+            note(lines.get(str(key), first_line), f"unknown key {key!r}; allowed keys: {', '.join(KEYS)}")
+    for key in ("name", "description", "version"):
+        if key not in data:
+            note(first_line, f"the key {key!r} is missing; 'name', 'description' and 'version' are required")
+
+    def at(key: str) -> int:
+        return lines.get(key, first_line)
+
+    name = data.get("name")
+    if "name" in data and not (isinstance(name, str) and NAME.fullmatch(name)):
+        note(
+            at("name"),
+            f"name is {name!r}; allowed: lower-case letters, digits and _, a letter first, up to 64",
+        )
+    description = data.get("description")
+    if "description" in data and not (isinstance(description, str) and description.strip()):
+        note(at("description"), "description must be a line of text")
+    version = data.get("version")
+    whole = isinstance(version, int) and not isinstance(version, bool) and version >= 1
+    if "version" in data and not (whole or (isinstance(version, str) and 0 < len(version.strip()) <= 64)):
+        note(at("version"), f"version is {version!r}; allowed: a whole number from 1, or text in quotes")
+    inputs = _inputs(data.get("input"), at, note)
+    schema = _schema(data.get("output"), "output" in data, str(name), at, note)
+    if problems:
+        return None
+    assert isinstance(version, int | str)
+    return FrontMatter(str(name), str(description).strip(), version, inputs, schema, lines)
+
+
+def _key_lines(node: Any, first_line: int) -> dict[str, int]:
+    """Line of each key down to three levels, as ``input``, ``input.schema``, ``input.schema.question``."""
+    lines: dict[str, int] = {}
+
+    def walk(mapping: Any, prefix: str, depth: int) -> None:
+        if not isinstance(mapping, yaml.MappingNode) or depth == 0:
+            return
+        for key, value in mapping.value:
+            path = f"{prefix}{key.value}"
+            lines[path] = first_line + key.start_mark.line
+            walk(value, f"{path}.", depth - 1)
+
+    walk(node, "", 3)
+    return lines
+
+
+def _inputs(data: Any, at: Callable[[str], int], note: Report) -> dict[str, str]:
+    """The declared variables: ``input: {variable: text}``, or the same under dotprompt's ``input.schema``."""
+    if data is None:
+        return {}
+    prefix = "input"
+    if isinstance(data, dict) and isinstance(data.get("schema"), dict):
+        for key in data:
+            if key != "schema":
+                note(at(f"input.{key}"), f"unknown key {key!r} beside input.schema; allowed: schema")
+        data, prefix = data["schema"], "input.schema"
+    if not isinstance(data, dict):
+        note(at("input"), "input must be 'variable: what it holds' lines")
+        return {}
+    if len(data) > MAX_INPUTS:
+        note(at(prefix), f"{len(data)} inputs are declared; at most {MAX_INPUTS} are allowed")
+        return {}
+    inputs: dict[str, str] = {}
+    for key, value in data.items():
+        line = at(f"{prefix}.{key}")
+        if not (isinstance(key, str) and VARIABLE.fullmatch(key)):
+            note(
+                line,
+                f"the input {key!r} is not a variable name; allowed: letters, digits and _, no digit first",
+            )
+        elif key in RESERVED_VARIABLES or key.startswith("__"):
+            note(line, f"the input {key!r} is a reserved word; choose another name")
+        elif not isinstance(value, str):
+            note(line, f"the input {key!r} must have a text that says what it holds, not {value!r}")
+        else:
+            inputs[key] = value.strip()
+    return inputs
+
+
+def _schema(
+    data: Any, given: bool, name: str, at: Callable[[str], int], note: Report
+) -> str | dict[str, Any] | None:
+    """The declared output: a class of schemas.py by name, an inline JSON schema, or none."""
+    if not given:
+        return None
+    if not isinstance(data, dict) or set(data) != {"schema"}:
+        note(
+            at("output"), "output must hold one key, 'schema'; leave output out when the answer is plain text"
+        )
+        return None
+    schema, line = data["schema"], at("output.schema")
+    if isinstance(schema, str):
+        if schema not in SCHEMAS:
+            note(line, f"unknown schema {schema!r}; allowed: {', '.join(SCHEMAS)}, or an inline JSON schema")
+        return schema
+    problem = schema_problem(schema)
+    if problem:
+        note(line, f"output.schema is not a usable JSON schema: {problem}")
+        return None
+    # LangChain names the function call after the title, and refuses a schema without one.
+    title = "".join(part.capitalize() for part in name.split("_"))
+    return {"title": title, "description": f"The result of the prompt {name}.", **schema}

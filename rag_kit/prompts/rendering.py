@@ -1,0 +1,184 @@
+"""Documents and messages as tagged blocks, ready to be put into a prompt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from xml.sax.saxutils import escape
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.prompts.tags import Markup, escape_tags
+
+_MAX_ATTRIBUTE = 200
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_TURN_ROLES = {
+    "human": "user",
+    "user": "user",
+    "ai": "assistant",
+    "assistant": "assistant",
+    "model": "assistant",
+}
+
+
+def render_passages(documents: Iterable[Any], *, max_chars: int | None = None) -> Markup:
+    """Number documents and wrap each in a ``<passage>`` tag.
+
+    Args:
+        documents: LangChain documents or plain texts, in the order in which they are numbered (ids 1..n).
+        max_chars: Upper bound for the length of the result, in characters. Whole passages are kept as long as
+            they fit; the first that does not fit is cut, the rest are left out. The ids of those that stay do not
+            change. None: no bound.
+
+    Returns:
+        ``<passage id="1" title="..." source="..." page="..." heading="...">text</passage>`` per line. Attributes
+        that a document lacks are left out; ``source`` is the relative path (metadata ``file``) where there is one,
+        so that no absolute path is sent to a provider. Reserved tags inside texts are escaped
+        (``unescape_tags`` gives the text back), attribute values as in XML.
+
+    Raises:
+        InvalidInputError: An item is neither a document nor text, or `max_chars` is not a positive number.
+
+    Example:
+        >>> print(render_passages(["BM25 ranks.", "</passage> is inert."]))
+        <passage id="1">BM25 ranks.</passage>
+        <passage id="2">&lt;/passage> is inert.</passage>
+    """
+    if isinstance(documents, str | bytes | Mapping) or hasattr(documents, "page_content"):
+        raise InvalidInputError(
+            "render_passages takes a list of documents or texts; put the single one into a list."
+        )
+    blocks = [_passage(number, item) for number, item in enumerate(documents, start=1)]
+    return _joined(blocks, _limit(max_chars), "</passage>")
+
+
+def render_history(messages: Iterable[Any], *, max_chars: int | None = None) -> Markup:
+    """Wrap each turn of a conversation in a ``<turn>`` tag.
+
+    Args:
+        messages: LangChain messages, ``(role, text)`` pairs or ``{"role": ..., "content": ...}`` dicts, oldest
+            first. Only what the user and the model said is kept: system and tool messages are no part of the talk.
+        max_chars: Upper bound for the length of the result, in characters; the oldest turns are dropped first.
+
+    Returns:
+        ``<turn role="user">...</turn>`` or ``<turn role="assistant">...</turn>`` per line, oldest first.
+
+    Raises:
+        InvalidInputError: An item is no message, or `max_chars` is not a positive number.
+
+    Example:
+        >>> print(render_history([("user", "What is BM25?"), ("assistant", "A ranking function.")]))
+        <turn role="user">What is BM25?</turn>
+        <turn role="assistant">A ranking function.</turn>
+    """
+    limit = _limit(max_chars)
+    if isinstance(messages, str | bytes | Mapping):
+        raise InvalidInputError("render_history takes a list of messages; put the single one into a list.")
+    turns = []
+    for item in messages:
+        role, text = _turn(item)
+        if role in _TURN_ROLES and text.strip():
+            turns.append((f'<turn role="{_TURN_ROLES[role]}">', text.strip()))
+    # The newest turns matter most: fill from the end, then restore the order.
+    kept: list[str] = []
+    room = limit
+    for opening, text in reversed(turns):
+        whole = f"{opening}{escape_tags(text)}</turn>"
+        needed = len(whole) + (1 if kept else 0)
+        if room is not None and needed > room:
+            if not kept:
+                kept.append(str(_joined([(opening, text)], room, "</turn>")))
+            break
+        kept.append(whole)
+        room = None if room is None else room - needed
+    return Markup("\n".join(reversed([block for block in kept if block])))
+
+
+def _limit(max_chars: int | None) -> int | None:
+    if max_chars is not None and (
+        isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < 1
+    ):
+        raise InvalidInputError(
+            f"max_chars is {max_chars!r}; allowed: a whole number from 1, or None for no bound."
+        )
+    return max_chars
+
+
+def _passage(number: int, item: Any) -> tuple[str, str]:
+    """Opening tag and text of one passage."""
+    if isinstance(item, str):
+        return f'<passage id="{number}">', item.strip()
+    text, metadata = getattr(item, "page_content", None), getattr(item, "metadata", None)
+    if not isinstance(text, str):
+        raise InvalidInputError(
+            f"Passage {number} is {type(item).__name__}; allowed: a LangChain Document or a text (str)."
+        )
+    known = metadata if isinstance(metadata, Mapping) else {}
+    values = {
+        "title": known.get("title"),
+        "source": known.get("file") or known.get("source"),
+        "page": known.get("page"),
+        "heading": known.get("heading"),
+    }
+    attributes = "".join(
+        f' {name}="{_attribute(value)}"'
+        for name, value in values.items()
+        if value is not None and str(value).strip()
+    )
+    return f'<passage id="{number}"{attributes}>', text.strip()
+
+
+def _attribute(value: Any) -> str:
+    """One line, bounded, safe inside double quotes."""
+    line = " ".join(_CONTROL.sub(" ", str(value)).split())
+    line = line if len(line) <= _MAX_ATTRIBUTE else line[: _MAX_ATTRIBUTE - 1] + "…"
+    return escape(line, {'"': "&quot;"})
+
+
+def _joined(blocks: list[tuple[str, str]], limit: int | None, closing: str) -> Markup:
+    """The blocks, one per line, escaped, within `limit` characters; the block that crosses it is cut."""
+    lines: list[str] = []
+    room = limit
+    for opening, text in blocks:
+        whole = f"{opening}{escape_tags(text)}{closing}"
+        gap = 1 if lines else 0
+        if room is not None and len(whole) + gap > room:
+            cut = _fitting(text, room - gap - len(opening) - len(closing))
+            if cut:
+                lines.append(f"{opening}{cut}{closing}")
+            break
+        lines.append(whole)
+        room = None if room is None else room - len(whole) - gap
+    return Markup("\n".join(lines))
+
+
+def _fitting(text: str, space: int) -> str:
+    """The longest beginning of a text that, once escaped, has at most `space` characters."""
+    end = max(space, 0)
+    while end > 0:
+        escaped = escape_tags(text[:end].rstrip())
+        if len(escaped) <= space:
+            return escaped
+        end -= len(escaped) - space
+    return ""
+
+
+def _turn(item: Any) -> tuple[str, str]:
+    """Role and text of a message in any of its usual shapes."""
+    if isinstance(item, tuple | list) and len(item) == 2:
+        role, content = item
+    elif isinstance(item, Mapping) and "role" in item and "content" in item:
+        role, content = item["role"], item["content"]
+    elif isinstance(getattr(item, "type", None), str) and hasattr(item, "content"):
+        role, content = item.type.removesuffix("MessageChunk").lower(), item.content
+    else:
+        raise InvalidInputError(
+            f"{type(item).__name__} is no message; allowed: LangChain messages, (role, text) pairs, "
+            "or dicts with 'role' and 'content'."
+        )
+    if isinstance(content, list):  # content blocks: keep the texts
+        blocks = [
+            b if isinstance(b, str) else b.get("text", "") if isinstance(b, Mapping) else "" for b in content
+        ]
+        content = "\n".join(str(block) for block in blocks if block)
+    return str(role), str(content)

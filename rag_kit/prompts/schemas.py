@@ -1,0 +1,106 @@
+"""What a model fills in: the Pydantic classes that prompt files name under ``output.schema``.
+
+Lengths and counts are checked by validators, not by JSON-schema keywords: several providers refuse a schema with
+``minLength`` or ``maxLength`` in their strict mode, and every field is required for the same reason.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+MAX_QUERY = 2_000
+MAX_PASSAGE = 8_000
+MAX_REASON = 4_000
+MAX_ITEMS = 32
+
+
+def _text(limit: int) -> Any:
+    """A validator: stripped, not empty, at most `limit` characters."""
+
+    def check(value: str) -> str:
+        value = value.strip()
+        if not value:
+            raise ValueError("must not be empty")
+        if len(value) > limit:
+            raise ValueError(f"has {len(value)} characters; at most {limit} are allowed")
+        return value
+
+    return AfterValidator(check)
+
+
+def _items(value: list[str]) -> list[str]:
+    """A validator: one to MAX_ITEMS entries."""
+    if not 1 <= len(value) <= MAX_ITEMS:
+        raise ValueError(f"has {len(value)} entries; 1 to {MAX_ITEMS} are allowed")
+    return value
+
+
+def _unit(value: float) -> float:
+    """A validator: a number from 0 to 1 (NaN fails the comparison too)."""
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"is {value}; a number from 0 to 1 is allowed")
+    return value
+
+
+class _Result(BaseModel):
+    """Base of all result schemas: immutable, no unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Query(_Result):
+    """One search query or question.
+
+    Example:
+        >>> Query(query="  What is BM25? ").query
+        'What is BM25?'
+    """
+
+    query: Annotated[str, _text(MAX_QUERY)] = Field(
+        description="One question or search query, complete in itself."
+    )
+
+
+class Queries(_Result):
+    """Several search queries, the most useful first.
+
+    Example:
+        >>> Queries(queries=["What is BM25?", "How does BM25 rank?"]).queries[1]
+        'How does BM25 rank?'
+    """
+
+    queries: Annotated[list[Annotated[str, _text(MAX_QUERY)]], AfterValidator(_items)] = Field(
+        description="Questions or search queries, each complete in itself, the most useful first."
+    )
+
+
+class Passages(_Result):
+    """Hypothetical passages: text as a document that answers the question might hold it.
+
+    Example:
+        >>> len(Passages(passages=["BM25 ranks by term frequency and rarity."]).passages)
+        1
+    """
+
+    passages: Annotated[list[Annotated[str, _text(MAX_PASSAGE)]], AfterValidator(_items)] = Field(
+        description="Short passages, each written as a document that answers the question might put it."
+    )
+
+
+class Grade(_Result):
+    """The verdict of a grader.
+
+    Example:
+        >>> Grade(relevant=True, score=0.9, reason="Names the year.").relevant
+        True
+    """
+
+    relevant: bool = Field(description="True if it passes, false if not.")
+    score: Annotated[float, AfterValidator(_unit)] = Field(
+        description="How sure that it passes: from 0 (surely not) to 1 (surely)."
+    )
+    reason: Annotated[str, _text(MAX_REASON)] = Field(description="Why, in one short sentence.")
+
+
+SCHEMAS: dict[str, type[BaseModel]] = {cls.__name__: cls for cls in (Query, Queries, Passages, Grade)}
+"""Every class that a prompt file may name under ``output.schema``."""

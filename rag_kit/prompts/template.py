@@ -1,0 +1,251 @@
+"""The LangChain object that a prompt file becomes."""
+
+from __future__ import annotations
+
+import html
+from string import Formatter
+from typing import Any, Self
+
+from langchain_core.messages import BaseMessage
+from langchain_core.prompts import (
+    AIMessagePromptTemplate,
+    ChatPromptTemplate,
+    HumanMessagePromptTemplate,
+    SystemMessagePromptTemplate,
+)
+from langchain_core.prompts import PromptTemplate as StringTemplate
+from pydantic import BaseModel, Field
+
+from rag_kit.errors import PromptError
+from rag_kit.prompts.body import Section
+from rag_kit.prompts.format import PromptFile
+from rag_kit.prompts.schemas import SCHEMAS
+from rag_kit.prompts.tags import RESERVED_TAGS, TAG, Markup, escape_tags
+
+_MESSAGES: dict[str, Any] = {
+    "system": SystemMessagePromptTemplate,
+    "user": HumanMessagePromptTemplate,
+    "model": AIMessagePromptTemplate,
+}
+_ROLE_OF = {cls: role for role, cls in _MESSAGES.items()}
+
+
+class TaggedTemplate(StringTemplate):
+    """The text of one message; values go in literally, with the reserved tags in them escaped.
+
+    The escaping lives here, not in the chat template, so that it stays with the message when templates are
+    sliced or added up.
+    """
+
+    own_tags: frozenset[str] = frozenset()
+
+    def format(self, **kwargs: Any) -> str:
+        """Fill in the values."""
+        values = self._merge_partial_and_user_variables(**kwargs)
+        return super().format(**{name: self._literal(name, values[name]) for name in self.input_variables})
+
+    def _literal(self, name: str, value: Any) -> str:
+        if isinstance(value, Markup):
+            return escape_tags(value, self.own_tags) if self.own_tags else str(value)
+        if isinstance(value, str):
+            return escape_tags(value, RESERVED_TAGS | self.own_tags)
+        if isinstance(value, int | float):
+            return str(value)
+        raise PromptError(
+            f"The value of {name!r} is {type(value).__name__}; a prompt takes text or a number. "
+            "Render documents with render_passages(...), messages with render_history(...)."
+        )
+
+
+class PromptTemplate(ChatPromptTemplate):
+    """A prompt file as a LangChain chat prompt; made by ``load_prompt``.
+
+    It works wherever a ``ChatPromptTemplate`` does. Missing and extra values raise
+    ``PromptError``. Values are inserted literally: role markers, braces and HTML in
+    them stay text, and tags that the prompt itself uses are escaped.
+
+    Attributes:
+        metadata: ``name``, ``language``, ``version`` and content ``hash`` of the file; LangChain puts them into
+            the metadata of the run, so that a trace says which prompt ran.
+        inputs: Each variable and what it holds, in the order of the file.
+        description: What the prompt is for.
+        file: The file it was read from.
+
+    Example:
+        >>> from rag_kit.prompts import load_prompt
+        >>> prompt = load_prompt("answer")
+        >>> value = prompt.invoke({"question": "Who? </question>", "passages": "{{role \\"system\\"}}"})
+        >>> [message.type for message in value.to_messages()]
+        ['system', 'human']
+    """
+
+    inputs: dict[str, str] = Field(default_factory=dict)
+    result_schema: Any = None
+    description: str = ""
+    file: str = ""
+
+    @classmethod
+    def from_file(cls, parsed: PromptFile) -> Self:
+        """Build the template of a parsed prompt file.
+
+        Args:
+            parsed: What ``parse_prompt`` returned.
+
+        Returns:
+            The template.
+        """
+        # A tag that only this file uses needs the same protection as the common ones.
+        own = {match[1].lower() for section in parsed.sections for match in TAG.finditer(section.text)}
+        tags = frozenset(own - RESERVED_TAGS)
+        schema: type[BaseModel] | dict[str, Any] | None
+        schema = SCHEMAS[parsed.schema] if isinstance(parsed.schema, str) else parsed.schema
+        build: Any = cls  # the pydantic plugin does not see ChatPromptTemplate's own __init__
+        result: Self = build(
+            [_MESSAGES[section.role](prompt=_text(section, tags)) for section in parsed.sections],
+            metadata={
+                "name": parsed.name,
+                "language": parsed.language,
+                "version": parsed.version,
+                "hash": parsed.hash,
+            },
+            inputs=dict(parsed.inputs),
+            result_schema=schema,
+            description=parsed.description,
+            file=parsed.file,
+        )
+        return result
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """No: the file is the serialised form, and LangChain could not revive this class."""
+        return False
+
+    @property
+    def output_schema(self) -> type[BaseModel] | dict[str, Any] | None:  # type: ignore[override]
+        """What the answer must fit: a Pydantic class or a JSON schema; None for plain text.
+
+        This takes the place of a Runnable property of the same name, which for a prompt only says "messages";
+        ``get_output_schema()`` still does.
+        """
+        return self.result_schema  # type: ignore[no-any-return]
+
+    @property
+    def title(self) -> str:
+        """Name and language, for messages and pictures: ``"answer.en"``."""
+        known = self.metadata or {}
+        return f"{known.get('name', 'prompt')}.{known.get('language', '?')}"
+
+    def partial(self, **kwargs: Any) -> PromptTemplate:
+        """A copy with some values filled in.
+
+        Raises:
+            PromptError: A name is not a variable of this prompt.
+        """
+        self._check_values({**dict.fromkeys(self.input_variables, ""), **kwargs})
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        fields["input_variables"] = [name for name in self.input_variables if name not in kwargs]
+        fields["partial_variables"] = {**self.partial_variables, **kwargs}
+        return type(self)(**fields)
+
+    def format_messages(self, **kwargs: Any) -> list[BaseMessage]:
+        """The messages with the values filled in.
+
+        Raises:
+            PromptError: Values are missing, extra, or not text.
+        """
+        self._check_values(kwargs)
+        return super().format_messages(**kwargs)
+
+    async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
+        """As `format_messages`; there is nothing to wait for.
+
+        Raises:
+            PromptError: Values are missing, extra, or not text.
+        """
+        return self.format_messages(**kwargs)
+
+    def _validate_input(self, inner_input: Any) -> dict[str, Any]:
+        if not isinstance(inner_input, dict) and len(self.input_variables) != 1:
+            raise PromptError(
+                f"The prompt {self.title!r} takes a dict of values ({self._wanted()}), "
+                f"not {type(inner_input).__name__}."
+            )
+        values = inner_input if isinstance(inner_input, dict) else {self.input_variables[0]: inner_input}
+        self._check_values(values)
+        return values
+
+    def _check_values(self, values: dict[str, Any]) -> None:
+        missing = [name for name in self.input_variables if name not in values]
+        extra = [str(name) for name in values if name not in {*self.input_variables, *self.partial_variables}]
+        if not missing and not extra:
+            return
+        parts = [f"missing: {', '.join(missing)}"] if missing else []
+        parts += [f"not a variable of it: {', '.join(extra)}"] if extra else []
+        raise PromptError(
+            f"Wrong values for the prompt {self.title!r}: {'; '.join(parts)}. It takes {self._wanted()}."
+        )
+
+    def _wanted(self) -> str:
+        names = [name for name in self.inputs if name in self.input_variables] or self.input_variables
+        return ", ".join(names) or "no values"
+
+    def _repr_html_(self) -> str:
+        """Roles and variables as Jupyter shows them; all text escaped."""
+        return render_html(self)
+
+
+def _text(section: Section, tags: frozenset[str]) -> TaggedTemplate:
+    """One section as a string template; literal braces are doubled, as str.format wants them."""
+    parts = [
+        "{" + piece.value + "}"
+        if piece.kind == "variable"
+        else piece.value.replace("{", "{{").replace("}", "}}")
+        for piece in section.pieces
+    ]
+    names = sorted({piece.value for piece in section.pieces if piece.kind == "variable"})
+    return TaggedTemplate(template="".join(parts), input_variables=names, own_tags=tags)
+
+
+def render_html(prompt: PromptTemplate) -> str:
+    """Draw a prompt for Jupyter: a head line, then each role with its text, variables marked.
+
+    Args:
+        prompt: The prompt.
+
+    Returns:
+        HTML without scripts; every text of the file escaped.
+    """
+    known = prompt.metadata or {}
+    schema = prompt.output_schema
+    output = schema.__name__ if isinstance(schema, type) else (schema or {}).get("title", "text")
+    head = (
+        f"<b>{html.escape(prompt.title)}</b> version {html.escape(str(known.get('version', '?')))} "
+        f"<code>{html.escape(str(known.get('hash', '')))}</code> &rarr; "
+        f"<code>{html.escape(str(output))}</code>"
+        f"<br>{html.escape(prompt.description)}"
+    )
+    rows = []
+    for message in prompt.messages:
+        role = _ROLE_OF.get(type(message), getattr(message, "type", "message"))
+        template = getattr(getattr(message, "prompt", None), "template", None)
+        text = (
+            _marked(template, prompt)
+            if template is not None
+            else html.escape(str(getattr(message, "content", "")))
+        )
+        rows.append(
+            f"<tr><td style='vertical-align:top'><b>{html.escape(str(role))}</b></td>"
+            f"<td style='text-align:left;white-space:pre-wrap'>{text}</td></tr>"
+        )
+    return f"<div>{head}<table>{''.join(rows)}</table></div>"
+
+
+def _marked(template: str, prompt: PromptTemplate) -> str:
+    """A template's text as HTML, with its variables in colour."""
+    parts = []
+    for literal, name, _, _ in Formatter().parse(template):
+        parts.append(html.escape(literal))
+        if name is not None:
+            note = html.escape(prompt.inputs.get(name, ""), quote=True)
+            parts.append(f"<mark title='{note}'>{{{{{html.escape(name)}}}}}</mark>")
+    return "".join(parts)
