@@ -1,0 +1,154 @@
+"""The real LangGraph server, started offline and driven over loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
+pytest.importorskip("langgraph_api", reason="the extra studio is not installed")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The server over an index of the guide, in a copy of what it needs, so that it leaves nothing here."""
+    base = tmp_path_factory.mktemp("studio")
+    for name in ("graphs", "docs/guide"):
+        shutil.copytree(ROOT / name, base / name)
+    config = json.loads((ROOT / "langgraph.json").read_text())
+    config["dependencies"] = ["."]
+    (base / "langgraph.json").write_text(json.dumps(config))
+    (base / "pyproject.toml").write_text('[project]\nname = "studio-app"\nversion = "0"\n')
+    index = base / "index"
+    command = [sys.executable, "-m", "rag_kit.cli.main", "ingest", str(base / "docs"), "--index", str(index), "--quiet"]
+    subprocess.run([*command, "--embedding-model", "none"], check=True, cwd=ROOT)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **os.environ,
+        "RAG_KIT_INDEX": str(index),
+        "LANGSMITH_TRACING": "false",
+        "LANGGRAPH_NO_VERSION_CHECK": "true",
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+    }
+    log = base / "server.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser", "--no-reload"]
+            + ["--host", "127.0.0.1", "--port", str(port)],
+            cwd=base,
+            env=environment,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait_until_ready(process, url, log)
+        yield url
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    assert "Heads up! LangGraph dev identified a synchronous blocking call" not in log.read_text(errors="replace")
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    end = time.monotonic() + 90
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(f"{url}/ok", timeout=2) as answer:
+                if answer.status == 200:
+                    return
+        except OSError:
+            time.sleep(0.3)
+    raise AssertionError(f"the server did not start:\n{log.read_text(errors='replace')[-4000:]}")
+
+
+@pytest.fixture(scope="module")
+def client(server: str) -> Any:
+    from langgraph_sdk import get_sync_client
+
+    return get_sync_client(url=server)
+
+
+def test_graph_is_listed_connected_and_described(client: Any) -> None:
+    """The graph has non-null schemas, a form with the question only, and edges between all nodes."""
+    [assistant] = client.assistants.search(graph_id="plain_rag")
+    schemas = client.assistants.get_schemas(assistant["assistant_id"])
+    for name in ("input_schema", "output_schema", "state_schema", "context_schema"):
+        assert schemas[name], name
+    assert list(schemas["input_schema"]["properties"]) == ["question"]
+    assert "description" in schemas["context_schema"]["properties"]["k"]
+    drawn = client.assistants.get_graph(assistant["assistant_id"])
+    names = {node["id"] for node in drawn["nodes"]}
+    touched = {edge["source"] for edge in drawn["edges"]} | {edge["target"] for edge in drawn["edges"]}
+    assert {"condense", "retrieve", "answer", "cite"} <= names
+    assert names == touched
+
+
+def test_run_on_a_thread_streams_in_every_mode(client: Any) -> None:
+    """values, updates, messages-tuple and custom all arrive, and the answer is grounded."""
+    thread = client.threads.create()["thread_id"]
+    modes = ["values", "updates", "messages-tuple", "custom"]
+    seen: dict[str, list[Any]] = {}
+    for part in client.runs.stream(
+        thread,
+        "plain_rag",
+        input={"question": "Which score does reciprocal rank fusion give a passage?"},
+        stream_mode=modes,
+    ):
+        seen.setdefault(part.event.split("|")[0], []).append(part.data)
+    assert "error" not in seen, seen.get("error")
+    assert {"values", "updates", "messages", "custom"} <= set(seen)
+    assert len(seen["messages"]) > 3
+    final = seen["values"][-1]
+    assert final["status"] == "grounded"
+    assert final["citations"][0]["quote"]
+    state = client.threads.get_state(thread)
+    assert state["values"]["answer"] == final["answer"]
+
+
+def test_context_of_an_assistant_is_used(client: Any) -> None:
+    """A second assistant with k = 1 gets one passage."""
+    assistant = client.assistants.create("plain_rag", context={"k": 1}, name="one passage")
+    result = client.runs.wait(None, assistant["assistant_id"], input={"question": "What is a writer lock?"})
+    assert len(result["documents"]) == 1
+
+
+def test_a_bad_input_gives_a_clear_error(client: Any) -> None:
+    """An empty question fails the run with our message."""
+    parts = list(client.runs.stream(None, "plain_rag", input={"question": " "}, stream_mode="values"))
+    assert any(part.event == "error" and "question" in json.dumps(part.data) for part in parts)
+
+
+def test_twenty_runs_at_once(server: str) -> None:
+    """Concurrent runs all end with the same answer."""
+    import asyncio
+
+    from langgraph_sdk import get_client
+
+    async def all_runs() -> list[Any]:
+        client = get_client(url=server)
+        question = {"question": "What does rag-kit verify do?"}
+        return await asyncio.gather(*(client.runs.wait(None, "plain_rag", input=question) for _ in range(20)))
+
+    answers = {result["answer"] for result in asyncio.run(all_runs())}
+    assert len(answers) == 1

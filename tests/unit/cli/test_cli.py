@@ -1,0 +1,217 @@
+"""The command line, used in the process itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_kit.cli import exits
+from rag_kit.cli.main import main
+from rag_kit.cli.streaming import AnswerStream
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small folder of documents and, beside it, its keyword index."""
+    base = tmp_path_factory.mktemp("cli")
+    docs = base / "docs"
+    docs.mkdir()
+    (docs / "pump.md").write_text("# Pump\n\n## Start\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
+    (docs / "风扇.md").write_text("# 风扇\n\n风扇在六十度时启动，噪音很大。\n", encoding="utf-8")
+    (docs / "evil.md").write_text(
+        "# Evil\n\nThe valve \x1b[31mopens\u202e at noon <script>x</script>.\n", encoding="utf-8"
+    )
+    code = main(["ingest", str(docs), "--index", str(base / "index"), "--embedding-model", "none", "--quiet"])
+    assert code == exits.OK
+    return base
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_ask_answers_with_file_heading_and_quote(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The answer is printed with its source, heading and a verbatim quote, and the model is named on stderr."""
+    code, out, err = run(capsys, "ask", "When does the pump start?", "--index", folder / "index")
+    assert code == exits.OK
+    assert "40 degrees" in out and "[1]" in out
+    assert "pump.md" in out and "Start" in out
+    assert "“The pump starts at 40 degrees.”" in out
+    assert "extractive" in err and "RAG_KIT_CHAT_MODEL" in err
+
+
+def test_ask_in_chinese_and_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--json gives the answer, its citations and the passages; stdout is nothing but JSON."""
+    code, out, _ = run(capsys, "ask", "风扇什么时候启动？", "--index", folder / "index", "--json")
+    result = json.loads(out)
+    assert code == exits.OK
+    assert "六十度" in result["answer"] and result["status"] == "grounded"
+    assert result["citations"][0]["file"] == "风扇.md"
+    assert result["documents"][0]["metadata"]["rag_kit"]["rank"] == 1
+
+
+def test_ask_declines_what_is_not_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A question that the documents do not answer is declined, not guessed."""
+    code, out, _ = run(
+        capsys, "ask", "Who invented the steam locomotive?", "--index", folder / "index", "--json"
+    )
+    assert code == exits.OK
+    assert json.loads(out)["status"] == "declined"
+
+
+def test_retrieve_explains(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--explain says which retriever found the passage, for which query."""
+    code, out, _ = run(capsys, "retrieve", "pump start", "--index", folder / "index", "--explain")
+    assert code == exits.OK
+    assert "bm25" in out and "pump start" in out
+
+
+def test_hostile_text_is_shown_not_obeyed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Terminal escapes and bidirectional controls of a document never reach the terminal."""
+    for command in (["retrieve"], ["retrieve", "--explain"], ["ask"]):
+        code, out, err = run(
+            capsys, command[0], "When does the valve open?", "--index", folder / "index", *command[1:]
+        )
+        assert code == exits.OK
+        assert "\x1b" not in out + err and "\u202e" not in out + err
+        assert "valve" in out
+
+
+def test_filter_narrows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--filter keeps only what matches."""
+    code, out, _ = run(
+        capsys,
+        "retrieve",
+        "starts degrees 启动",
+        "--index",
+        folder / "index",
+        "--filter",
+        '{"file": "pump.md"}',
+        "--json",
+    )
+    assert code == exits.OK
+    assert {d["metadata"]["file"] for d in json.loads(out)["documents"]} == {"pump.md"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["ask", "x", "--index", "nowhere"], exits.NO_INDEX, "rag-kit ingest"),
+        (["retrieve", "x", "--index", "{index}", "--filter", "{{"], exits.USAGE, "--filter"),
+        (["retrieve", "x", "--index", "{index}", "--filter", '{{"a": {{"$foo": 1}}}}'], exits.USAGE, "$foo"),
+        (["retrieve", "x", "--index", "{index}", "--pipeline", "magic"], exits.USAGE, "hybrid"),
+        (["retrieve", "x", "--index", "{index}", "--pipeline", "no.such:thing"], exits.USAGE, "no.such"),
+        (["retrieve", "x", "--index", "{index}", "--pipeline", "dense"], exits.USAGE, "embedding"),
+        (["retrieve", "x", "--index", "{index}", "-k", "0"], exits.USAGE, "k"),
+        (["ask", "", "--index", "{index}"], exits.USAGE, "question"),
+        (["ask", "pump start", "--index", "{index}", "--max-calls", "0"], exits.BUDGET, "max_calls"),
+        (["ask", "x", "--index", "{index}", "--model", "nobody:nothing"], exits.USAGE, "nobody"),
+        (["ingest", "no-such-folder", "--index", "new-index"], exits.USAGE, "no-such-folder"),
+    ],
+)
+def test_a_mistake_gives_one_line_and_its_own_exit_code(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: list[str],
+    code: int,
+    says: str,
+) -> None:
+    """Every mistake of a user is one clear line on stderr, never a traceback."""
+    monkeypatch.chdir(tmp_path)
+    got, out, err = run(capsys, *[a.format(index=folder / "index") for a in arguments])
+    lines = [line for line in err.splitlines() if line.startswith("rag-kit: ")]
+    assert got == code, err
+    assert len(lines) == 1 and says in lines[0], err
+    assert "Traceback" not in out + err
+    assert "unexpected" not in err
+
+
+def test_own_retriever_by_module_and_object(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """--pipeline module:object takes a function that makes a retriever from the index."""
+    (tmp_path / "my_own_pipeline.py").write_text(
+        "from rag_kit.retrieval import index_retriever\n"
+        "def words(index):\n    return index_retriever(index, pipeline='bm25', k=1)\n"
+        "nothing = 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    ask = ["retrieve", "pump", "--index", str(folder / "index"), "--json", "--pipeline"]
+    code, out, _ = run(capsys, *ask, "my_own_pipeline:words")
+    assert code == exits.OK and len(json.loads(out)["documents"]) == 1
+    code, _, err = run(capsys, *ask, "my_own_pipeline:nothing")
+    assert code == exits.USAGE and "retriever" in err
+
+
+def test_verify_finds_a_whole_index(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A fresh index is whole."""
+    assert run(capsys, "verify", "--index", folder / "index")[0] == exits.OK
+    assert run(capsys, "repair", "--index", folder / "index")[0] == exits.OK
+
+
+def test_doctor_tells_and_hides_the_key(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """doctor lists what is there, and prints no key."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-1234567890")
+    monkeypatch.setenv("RAG_KIT_CHAT_MODEL", "openai:gpt-4o-mini")
+    monkeypatch.setenv("RAG_KIT_BASE_URL", "http://127.0.0.1:9/v1")
+    code, out, err = run(capsys, "doctor", "--index", folder / "index")
+    assert code == exits.FAILED  # nothing answers on port 9
+    assert "sk-canary" not in out + err
+    assert "extra minilm" in out and "index" in out
+    monkeypatch.delenv("RAG_KIT_CHAT_MODEL")
+    monkeypatch.delenv("RAG_KIT_BASE_URL")
+    assert run(capsys, "doctor", "--json")[0] == exits.OK
+
+
+def test_help_imports_no_langchain() -> None:
+    """rag-kit --help answers at once: no LangChain, no numpy, no Chroma is imported."""
+    program = (
+        "import sys\n"
+        "from rag_kit.cli.main import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as e:\n    assert e.code == 0\n"
+        "heavy = [m for m in sys.modules if m.split('.')[0] in "
+        "('langchain', 'langchain_core', 'chromadb', 'numpy', 'openai', 'langgraph', 'pydantic', 'jieba')]\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for command in (
+        "ingest",
+        "ask",
+        "retrieve",
+        "verify",
+        "repair",
+        "benchmark",
+        "prompts",
+        "models",
+        "doctor",
+    ):
+        assert command in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("pieces", "shown"),
+    [
+        (["Hel", "lo"], "Hello"),
+        (["<think>a", "b</think>Yes"], "Yes"),
+        (["<", "think>no</", "think>\n\nYes <", "b>"], "Yes <b>"),
+        (["<think>never closed"], ""),
+        (["a <t", "hin"], "a <thin"),
+    ],
+)
+def test_thinking_is_not_shown(pieces: list[str], shown: str) -> None:
+    """Tags cut across pieces are still seen; text that only looks like one is kept."""
+    stream = AnswerStream()
+    assert "".join(stream.feed(piece) for piece in pieces) + stream.end() == shown

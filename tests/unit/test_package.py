@@ -1,0 +1,79 @@
+"""The package as a whole: what importing it costs, and that names hold."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+import rag_kit
+
+PUBLIC = {
+    "rag_kit.prompts": ["load_prompt"],
+    "rag_kit.models": ["chat_model", "embedding_model", "structured_call"],
+    "rag_kit.retrieval": ["BM25Retriever", "EnsembleRetriever", "explain"],
+    "rag_kit.retrieval.fusion": ["reciprocal_rank_fusion"],
+    "rag_kit.indexing": ["read", "register_reader", "split", "BM25Index", "DocumentIndex"],
+    "rag_kit.concurrency": ["fan_out", "afan_out"],
+    "rag_kit.graphs": ["build_plain_rag"],
+}
+
+
+def test_import_rag_kit_imports_no_langchain() -> None:
+    """`import rag_kit` and its light layers stay light."""
+    program = (
+        "import sys, rag_kit, rag_kit.retrieval, rag_kit.graphs, rag_kit.models, rag_kit.indexing\n"
+        "heavy = ('langchain', 'langgraph', 'chroma', 'openai')\n"
+        "heavy = [m for m in sys.modules if m.startswith(heavy)]\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", sorted(PUBLIC))
+def test_public_names_are_there(module: str) -> None:
+    """The public face of the design can be imported, and is listed in __all__."""
+    loaded = importlib.import_module(module)
+    for name in PUBLIC[module]:
+        assert getattr(loaded, name) is not None
+        assert name in dir(loaded)
+
+
+def test_every_module_imports_and_every_listed_name_exists() -> None:
+    """No module is broken, and __all__ promises nothing that is not there."""
+    for found in pkgutil.walk_packages(rag_kit.__path__, "rag_kit."):
+        module = importlib.import_module(found.name)
+        for name in getattr(module, "__all__", ()):
+            assert hasattr(module, name), f"{found.name}.{name}"
+
+
+@pytest.mark.parametrize(
+    ("package", "wanted"),
+    [
+        ("langchain", ">=1.4,<2"),
+        ("langchain-core", ">=1.7,<2"),
+        ("langchain-community", ">=0.4.1,<0.4.2"),
+        ("langchain-openai", ">=1.7,<2"),
+        ("langchain-chroma", ">=1.1,<2"),
+        ("langgraph", ">=1.2,<2"),
+        ("openai", ">=3.3,<4"),
+        ("chromadb", ">=1.5.9,<2"),
+        ("rank-bm25", ">=0.2.2,<0.3"),
+        ("ragas", "==0.4.3"),
+        ("instructor", ">=1.17,<2"),
+        ("langgraph-api", ">=0.16"),
+    ],
+)
+def test_versions_that_matter(package: str, wanted: str) -> None:
+    """What is installed together is what works together; older pips silently downgrade without constraints."""
+    try:
+        version = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"{package} belongs to an extra that is not installed")
+    assert version in SpecifierSet(wanted, prereleases=True)
