@@ -1,1 +1,39 @@
-"""rag_kit.concurrency"""
+"""One fan-out, sync and async, on one shared pool; and budgets of calls, tokens and time.
+
+Nothing else in the kit starts threads or gathers coroutines. This package imports no LangChain module.
+"""
+
+from __future__ import annotations
+
+from rag_kit.concurrency.afan_out import afan_out, afan_out_map
+from rag_kit.concurrency.budget import (
+    Budget,
+    budget_scope,
+    charge_call,
+    charge_tokens,
+    check_budget,
+    current_budget,
+    remaining_seconds,
+    use_budget,
+)
+from rag_kit.concurrency.fan_out import fan_out, fan_out_map
+from rag_kit.concurrency.outcome import FanOut, Outcome
+from rag_kit.concurrency.threads import run_in_thread
+
+__all__ = [
+    "Budget",
+    "FanOut",
+    "Outcome",
+    "afan_out",
+    "afan_out_map",
+    "budget_scope",
+    "charge_call",
+    "charge_tokens",
+    "check_budget",
+    "current_budget",
+    "fan_out",
+    "fan_out_map",
+    "remaining_seconds",
+    "run_in_thread",
+    "use_budget",
+]

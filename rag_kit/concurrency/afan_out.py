@@ -1,0 +1,194 @@
+"""Run coroutines side by side, with the same rules as the threaded fan-out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Generic, Literal, TypeVar
+
+from rag_kit.concurrency.branch import Branch, check_abandoned, current_branch
+from rag_kit.concurrency.fan_out import branch_context
+from rag_kit.concurrency.outcome import FanOut, Outcome, Plan, plan, raise_failure
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+# A cancelled branch gets this long to clean up; one that refuses to end is then left to itself.
+GRACE_SECONDS = 1.0
+
+
+async def afan_out(
+    tasks: Sequence[Callable[[], Awaitable[T]]],
+    *,
+    max_concurrency: int | None = None,
+    timeout: float | None = None,
+    on_error: Literal["raise", "skip"] = "raise",
+    names: Sequence[str] | None = None,
+    deadline: float | None = None,
+) -> FanOut[T]:
+    """Run coroutine functions side by side; the arguments mean what they mean in ``fan_out``.
+
+    Nothing outlives the call: branches that are late, or not needed any more because one failed or the caller
+    was cancelled, are cancelled and waited for (one second at most, should one refuse to end).
+
+    Args:
+        tasks: Functions without arguments that return an awaitable.
+        max_concurrency: Most branches at a time; ``None`` for all.
+        timeout: Seconds each branch may take from its own start.
+        on_error: ``"raise"`` the first failure at once, or ``"skip"`` failed branches and report them.
+        names: One name a branch, for the report.
+        deadline: Seconds the whole may take. The deadlines of active budgets hold as well.
+
+    Returns:
+        Outcomes in the order of the tasks.
+
+    Raises:
+        BranchError: A branch failed and ``on_error="raise"``; its own error is the ``__cause__``.
+        BranchTimeoutError: The same for one that was too slow.
+        BudgetExceededError: The deadline of an active budget has passed, or (``on_error="raise"``) a branch
+            used its budget up.
+        InvalidInputError: An argument is not allowed.
+
+    Example:
+        >>> import asyncio
+        >>> async def double(x):
+        ...     return 2 * x
+        >>> asyncio.run(afan_out([lambda: double(1), lambda: double(2)])).values
+        [2, 4]
+    """
+    the_plan = plan(
+        len(tasks),
+        max_concurrency=max_concurrency,
+        timeout=timeout,
+        on_error=on_error,
+        names=names,
+        deadline=deadline,
+    )
+    check_abandoned()
+    if not tasks:
+        return FanOut([])
+    return FanOut(await _AsyncRun(tasks, the_plan).result())
+
+
+async def afan_out_map(
+    func: Callable[[S], Awaitable[T]],
+    items: Sequence[S],
+    *,
+    max_concurrency: int | None = None,
+    timeout: float | None = None,
+    on_error: Literal["raise", "skip"] = "raise",
+    names: Sequence[str] | None = None,
+    deadline: float | None = None,
+) -> FanOut[T]:
+    """Apply a coroutine function to items side by side; as ``afan_out``.
+
+    Example:
+        >>> import asyncio
+        >>> async def double(x):
+        ...     return 2 * x
+        >>> asyncio.run(afan_out_map(double, [1, 2])).values
+        [2, 4]
+    """
+    return await afan_out(
+        [partial(func, item) for item in items],
+        max_concurrency=max_concurrency,
+        timeout=timeout,
+        on_error=on_error,
+        names=names,
+        deadline=deadline,
+    )
+
+
+class _Failed(Exception):
+    """Tells the waiting caller that a branch failed; the outcome holds why."""
+
+
+class _AsyncRun(Generic[T]):
+    def __init__(self, tasks: Sequence[Callable[[], Awaitable[T]]], the_plan: Plan) -> None:
+        self._tasks = tasks
+        self._plan = the_plan
+        self._outcomes: list[Outcome[T] | None] = [None] * len(tasks)
+        limited = the_plan.width < len(tasks)
+        self._slots = asyncio.Semaphore(the_plan.width) if limited else nullcontext()
+
+    async def result(self) -> list[Outcome[T]]:
+        base, parent = copy_context(), current_branch.get()
+        started = time.monotonic()
+        branches = [
+            asyncio.create_task(self._branch(index), context=branch_context(base, Branch(parent)))
+            for index in range(len(self._tasks))
+        ]
+        try:
+            await asyncio.wait(
+                branches,
+                timeout=self._plan.seconds,
+                return_when=asyncio.FIRST_EXCEPTION
+                if self._plan.on_error == "raise"
+                else asyncio.ALL_COMPLETED,
+            )
+        finally:
+            await _cancel_and_wait([task for task in branches if not task.done()])
+        failures = [outcome for outcome in self._outcomes if outcome is not None and not outcome.ok]
+        if failures and self._plan.on_error == "raise":
+            raise_failure(failures[0])
+        for index, outcome in enumerate(self._outcomes):
+            if outcome is None:
+                name = self._plan.names[index]
+                late = self._plan.late(name, whole=True)
+                outcome = Outcome[T](name, error=late, seconds=time.monotonic() - started)
+                if self._plan.on_error == "raise":
+                    raise_failure(outcome)
+                self._outcomes[index] = outcome
+        return [outcome for outcome in self._outcomes if outcome is not None]
+
+    async def _branch(self, index: int) -> None:
+        async with self._slots:
+            name, started = self._plan.names[index], time.monotonic()
+            try:
+                value = await self._call(index)
+            except (Exception, asyncio.CancelledError) as error:
+                task = asyncio.current_task()
+                if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                    raise
+                self._outcomes[index] = Outcome(name, error=error, seconds=time.monotonic() - started)
+                if self._plan.on_error == "raise":
+                    raise _Failed from None
+            else:
+                self._outcomes[index] = Outcome(name, value=value, seconds=time.monotonic() - started)
+
+    async def _call(self, index: int) -> T:
+        if self._plan.timeout is None:
+            return await self._tasks[index]()
+
+        async def body() -> T:
+            return await self._tasks[index]()
+
+        # The clock runs outside the branch, so that one which swallows cancellation cannot stop it.
+        inner = asyncio.create_task(body())
+        try:
+            done, _ = await asyncio.wait({inner}, timeout=self._plan.timeout)
+        except asyncio.CancelledError:
+            await _cancel_and_wait([inner])
+            raise
+        if done:
+            return inner.result()
+        await _cancel_and_wait([inner])
+        raise self._plan.late(self._plan.names[index], whole=False)
+
+
+async def _cancel_and_wait(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.add_done_callback(_retrieve)
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """Take the error of a branch nobody waits for, so that asyncio does not report it as lost."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,229 @@
+"""Caps on calls, tokens and time that hold for everything inside a ``with`` block, branches included."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from rag_kit.concurrency.branch import check_abandoned
+from rag_kit.errors import BudgetExceededError, InvalidInputError
+
+_active: ContextVar[tuple[Budget, ...]] = ContextVar("rag_kit_budgets", default=())
+
+
+class Budget:
+    """Counts model calls and tokens, and caps them; safe to share between threads and tasks.
+
+    Args:
+        max_calls: Most model calls, or ``None`` for any number.
+        max_tokens: Most tokens. They are known after a call only, so the call that goes over is kept, and the
+            next one is refused.
+        deadline: Seconds from now.
+
+    Raises:
+        InvalidInputError: If a cap is negative, or not a number.
+
+    Example:
+        >>> budget = Budget(max_calls=1)
+        >>> budget.charge_call()
+        >>> budget.charge_call()
+        Traceback (most recent call last):
+        ...
+        rag_kit.errors.BudgetExceededError: The budget of calls is used up (max_calls=1). Raise max_calls ...
+    """
+
+    def __init__(
+        self, *, max_calls: int | None = None, max_tokens: int | None = None, deadline: float | None = None
+    ) -> None:
+        for name, cap in (("max_calls", max_calls), ("max_tokens", max_tokens)):
+            if cap is not None and (isinstance(cap, bool) or not isinstance(cap, int) or cap < 0):
+                raise InvalidInputError(f"{name}={cap!r} was given; it must be a whole number >= 0, or None.")
+        if deadline is not None and (
+            isinstance(deadline, bool) or not isinstance(deadline, (int, float)) or not deadline >= 0
+        ):
+            raise InvalidInputError(f"deadline={deadline!r} was given; it must be seconds >= 0, or None.")
+        self.max_calls = max_calls
+        self.max_tokens = max_tokens
+        self.deadline = deadline
+        self._calls = 0
+        self._tokens = 0
+        self._started = time.monotonic()
+        self._lock = threading.Lock()
+
+    @property
+    def calls(self) -> int:
+        """Calls charged so far."""
+        return self._calls
+
+    @property
+    def tokens(self) -> int:
+        """Tokens charged so far."""
+        return self._tokens
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the budget was made."""
+        return time.monotonic() - self._started
+
+    def remaining_seconds(self) -> float | None:
+        """Seconds until the deadline, never below 0; ``None`` without a deadline."""
+        return None if self.deadline is None else max(0.0, self.deadline - self.seconds)
+
+    def charge_call(self) -> None:
+        """Count a call that is about to be made.
+
+        Raises:
+            BudgetExceededError: If no call, token or time is left; the call is not counted then.
+        """
+        with self._lock:
+            if self.max_calls is not None and self._calls >= self.max_calls:
+                raise BudgetExceededError("calls", self.max_calls)
+            if self.max_tokens is not None and self._tokens >= self.max_tokens:
+                raise BudgetExceededError("tokens", self.max_tokens)
+            self._check_deadline()
+            self._calls += 1
+
+    def charge_tokens(self, n: int) -> None:
+        """Count tokens that were used. Never raises for the cap: what was paid for is kept.
+
+        Raises:
+            InvalidInputError: If ``n`` is negative.
+        """
+        if n < 0:
+            raise InvalidInputError(f"charge_tokens({n}) was called; tokens used cannot be negative.")
+        with self._lock:
+            self._tokens += n
+
+    def check(self) -> None:
+        """See whether work may go on.
+
+        Raises:
+            BudgetExceededError: If the deadline has passed, or more tokens were used than allowed.
+        """
+        if self.max_tokens is not None and self._tokens > self.max_tokens:
+            raise BudgetExceededError("tokens", self.max_tokens)
+        self._check_deadline()
+
+    def snapshot(self) -> dict[str, float | int | None]:
+        """The caps and what was used, as plain JSON; seconds with milliseconds."""
+        return {
+            "calls": self._calls,
+            "tokens": self._tokens,
+            "seconds": round(self.seconds, 3),
+            "max_calls": self.max_calls,
+            "max_tokens": self.max_tokens,
+            "deadline": self.deadline,
+        }
+
+    def _check_deadline(self) -> None:
+        if self.deadline is not None and self.seconds >= self.deadline:
+            raise BudgetExceededError("deadline", self.deadline)
+
+    def _refund_call(self) -> None:
+        with self._lock:
+            self._calls -= 1
+
+    def __repr__(self) -> str:
+        return f"Budget({', '.join(f'{name}={value}' for name, value in self.snapshot().items())})"
+
+
+@contextmanager
+def use_budget(budget: Budget) -> Iterator[Budget]:
+    """Make a budget count everything in the block, branches of fan-outs included.
+
+    Budgets nest: all that are active are charged and checked.
+
+    Example:
+        >>> with use_budget(Budget(max_calls=5)) as budget:
+        ...     charge_call()
+        >>> budget.calls
+        1
+    """
+    token = _active.set((*_active.get(), budget))
+    try:
+        yield budget
+    finally:
+        _active.reset(token)
+
+
+@contextmanager
+def budget_scope(
+    *, max_calls: int | None = None, max_tokens: int | None = None, deadline: float | None = None
+) -> Iterator[Budget]:
+    """Enter a new budget; without caps it only counts.
+
+    Example:
+        >>> with budget_scope(max_calls=3) as budget:
+        ...     charge_call()
+        ...     charge_tokens(120)
+        >>> budget.calls, budget.tokens
+        (1, 120)
+    """
+    with use_budget(Budget(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline)) as budget:
+        yield budget
+
+
+def current_budget() -> Budget | None:
+    """The innermost active budget, or ``None``."""
+    active = _active.get()
+    return active[-1] if active else None
+
+
+def charge_call() -> None:
+    """Count a call in every active budget, or in none if one of them refuses.
+
+    Raises:
+        BudgetExceededError: If an active budget has no call, token or time left.
+        BranchTimeoutError: If this code runs in a branch that was abandoned.
+    """
+    check_abandoned()
+    charged: list[Budget] = []
+    try:
+        for budget in _active.get():
+            budget.charge_call()
+            charged.append(budget)
+    except BudgetExceededError:
+        for budget in charged:
+            budget._refund_call()
+        raise
+
+
+def charge_tokens(n: int) -> None:
+    """Count tokens in every active budget.
+
+    Raises:
+        InvalidInputError: If ``n`` is negative.
+    """
+    for budget in _active.get():
+        budget.charge_tokens(n)
+
+
+def check_budget() -> None:
+    """See whether every active budget lets work go on.
+
+    Raises:
+        BudgetExceededError: If a deadline has passed, or more tokens were used than allowed.
+        BranchTimeoutError: If this code runs in a branch that was abandoned.
+    """
+    check_abandoned()
+    for budget in _active.get():
+        budget.check()
+
+
+def remaining_seconds() -> float | None:
+    """Seconds until the nearest deadline of the active budgets; ``None`` without one."""
+    tightest = tightest_deadline()
+    return None if tightest is None else tightest[0]
+
+
+def tightest_deadline() -> tuple[float, float] | None:
+    """The active budget that runs out first: (seconds left, its deadline in seconds), or ``None``."""
+    left = [
+        (seconds, budget.deadline)
+        for budget in _active.get()
+        if (seconds := budget.remaining_seconds()) is not None and budget.deadline is not None
+    ]
+    return min(left) if left else None

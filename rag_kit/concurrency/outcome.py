@@ -1,0 +1,155 @@
+"""What came out of a fan-out, and the checks both kinds share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, NoReturn, TypeVar, cast
+
+from rag_kit.concurrency.budget import tightest_deadline
+from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
+
+T = TypeVar("T")
+OnError = Literal["raise", "skip"]
+_MAX_MESSAGE = 300
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[T]):
+    """How one branch ended.
+
+    Attributes:
+        name: The branch's name.
+        value: What it returned; ``None`` if it failed.
+        error: Why it failed, or ``None``.
+        seconds: How long it ran (0 if it never started).
+    """
+
+    name: str
+    value: T | None = None
+    error: BaseException | None = None
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the branch returned."""
+        return self.error is None
+
+
+@dataclass(frozen=True)
+class FanOut(Generic[T]):
+    """How all branches ended, in the order of the tasks."""
+
+    outcomes: list[Outcome[T]]
+
+    @property
+    def values(self) -> list[T]:
+        """What the successful branches returned, in order."""
+        return [cast("T", outcome.value) for outcome in self.outcomes if outcome.ok]
+
+    @property
+    def degradations(self) -> list[str]:
+        """One line for each branch that failed."""
+        return [describe_failure(o.name, o.error) for o in self.outcomes if o.error is not None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The checked arguments of a fan-out.
+
+    Attributes:
+        names: One name a branch.
+        width: Most branches at a time.
+        timeout: Seconds a branch may take.
+        seconds: Seconds the whole may take: the tighter of ``deadline`` and the active budgets.
+        budget_limit: The budget's own deadline, if that is the tighter one.
+        on_error: What to do when a branch fails.
+    """
+
+    names: Sequence[str]
+    width: int
+    timeout: float | None
+    seconds: float | None
+    budget_limit: float | None
+    on_error: OnError
+
+    def late(self, name: str, *, whole: bool) -> Exception:
+        """The error of a branch that was not done in time."""
+        if not whole:
+            return BranchTimeoutError(f"Branch {name!r} took longer than timeout={self.timeout:g} s.")
+        if self.budget_limit is not None:
+            return BudgetExceededError("deadline", self.budget_limit)
+        return BranchTimeoutError(f"Branch {name!r} was not done within deadline={self.seconds:g} s.")
+
+
+def plan(
+    count: int,
+    *,
+    max_concurrency: int | None,
+    timeout: float | None,
+    on_error: str,
+    names: Sequence[str] | None,
+    deadline: float | None,
+) -> Plan:
+    """Check the arguments of a fan-out.
+
+    Raises:
+        InvalidInputError: If one is not allowed.
+        BudgetExceededError: If the deadline of an active budget has passed.
+    """
+    if max_concurrency is not None and (
+        isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1
+    ):
+        raise InvalidInputError(
+            f"max_concurrency={max_concurrency!r} was given; it must be a whole number >= 1, or None."
+        )
+    for label, value in (("timeout", timeout), ("deadline", deadline)):
+        if value is not None and (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float))
+            or not value > 0
+            or not math.isfinite(value)
+        ):
+            raise InvalidInputError(f"{label}={value!r} was given; it must be seconds > 0, or None.")
+    if on_error not in ("raise", "skip"):
+        raise InvalidInputError(f"on_error={on_error!r} was given; allowed: 'raise', 'skip'.")
+    if names is not None and len(names) != count:
+        raise InvalidInputError(f"{len(names)} names were given for {count} tasks; give one each.")
+    seconds, budget_limit = deadline, None
+    tightest = tightest_deadline()
+    if tightest is not None and (seconds is None or tightest[0] < seconds):
+        seconds, budget_limit = tightest
+        if seconds <= 0:
+            raise BudgetExceededError("deadline", budget_limit)
+    return Plan(
+        names=names if names is not None else [f"branch {number}" for number in range(1, count + 1)],
+        width=min(count, max_concurrency or count),
+        timeout=timeout,
+        seconds=seconds,
+        budget_limit=budget_limit,
+        on_error=cast("OnError", on_error),
+    )
+
+
+def describe_failure(name: str, error: BaseException | None) -> str:
+    """One line about a failed branch, without line breaks and not longer than needed."""
+    if isinstance(error, BranchTimeoutError):
+        return f"{name} did not answer in time: {error}"
+    text = " ".join(str(error).split())
+    if len(text) > _MAX_MESSAGE:
+        text = text[: _MAX_MESSAGE - 3] + "..."
+    return f"{name} failed: {type(error).__name__}" + (f": {text}" if text else "")
+
+
+def raise_failure(outcome: Outcome[T]) -> NoReturn:
+    """Raise what a failed branch means for the whole.
+
+    Raises:
+        BranchError: With the branch's own error as its cause.
+        BudgetExceededError: As it is: a used-up budget stops the caller, not the branch.
+    """
+    error = outcome.error
+    if isinstance(error, (BranchTimeoutError, BudgetExceededError)):
+        raise error
+    raise BranchError(f"Branch {describe_failure(repr(outcome.name), error)}") from error
