@@ -87,9 +87,9 @@ class Pool:
         """
         if self._abandoned >= self.max_abandoned:
             raise BranchError(
-                f"{self._abandoned} branches that were abandoned at their time-out are still hanging, which is "
-                "the most that are allowed; no new one is started until some end. Give the calls inside them a "
-                "time-out of their own (of the HTTP client, of the database)."
+                f"{self._abandoned} branches that were abandoned at their time-out still hang, which is the most "
+                "that is allowed; no new one is started until some end. Give the calls inside them a time-out of "
+                "their own (in the HTTP client, in the database driver)."
             )
 
     def submit(self, job: Callable[[], None], depth: int = 0) -> None:
@@ -132,12 +132,14 @@ class Pool:
     def work(self, worker: Worker) -> None:
         """The life of a worker thread."""
         while (job := self._next_job(worker)) is not None:
-            job()
-            del job
-            with self._condition:
-                if worker.abandoned:
-                    worker.abandoned = False
-                    self._abandoned -= 1
+            try:
+                job()
+            finally:
+                del job
+                with self._condition:
+                    if worker.abandoned:
+                        worker.abandoned = False
+                        self._abandoned -= 1
 
     def _wait_more(self, worker: Worker) -> None:
         with self._condition:

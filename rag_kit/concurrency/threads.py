@@ -63,7 +63,7 @@ async def run_in_thread(func: Callable[..., T], *args: object) -> T:
             error = raised
         with lock:
             thread.clear()
-            if not branch.abandoned:
+            if not branch.abandoned and not loop.is_closed():
                 loop.call_soon_threadsafe(_settle, future, value, error)
 
     pool.submit(job, branch.depth)
