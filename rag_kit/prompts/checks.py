@@ -157,6 +157,15 @@ def _disagreements(first: PromptFile, second: PromptFile) -> list[Problem]:
                 f"output.schema differs from that of {first.language} ({Path(first.file).name}); make them equal",
             )
         )
+    if first.sections[0].role != second.sections[0].role:
+        problems.append(
+            Problem(
+                second.file,
+                second.sections[0].line,
+                f"the first section is {second.sections[0].role!r}, but {first.sections[0].role!r} in "
+                f"{first.language}; make them equal",
+            )
+        )
     # Who replaces one language alone gives it a version of one's own.
     if Path(first.file).parent == Path(second.file).parent and first.version != second.version:
         problems.append(

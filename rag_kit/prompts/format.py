@@ -137,7 +137,7 @@ def inspect_prompt(
     if front_text is None:
         return None, problems
     front = parse_front_matter(front_text, 2, report)
-    if front is not None and front.name != name:
+    if front is not None and front.name != name and NAME.fullmatch(front.name):
         report(
             front.lines.get("name", 2),
             f"name is {front.name!r}, but the file name says {name!r}; make them equal",

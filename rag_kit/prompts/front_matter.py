@@ -78,7 +78,7 @@ def parse_front_matter(text: str, first_line: int, report: Report) -> FrontMatte
         report: Called with (line, message) for each thing that is wrong.
 
     Returns:
-        The declarations, or None when something in them was wrong (then `report` was called).
+        The declarations, to be used only when nothing was reported; None when not even the inputs are known.
     """
     problems: list[tuple[int, str]] = []
 
@@ -129,12 +129,13 @@ def parse_front_matter(text: str, first_line: int, report: Report) -> FrontMatte
     whole = isinstance(version, int) and not isinstance(version, bool) and version >= 1
     if "version" in data and not (whole or (isinstance(version, str) and 0 < len(version.strip()) <= 64)):
         note(at("version"), f"version is {version!r}; allowed: a whole number from 1, or text in quotes")
+    before = len(problems)
     inputs = _inputs(data.get("input"), at, note)
-    schema = _schema(data.get("output"), "output" in data, str(name), at, note)
-    if problems:
+    if len(problems) > before:  # with half of the inputs known, the body could not be judged
         return None
-    assert isinstance(version, int | str)
-    return FrontMatter(str(name), str(description).strip(), version, inputs, schema, lines)
+    schema = _schema(data.get("output"), "output" in data, str(name), at, note)
+    shown = version if isinstance(version, int | str) else 0
+    return FrontMatter(str(name), str(description).strip(), shown, inputs, schema, lines)
 
 
 def _key_lines(node: Any, first_line: int) -> dict[str, int]:

@@ -43,8 +43,6 @@ def _node_problem(node: Any, path: str, count: list[int]) -> str | None:
         return None
     if not isinstance(node, dict):
         return f"{where}expected a mapping, not {node!r}"
-    if not all(isinstance(key, str) for key in node):
-        return f"{where}every key must be text"
     kinds = node.get("type", [])
     for kind in kinds if isinstance(kinds, list) else [kinds]:
         if not isinstance(kind, str) or kind not in _TYPES:
@@ -61,8 +59,8 @@ def _node_problem(node: Any, path: str, count: list[int]) -> str | None:
     below: list[tuple[str, Any]] = [(key, node[key]) for key in _NESTED if key in node]
     for key in _NESTED_MAPS:
         if key in node:
-            if not isinstance(node[key], dict):
-                return f"{where}{key!r} must be a mapping"
+            if not isinstance(node[key], dict) or not all(isinstance(name, str) for name in node[key]):
+                return f"{where}{key!r} must be a mapping whose keys are text"
             below += [(f"{key}.{name}", value) for name, value in node[key].items()]
     for key in _NESTED_LISTS:
         if key in node:
