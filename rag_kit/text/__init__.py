@@ -1,1 +1,23 @@
-"""rag_kit.text"""
+"""Text: folding, analysis into index terms, sentences, language, in English and Chinese.
+
+Importing this package loads no dictionary; :func:`warm_up` and the constructor of :class:`Analyzer` do.
+"""
+
+from __future__ import annotations
+
+from rag_kit.text.analysis import Analyzer, content_words, default_analyzer, warm_up
+from rag_kit.text.fold import fold
+from rag_kit.text.language import Language, detect_language
+from rag_kit.text.sentences import Sentence, sentences
+
+__all__ = [
+    "Analyzer",
+    "Language",
+    "Sentence",
+    "content_words",
+    "default_analyzer",
+    "detect_language",
+    "fold",
+    "sentences",
+    "warm_up",
+]

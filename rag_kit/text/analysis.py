@@ -1,0 +1,284 @@
+"""From text to index terms: words, stems, identifiers whole and in parts, Chinese words and bigrams."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Literal
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.text._patterns import ASCII_RUNS, FIRST_UNSPACED, SPECIAL, unicode_runs
+from rag_kit.text.fold import fold
+from rag_kit.text.language import HAN
+from rag_kit.text.segment import load_segmenter
+from rag_kit.text.stop_words import CHINESE_EVIDENCE, ENGLISH, ENGLISH_EVIDENCE
+
+_LANGUAGES = ("auto", "en", "zh")
+_SETTINGS_VERSION = 1
+_CACHE_LIMIT = 200_000  # distinct words remembered per analyzer, about 40 MB at most
+_MAX_TERM = 128  # longer runs (encoded blobs) are cut: nobody types them whole
+_PARTS = re.compile(r"[.\-_]+")
+_DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
+_HAN = re.compile(f"[{HAN}]")
+
+
+class _Terms(dict[str, tuple[str, ...]]):
+    """Remembers the terms of each word; computes them on first sight."""
+
+    def __init__(self, language: str, stem: bool, stops: frozenset[str]) -> None:
+        super().__init__()
+        self._stops = stops
+        self._lock = threading.Lock()
+        self._stem = None
+        if stem and language != "zh":
+            import Stemmer
+
+            self._stem = Stemmer.Stemmer("english", 0)  # 0: its own cache would only double this one
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        with self._lock:  # one stemmer object must not be entered twice
+            terms = tuple(self._analyse(word))
+            if len(self) >= _CACHE_LIMIT:
+                self.clear()
+            self[word] = terms
+        return terms
+
+    def _analyse(self, word: str) -> list[str]:
+        if word.isalpha():
+            return self._plain(word)
+        if "," in word:
+            word = word.replace(",", "")
+        if word.endswith(("+", "#")):
+            return [word[:_MAX_TERM], *self._plain(word.rstrip("+#"))]
+        parts = _PARTS.split(word)
+        if len(parts) == 1:
+            return self._plain(word)
+        if all(len(part) == 1 and part.isalpha() for part in parts):
+            return self._plain("".join(parts))  # U.S.A. is USA
+        if _DECIMAL.fullmatch(word):
+            return [word[:_MAX_TERM]]
+        terms = [term for part in parts for term in self._plain(part)]
+        if "_" in word or "." in word or any(character.isdigit() for character in word):
+            terms.insert(0, word[:_MAX_TERM])
+        return terms
+
+    def _plain(self, word: str) -> list[str]:
+        if "'" in word:
+            word = word.removesuffix("'s").replace("'", "")
+        if not word or word in self._stops:
+            return []
+        word = word[:_MAX_TERM]
+        if self._stem is not None and word.isascii() and word.isalpha():
+            word = self._stem.stemWord(word)
+        return [word]
+
+
+class Analyzer:
+    """Turns a text into the terms that keyword search counts, the same way for documents and queries.
+
+    One string may mix scripts. English words are stemmed (Porter2) and lose Lucene's 33 stop words; Chinese runs
+    give their characters, every pair of neighbours and the words of three characters or more, so that a name
+    the dictionary does not know is still found; identifiers stay whole and give their parts too; Korean, kana,
+    Thai and the like give the run and its pairs; every other script its Unicode words. Calls are safe from
+    several threads.
+
+    Constructing one loads what the language needs (see :func:`warm_up`), so that no call blocks on a file.
+
+    Args:
+        language: ``"auto"`` applies both sets of rules; ``"en"`` loads no Chinese dictionary (Chinese runs give
+            characters and pairs only); ``"zh"`` neither stems nor stops English words.
+        stem: Whether to stem English words.
+        stop_words: ``True`` for the built-in English list (Chinese function words are kept: leaving them out
+            was measured to be worse), ``False`` for none, or the words to leave out, of any language.
+
+    Raises:
+        InvalidInputError: Unknown language.
+
+    Example:
+        >>> Analyzer()("The GPT-4o models of 北京大学")
+        ['gpt-4o', 'gpt', '4o', 'model', '北', '京', '大', '学', '北京', '京大', '大学', '北京大学']
+    """
+
+    def __init__(
+        self,
+        language: Literal["auto", "en", "zh"] = "auto",
+        *,
+        stem: bool = True,
+        stop_words: bool | Iterable[str] = True,
+    ) -> None:
+        if language not in _LANGUAGES:
+            raise InvalidInputError(
+                f"language={language!r} is not known; use one of {', '.join(_LANGUAGES)}."
+            )
+        if isinstance(stop_words, str):
+            raise InvalidInputError("stop_words is a string; give True, False or a list of words.")
+        self.language = language
+        self.stem = stem
+        self.stop_words = stop_words if isinstance(stop_words, bool) else tuple(sorted(set(stop_words)))
+        if isinstance(self.stop_words, tuple):
+            stops = own = frozenset(fold(word) for word in self.stop_words)
+        else:
+            own = frozenset()
+            stops = ENGLISH if self.stop_words and language != "zh" else own
+        self._own_stops = own
+        self._terms = _Terms(language, stem, stops)
+        self._cut = None if language == "en" else load_segmenter()
+        unicode_runs()
+
+    def __call__(self, text: str) -> list[str]:
+        """Analyse a text.
+
+        Args:
+            text: Any text.
+
+        Returns:
+            Its terms in order, repeats kept.
+
+        Raises:
+            InvalidInputError: Not a string.
+        """
+        if not isinstance(text, str):
+            raise InvalidInputError(f"a text to analyse must be a str, not {type(text).__name__}.")
+        folded = fold(text)
+        terms: list[str] = []
+        extend, known = terms.extend, self._terms
+        if folded.isascii():
+            for word in ASCII_RUNS.findall(folded):
+                extend(known[word])
+            return terms
+        for word in unicode_runs().findall(folded):
+            if word < FIRST_UNSPACED or not SPECIAL.match(word):
+                extend(known[word])
+            elif _HAN.match(word):
+                terms += self._han(word)
+            else:
+                terms += _pairs(word)
+                if 2 < len(word) <= _MAX_TERM:
+                    terms.append(word)
+        return terms
+
+    def _han(self, run: str) -> list[str]:
+        if len(run) == 1:
+            terms = [run]
+        else:
+            terms = [*run, *_pairs(run)]
+            if self._cut is not None and len(run) > 2:
+                terms += [word for word in self._cut(run) if len(word) > 2]
+        return [term for term in terms if term not in self._own_stops] if self._own_stops else terms
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain JSON, to be stored with an index.
+
+        Example:
+            >>> Analyzer("en").settings()
+            {'version': 1, 'language': 'en', 'stem': True, 'stop_words': True}
+        """
+        words = self.stop_words if isinstance(self.stop_words, bool) else list(self.stop_words)
+        return {
+            "version": _SETTINGS_VERSION,
+            "language": self.language,
+            "stem": self.stem,
+            "stop_words": words,
+        }
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Analyzer:
+        """Make the analyzer that :meth:`settings` described.
+
+        Args:
+            settings: What :meth:`settings` returned, possibly after a trip through JSON.
+
+        Raises:
+            InvalidInputError: The settings are of a newer version, or not settings at all.
+
+        Example:
+            >>> Analyzer.from_settings(Analyzer("en", stem=False).settings())("cats")
+            ['cats']
+        """
+        if not isinstance(settings, Mapping) or settings.get("version") != _SETTINGS_VERSION:
+            raise InvalidInputError(
+                f"analyzer settings {settings!r} are not of version {_SETTINGS_VERSION}; "
+                "rebuild the index, or use the rag_kit version that wrote it."
+            )
+        unknown = set(settings) - {"version", "language", "stem", "stop_words"}
+        if unknown:
+            raise InvalidInputError(f"analyzer settings hold unknown keys: {', '.join(sorted(unknown))}.")
+        return cls(
+            settings.get("language", "auto"),
+            stem=settings.get("stem", True),
+            stop_words=settings.get("stop_words", True),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Analyzer) and self.settings() == other.settings()
+
+    def __hash__(self) -> int:
+        return hash((self.language, self.stem, self.stop_words))
+
+    def __repr__(self) -> str:
+        return f"Analyzer({self.language!r}, stem={self.stem}, stop_words={self.stop_words})"
+
+
+class _ContentAnalyzer(Analyzer):
+    """Chinese by word instead of by pair, and a longer list of words that carry no topic."""
+
+    def __init__(self) -> None:
+        super().__init__(stop_words=ENGLISH_EVIDENCE)
+
+    def _han(self, run: str) -> list[str]:
+        words = self._cut(run) if self._cut is not None else [run]
+        return [word for word in words if word not in CHINESE_EVIDENCE]
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+
+
+@cache
+def default_analyzer() -> Analyzer:
+    """The analyzer used where none is given: one shared object with the default settings.
+
+    Example:
+        >>> default_analyzer()("Cats, cat's and CAT")
+        ['cat', 'cat', 'cat']
+    """
+    return Analyzer()
+
+
+@cache
+def _content_analyzer() -> Analyzer:
+    return _ContentAnalyzer()
+
+
+def content_words(text: str) -> list[str]:
+    """The words of a text that carry its topic, for weighing evidence.
+
+    Analysed as for the index, except that Chinese gives segmented words and that question words, pronouns and
+    auxiliaries are left out in both languages.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        Stemmed, folded words in order, repeats kept.
+
+    Example:
+        >>> content_words("Which river runs through 北京的哪个地方?")
+        ['river', 'run', '北京', '地方']
+    """
+    return _content_analyzer()(text)
+
+
+def warm_up() -> None:
+    """Load what the first call would load: the Chinese dictionary and the character tables (about 0.3 s).
+
+    Call it before an event loop starts where blocking calls are refused. Constructing an :class:`Analyzer`, or
+    anything that holds one, does the same. Later calls return at once.
+
+    Example:
+        >>> warm_up()
+    """
+    default_analyzer()("warm 预热")
+    content_words("warm 预热")

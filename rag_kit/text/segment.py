@@ -1,0 +1,77 @@
+"""Chinese word segmentation: rjieba where it imports, else jieba; loaded once, on demand."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from rag_kit.errors import ConfigurationError
+
+_lock = threading.Lock()
+_cut: Callable[[str], list[str]] | None = None
+_name = ""
+
+
+def _load_rjieba() -> Callable[[str], list[str]]:
+    import rjieba
+
+    rjieba.cut("预热")
+    cut: Callable[[str], list[str]] = rjieba.cut
+    return cut
+
+
+def _load_jieba() -> Callable[[str], list[str]]:
+    import jieba
+
+    jieba.setLogLevel(logging.ERROR)
+    jieba.initialize()
+    cut: Callable[[str], list[str]] = jieba.lcut
+    return cut
+
+
+def load_segmenter() -> Callable[[str], list[str]]:
+    """Load the dictionary (0.2 s with rjieba, 1 s with jieba) and return the cutting function.
+
+    Later calls return at once. The two packages share dictionary and algorithm, so an index that was built
+    with one can be searched with the other.
+
+    Returns:
+        A function from a run of Chinese characters to its words, in order, nothing left out.
+
+    Raises:
+        ConfigurationError: Neither package can be imported.
+
+    Example:
+        >>> load_segmenter()("北京大学")
+        ['北京大学']
+    """
+    global _cut, _name
+    if _cut is not None:
+        return _cut
+    with _lock:
+        if _cut is None:
+            problems = []
+            for name, load in (("rjieba", _load_rjieba), ("jieba", _load_jieba)):
+                try:
+                    _cut, _name = load(), name
+                    break
+                except ImportError as error:
+                    problems.append(f"{name}: {error}")
+            else:
+                raise ConfigurationError(
+                    f"Chinese text needs rjieba or jieba, and neither imports ({'; '.join(problems)}). "
+                    "Run: pip install jieba"
+                )
+    return _cut
+
+
+def segmenter_name() -> str:
+    """Name of the package in use (``"rjieba"`` or ``"jieba"``), loading it if need be.
+
+    Example:
+        >>> segmenter_name() in {"rjieba", "jieba"}
+        True
+    """
+    load_segmenter()
+    return _name
