@@ -1,0 +1,183 @@
+"""Asking one pipeline every query, one at a time, with the clock running."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.documents import get_provenance
+from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.evaluation.dataset import CORPUS_ID
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from rag_kit.evaluation.dataset import RetrievalDataset
+    from rag_kit.evaluation.pipelines import Pipeline
+    from rag_kit.evaluation.spans import SpanRecall
+
+_WARM_UP = 3
+"""Queries asked before the clock runs: caches, lazy imports and dictionaries are not what is measured."""
+
+
+@dataclass
+class PipelineRun:
+    """What one pipeline returned.
+
+    Args:
+        rankings: Query id -> document ids, best first, each once.
+        seconds: Query id -> seconds of its call.
+        returned: Query id -> number of passages.
+        span_hits: Query id -> 1.0 or 0.0, for the queries with gold spans.
+        arms: Stage -> number of queries to which it brought at least one document.
+        degraded: Number of queries whose documents carry a note that something failed.
+        foreign: Number of passages that belong to no document of the data set.
+    """
+
+    rankings: dict[str, list[str]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    returned: dict[str, int] = field(default_factory=dict)
+    span_hits: dict[str, float] = field(default_factory=dict)
+    arms: Counter[str] = field(default_factory=Counter)
+    degraded: int = 0
+    foreign: int = 0
+
+    def speed(self) -> dict[str, float]:
+        """``p50_ms`` and ``p95_ms`` of a call, and ``queries_per_second`` one after another."""
+        import numpy as np
+
+        times = np.array(list(self.seconds.values()))
+        p50, p95 = np.quantile(times, [0.5, 0.95]) * 1000
+        return {
+            "p50_ms": round(float(p50), 3),
+            "p95_ms": round(float(p95), 3),
+            "queries_per_second": round(len(times) / max(float(times.sum()), 1e-9), 1),
+        }
+
+
+def run_pipeline(
+    pipeline: Pipeline,
+    dataset: RetrievalDataset,
+    queries: Sequence[str],
+    *,
+    depth: int,
+    spans: SpanRecall | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> PipelineRun:
+    """Ask every query by ``invoke``, one after another.
+
+    Args:
+        pipeline: What is asked.
+        dataset: The data set.
+        queries: Ids of the queries.
+        depth: Passages of a ranking that count; also asked for where the retriever takes ``k`` with a call.
+        spans: Measure the recall of gold spans as well.
+        progress: Called with ``(pipeline, done, total)``.
+
+    Raises:
+        RagKitError: If a call fails: the kit's own errors as they are, others with the query's id.
+        InvalidInputError: If the pipeline returns something else than documents of the data set, nothing at
+            all, or if one of its arms brought nothing to any query.
+    """
+    with_spans = set(spans.queries(queries)) if spans else set()
+    settings = {"k": depth} if _takes_k(pipeline.retriever) else {}
+    for query in queries[:_WARM_UP]:
+        _ask(pipeline, query, dataset.queries[query], settings)
+    run = PipelineRun()
+    for number, query in enumerate(queries, start=1):
+        start = time.perf_counter()
+        documents = _ask(pipeline, query, dataset.queries[query], settings)
+        run.seconds[query] = time.perf_counter() - start
+        _note(run, query, documents[:depth], dataset, spans if query in with_spans else None)
+        if progress:
+            progress(pipeline.name, number, len(queries))
+    _check(pipeline, run, len(queries))
+    return run
+
+
+def _takes_k(retriever: Any) -> bool:
+    method = getattr(type(retriever), "_get_relevant_documents", None)
+    return method is not None and "k" in inspect.signature(method).parameters
+
+
+def _ask(pipeline: Pipeline, query: str, text: str, settings: Mapping[str, Any]) -> list[Document]:
+    from langchain_core.documents import Document
+
+    try:
+        documents = pipeline.retriever.invoke(text, **settings)
+    except RagKitError:
+        raise
+    except Exception as error:
+        raise RagKitError(
+            f"the pipeline {pipeline.name!r} failed on query {query!r}: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(documents, list) or not all(isinstance(d, Document) for d in documents):
+        raise InvalidInputError(
+            f"the pipeline {pipeline.name!r} returned {type(documents).__name__} for query {query!r}; "
+            "a pipeline must return a list of LangChain documents"
+        )
+    return documents
+
+
+def _note(
+    run: PipelineRun,
+    query: str,
+    documents: Sequence[Document],
+    dataset: RetrievalDataset,
+    spans: SpanRecall | None,
+) -> None:
+    passages: list[tuple[str, Document]] = []
+    stages: set[str] = set()
+    degraded = False
+    for document in documents:
+        doc_id = str(document.metadata.get(CORPUS_ID, document.id))
+        known = doc_id in dataset.corpus
+        run.foreign += not known
+        passages.append((doc_id if known else "", document))
+        record = get_provenance(document)
+        stages.update(str(stage.get("stage")) for stage in record.get("stages", []))
+        degraded |= any(note.startswith("degraded") for note in record.get("notes", []))
+    run.rankings[query] = list(dict.fromkeys(doc_id for doc_id, _ in passages if doc_id))
+    run.returned[query] = len(documents)
+    run.arms.update(stage for stage in stages if not stage.startswith("fusion"))
+    run.degraded += degraded
+    if spans is not None:
+        run.span_hits[query] = spans.hit(query, passages)
+
+
+def _check(pipeline: Pipeline, run: PipelineRun, count: int) -> None:
+    """Refuse results that only look like some: silence of the whole, of an arm, or foreign documents."""
+    returned = sum(run.returned.values())
+    if returned == 0:
+        raise InvalidInputError(
+            f"the pipeline {pipeline.name!r} returned nothing for any of {count} queries; its index may be empty"
+        )
+    if run.foreign == returned:
+        raise InvalidInputError(
+            f"none of the documents that the pipeline {pipeline.name!r} returned is of this data set; keep "
+            f"Document.id, or metadata[{CORPUS_ID!r}] where documents are split"
+        )
+    silent = [arm for arm in pipeline.arms if not run.arms[arm]]
+    parts = getattr(pipeline.retriever, "retrievers", None)
+    if not silent and not pipeline.arms and isinstance(parts, list) and run.arms:
+        # A user's fusion: its arms have no names known here, but each must be seen.
+        weights = getattr(pipeline.retriever, "weights", None) or [1.0] * len(parts)
+        expected = sum(1 for weight in weights if weight)
+        seen = len(run.arms)
+        silent = (
+            [f"{expected - seen} of {expected} retrievers"] if _distinct(parts) and seen < expected else []
+        )
+    if silent:
+        raise InvalidInputError(
+            f"the pipeline {pipeline.name!r} ran, but {', '.join(silent)} brought no document to any of {count} "
+            "queries; a fusion with a silent arm is not what its name says"
+        )
+
+
+def _distinct(parts: Sequence[Any]) -> bool:
+    """Whether the parts are of different classes, so that their stages can be told apart."""
+    return len({type(part) for part in parts}) == len(parts)
