@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, NoReturn, TypeVar, cast
 
+from rag_kit._redact import redact
 from rag_kit.concurrency.budget import tightest_deadline
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 
@@ -133,10 +134,10 @@ def plan(
 
 
 def describe_failure(name: str, error: BaseException | None) -> str:
-    """One line about a failed branch, without line breaks and not longer than needed."""
+    """One line about a failed branch, without line breaks, keys or more length than needed."""
     if isinstance(error, BranchTimeoutError):
         return f"{name} did not answer in time: {error}"
-    text = " ".join(str(error).split())
+    text = redact(" ".join(str(error).split()))
     if len(text) > _MAX_MESSAGE:
         text = text[: _MAX_MESSAGE - 3] + "..."
     return f"{name} failed: {type(error).__name__}" + (f": {text}" if text else "")

@@ -6,7 +6,8 @@ text. Results are copies, and carry in ``metadata["rag_kit"]`` where they came f
 
 from __future__ import annotations
 
-from rag_kit.documents.clean import clean_text, redact
+from rag_kit._redact import redact
+from rag_kit.documents.clean import clean_text
 from rag_kit.documents.explain import Explanation, explain
 from rag_kit.documents.filters import Filter, combine_filters, compile_filter, matches, validate_filter
 from rag_kit.documents.filters_chroma import to_chroma

@@ -1,4 +1,4 @@
-"""Hostile text made inert: control characters and invisible ones are shown as escapes; keys are masked."""
+"""Hostile text made inert: control characters and invisible ones are shown as escapes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,6 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
-)
-_SECRETS = (
-    (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), r"\1 ***"),
-    (re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|lsv2_pt|lsv2_sk)[-_][A-Za-z0-9_*-]{6,}"), "***"),
-    (re.compile(r"(://)[^\s/@]+@"), r"\1***@"),
-    (
-        re.compile(
-            r"(?i)\b((?:[a-z0-9]+[_-])*(?:api[_-]?key|key|token|secret|password|passwd|authorization))"
-            r"(['\"]?\s*[=:]\s*['\"]?)[^\s'\",;&}]{4,}"
-        ),
-        r"\1\2***",
-    ),
 )
 
 
@@ -39,18 +27,6 @@ def clean_text(text: str) -> str:
         red \x1b[31m, \u202eturned
     """
     return _UNSAFE.sub(_escape, text)
-
-
-def redact(text: str) -> str:
-    """Mask what looks like a key, token or password in a message that will be shown or stored.
-
-    Example:
-        >>> redact("401 for https://me:pw@host/v1 with api_key=abcd1234 and Bearer abcdef123456")
-        '401 for https://***@host/v1 with api_key=*** and Bearer ***'
-    """
-    for pattern, replacement in _SECRETS:
-        text = pattern.sub(replacement, text)
-    return text
 
 
 def _escape(match: re.Match[str]) -> str:

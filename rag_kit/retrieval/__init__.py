@@ -1,1 +1,46 @@
-"""rag_kit.retrieval"""
+"""Retrievers: ordinary LangChain retrievers that compose, explain themselves and take ``k=`` and ``filter=``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_kit._lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from rag_kit.documents import explain
+    from rag_kit.retrieval.base import RagKitRetriever, Request
+    from rag_kit.retrieval.bm25 import BM25Retriever
+    from rag_kit.retrieval.compose import acall_retriever, call_retriever
+    from rag_kit.retrieval.ensemble import EnsembleRetriever
+    from rag_kit.retrieval.fusion import reciprocal_rank_fusion
+    from rag_kit.retrieval.index_retriever import index_retriever
+    from rag_kit.retrieval.vector import VectorRetriever
+
+__all__ = [
+    "BM25Retriever",
+    "EnsembleRetriever",
+    "RagKitRetriever",
+    "Request",
+    "VectorRetriever",
+    "acall_retriever",
+    "call_retriever",
+    "explain",
+    "index_retriever",
+    "reciprocal_rank_fusion",
+]
+
+__getattr__, __dir__ = lazy_attributes(
+    __name__,
+    {
+        "BM25Retriever": ".bm25",
+        "EnsembleRetriever": ".ensemble",
+        "RagKitRetriever": ".base",
+        "Request": ".base",
+        "VectorRetriever": ".vector",
+        "acall_retriever": ".compose",
+        "call_retriever": ".compose",
+        "explain": "rag_kit.documents",
+        "index_retriever": ".index_retriever",
+        "reciprocal_rank_fusion": ".fusion",
+    },
+)

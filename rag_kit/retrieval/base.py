@@ -1,0 +1,242 @@
+"""The base of the kit's retrievers: per-call ``k`` and ``filter``, the whole config passed down, own errors."""
+
+from __future__ import annotations
+
+import html
+import operator
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config, patch_config
+from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
+from pydantic import ConfigDict, ValidationError, field_validator
+
+from rag_kit.concurrency import run_in_thread
+from rag_kit.documents import Filter, clean_text, combine_filters, validate_filter
+from rag_kit.errors import InvalidInputError, RagKitError
+
+_LANGCHAIN_ARGUMENTS = frozenset({"verbose"})
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one call asks for.
+
+    Attributes:
+        k: Most documents to return, >= 1.
+        filter: The retriever's own filter AND the call's.
+        config: The caller's config; hand ``child(...)`` to what you call.
+        run_manager: The callbacks of this run.
+        extra: Further per-call arguments that the class names in ``call_arguments``.
+    """
+
+    k: int
+    filter: Filter | None
+    config: RunnableConfig
+    run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
+    extra: Mapping[str, Any]
+
+    def child(self, tag: str | None = None) -> RunnableConfig:
+        """The whole config (``configurable``, tags, metadata...) for a child run of this one."""
+        return patch_config(self.config, callbacks=self.run_manager.get_child(tag))
+
+
+class RagKitRetriever(BaseRetriever):
+    """Base class of retrievers: implement ``_retrieve`` and, where it does I/O, ``_aretrieve``.
+
+    ``invoke(query, config, k=..., filter=...)`` overrides ``k`` and narrows by ``filter``, which is ANDed
+    with the retriever's own. The same goes through ``batch``, ``bind`` and the retrievers that wrap others.
+    An empty query (white space only) finds nothing and gives ``[]``.
+
+    Args:
+        k: Most documents to return, >= 1.
+        filter: Metadata filter for every call (``rag_kit.documents``).
+        id_key: Metadata key that identifies a document; without it ``Document.id``, else the text.
+
+    Raises:
+        InvalidInputError: On construction and on call, for arguments that are unknown or not allowed.
+
+    Example:
+        >>> class First(RagKitRetriever):
+        ...     texts: list[str]
+        ...     def _retrieve(self, query, request):
+        ...         return [Document(text) for text in self.texts]
+        >>> [doc.page_content for doc in First(texts=["a", "b", "c"]).invoke("q", k=2)]
+        ['a', 'b']
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+    call_arguments: ClassVar[frozenset[str]] = frozenset()
+
+    k: int = 4
+    filter: Mapping[str, Any] | None = None
+    id_key: str | None = None
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise _as_invalid_input(type(self).__name__, type(self), error) from None
+
+    @field_validator("k", mode="before")
+    @classmethod
+    def _k_is_allowed(cls, value: Any) -> int:
+        return check_count("k", value)
+
+    @field_validator("filter")
+    @classmethod
+    def _filter_is_allowed(cls, value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        validate_filter(value)
+        return value
+
+    @abstractmethod
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        """Find documents, best first; more than ``request.k`` are cut off."""
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        """As ``_retrieve``; by default that, on a thread of the shared pool."""
+        manager = request.run_manager
+        if isinstance(manager, AsyncCallbackManagerForRetrieverRun):
+            request = replace(request, run_manager=manager.get_sync())
+        return await run_in_thread(self._retrieve, query, request)
+
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
+        """Find documents for a query.
+
+        Args:
+            input: The query.
+            config: LangChain's config; all of it reaches the retrievers and models inside.
+            **kwargs: ``k`` and ``filter`` for this call.
+
+        Returns:
+            Copies of the documents, best first, with provenance.
+
+        Raises:
+            InvalidInputError: If the query is no string, or an argument is unknown or not allowed.
+        """
+        return super().invoke(input, config, call_config=ensure_config(config), **kwargs)
+
+    async def ainvoke(
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """As ``invoke``, natively asynchronous."""
+        return await super().ainvoke(input, config, call_config=ensure_config(config), **kwargs)
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        filter: Filter | None = None,
+        call_config: RunnableConfig | None = None,
+        **extra: Any,
+    ) -> list[Document]:
+        request = self._request(query, run_manager, k, filter, call_config, extra)
+        return self._retrieve(query, request)[: request.k] if query.strip() else []
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        filter: Filter | None = None,
+        call_config: RunnableConfig | None = None,
+        **extra: Any,
+    ) -> list[Document]:
+        request = self._request(query, run_manager, k, filter, call_config, extra)
+        return (await self._aretrieve(query, request))[: request.k] if query.strip() else []
+
+    def _request(
+        self,
+        query: Any,
+        run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,
+        k: int | None,
+        filter: Filter | None,
+        config: RunnableConfig | None,
+        extra: Mapping[str, Any],
+    ) -> Request:
+        if not isinstance(query, str):
+            raise InvalidInputError(f"A query must be a string, not {type(query).__name__}.")
+        unknown = sorted(set(extra) - self.call_arguments - _LANGCHAIN_ARGUMENTS)
+        if unknown:
+            allowed = ", ".join(sorted({"k", "filter", *self.call_arguments}))
+            raise InvalidInputError(
+                f"{self.get_name()} was called with unknown arguments {unknown}; allowed: {allowed}."
+            )
+        return Request(
+            k=check_count("k", self.k if k is None else k),
+            filter=combine_filters(self.filter, filter),
+            config=ensure_config(config),
+            run_manager=run_manager,
+            extra={name: extra[name] for name in extra if name in self.call_arguments},
+        )
+
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        """The configurable fields of everything inside, so that ``configurable`` may set them."""
+        return get_unique_config_specs(spec for part in self._parts() for spec in part.config_specs)
+
+    def _parts(self) -> Iterator[Runnable[Any, Any]]:
+        """The runnables among the fields."""
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, Mapping):
+                value = list(value.values())
+            for part in value if isinstance(value, (list, tuple)) else [value]:
+                if isinstance(part, Runnable):
+                    yield part
+
+    def _repr_html_(self) -> str:
+        """For Jupyter: the retriever's name, its plain settings and the names of its parts."""
+        settings = {
+            name: value
+            for name in type(self).model_fields
+            if isinstance(value := getattr(self, name), (str, int, float)) and name != "name"
+        }
+        lines = [f"{name} = {value!r}" for name, value in settings.items()]
+        lines += [f"↳ {part.get_name()}" for part in self._parts()]
+        items = "".join(f"<li>{html.escape(clean_text(line))}</li>" for line in lines)
+        return f"<div><strong>{html.escape(clean_text(self.get_name()))}</strong><ul>{items}</ul></div>"
+
+
+def check_count(name: str, value: Any) -> int:
+    """Check a number of documents.
+
+    Raises:
+        InvalidInputError: If it is no whole number of at least 1.
+
+    Example:
+        >>> check_count("k", 3)
+        3
+    """
+    try:
+        count = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise InvalidInputError(f"{name}={value!r} was given; it must be a whole number >= 1.")
+    return count
+
+
+def _as_invalid_input(owner: str, cls: type[RagKitRetriever], error: ValidationError) -> RagKitError:
+    """Pydantic's report as the kit's own error, without the values given, which may be secret or huge."""
+    problems: list[str] = []
+    for item in error.errors(include_input=False, include_url=False):
+        cause = item.get("ctx", {}).get("error")
+        if isinstance(cause, RagKitError):
+            return cause
+        field = ".".join(str(part) for part in item["loc"])
+        if item["type"] == "extra_forbidden":
+            allowed = ", ".join(sorted(set(cls.model_fields) - {"tags", "metadata"}))
+            problems.append(f"{field!r} is no argument; allowed: {allowed}")
+        else:
+            problems.append(f"{field}: {item['msg']}" if field else item["msg"])
+    return InvalidInputError(f"{owner} cannot be made: {'; '.join(problems)}.")

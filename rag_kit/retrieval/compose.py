@@ -1,0 +1,224 @@
+"""Call any LangChain retriever with a ``k`` and a ``filter``, whether it takes them or not.
+
+What takes them natively gets them: the kit's retrievers, vector-store retrievers, retrievers whose method
+names the arguments, and all of these inside ``bind``, ``with_config``, ``with_retry``, ``with_fallbacks``,
+configurable fields and sequences. For the rest the results are filtered and cut afterwards.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import (
+    Runnable,
+    RunnableConfig,
+    RunnableLambda,
+    RunnableSequence,
+    RunnableWithFallbacks,
+)
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.configurable import DynamicRunnable, RunnableConfigurableAlternatives
+from langchain_core.vectorstores import VectorStoreRetriever
+
+from rag_kit.concurrency import run_in_thread
+from rag_kit.documents import Filter, combine_filters, compile_filter
+from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.retrieval.stores import native_async, native_filter
+
+_GROWTH = (4, 16, 64)
+_MAX_FETCH = 10_000
+
+
+def call_retriever(
+    retriever: Runnable[str, list[Document]],
+    query: str,
+    *,
+    config: RunnableConfig | None = None,
+    k: int | None = None,
+    filter: Filter | None = None,
+) -> list[Document]:
+    """Call a retriever of any kind.
+
+    Args:
+        retriever: Any runnable from a string to documents.
+        query: The query.
+        config: The whole config to pass on; ``request.child(...)`` inside a retriever.
+        k: Most documents; ``None`` leaves it to the retriever.
+        filter: Metadata filter; ANDed with what the retriever filters by itself.
+
+    Returns:
+        The documents as the retriever gave them (not copied), filtered and cut.
+
+    Raises:
+        InvalidInputError: If it returned something else than documents.
+        FilterError: If the filter is malformed.
+
+    Example:
+        >>> from langchain_core.runnables import RunnableLambda
+        >>> plain = RunnableLambda(lambda q: [Document("a", metadata={"year": y}) for y in (1, 2, 3)])
+        >>> len(call_retriever(plain, "q", k=1, filter={"year": {"$gte": 2}}))
+        1
+    """
+    plan = _plan(retriever, k, filter)
+    found: list[Document] = []
+    for kwargs in plan.attempts():
+        found = _documents(retriever, retriever.invoke(query, config, **kwargs))
+        if plan.enough(found, kwargs):
+            break
+    return plan.finish(found)
+
+
+async def acall_retriever(
+    retriever: Runnable[str, list[Document]],
+    query: str,
+    *,
+    config: RunnableConfig | None = None,
+    k: int | None = None,
+    filter: Filter | None = None,
+) -> list[Document]:
+    """As ``call_retriever``; a retriever without async code of its own runs on the shared pool of threads."""
+    plan = _plan(retriever, k, filter)
+    native = _native_async(retriever)
+    found: list[Document] = []
+    for kwargs in plan.attempts():
+        if native:
+            result = await retriever.ainvoke(query, config, **kwargs)
+        else:
+            result = await run_in_thread(partial(retriever.invoke, query, config, **kwargs))
+        found = _documents(retriever, result)
+        if plan.enough(found, kwargs):
+            break
+    return plan.finish(found)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How to call one retriever.
+
+    Attributes:
+        kwargs: Arguments it takes.
+        k: Where to cut the result.
+        post_filter: What is left to filter afterwards.
+    """
+
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    k: int | None = None
+    post_filter: Filter | None = None
+
+    def attempts(self) -> Iterator[dict[str, Any]]:
+        """Arguments for one call after the other: what is filtered afterwards has to be fetched deeper."""
+        k = self.kwargs.get("k")
+        if self.post_filter is None or k is None:
+            yield dict(self.kwargs)
+            return
+        for factor in _GROWTH:
+            yield {**self.kwargs, "k": max(k, min(k * factor, _MAX_FETCH))}
+
+    def enough(self, found: list[Document], kwargs: Mapping[str, Any]) -> bool:
+        if self.post_filter is None or self.k is None:
+            return True
+        return len(found) < kwargs.get("k", 0) or len(self.finish(found)) >= self.k
+
+    def finish(self, found: list[Document]) -> list[Document]:
+        if self.post_filter is not None:
+            passes = compile_filter(self.post_filter)
+            found = [doc for doc in found if passes(doc.metadata)]
+        return found if self.k is None else found[: self.k]
+
+
+def _plan(retriever: Runnable[Any, Any], k: int | None, where: Filter | None) -> _Plan:
+    given = {name: value for name, value in (("k", k), ("filter", where or None)) if value is not None}
+    if isinstance(retriever, RagKitRetriever):
+        return _Plan(given, k)
+    if isinstance(retriever, RunnableBindingBase):
+        return _bound_plan(retriever, k, where)
+    if isinstance(retriever, DynamicRunnable):
+        return _common_plan(_alternatives(retriever), k, where)
+    if isinstance(retriever, RunnableWithFallbacks):
+        return _common_plan([retriever.runnable, *retriever.fallbacks], k, where)
+    if isinstance(retriever, RunnableSequence):
+        # Later steps may reorder, so the first one must not be cut; it may be filtered.
+        first = _plan(retriever.first, None, where)
+        return _Plan(first.kwargs, k, where or None)
+    if isinstance(retriever, VectorStoreRetriever):
+        return _store_plan(retriever, k, where)
+    if isinstance(retriever, BaseRetriever):
+        named = inspect.signature(retriever._get_relevant_documents).parameters
+        kwargs = {name: value for name, value in given.items() if name in named}
+        return _Plan(kwargs, k, where or None)
+    return _Plan({}, k, where or None)
+
+
+def _bound_plan(binding: RunnableBindingBase[Any, Any], k: int | None, where: Filter | None) -> _Plan:
+    """A filter bound with ``bind(filter=...)`` would be overwritten by ours: AND the two."""
+    bound = binding.kwargs.get("filter")
+    plan = _plan(binding.bound, k, where)
+    if bound is None or "filter" not in plan.kwargs:
+        return plan
+    if isinstance(bound, Mapping) and isinstance(plan.kwargs["filter"], Mapping):
+        return replace(plan, kwargs={**plan.kwargs, "filter": combine_filters(bound, plan.kwargs["filter"])})
+    kwargs = {name: value for name, value in plan.kwargs.items() if name != "filter"}
+    return _Plan(kwargs, k, where or None)
+
+
+def _common_plan(runnables: list[Runnable[Any, Any]], k: int | None, where: Filter | None) -> _Plan:
+    """One of several will run, and gets our arguments only if all of them take these."""
+    plans = [_plan(runnable, k, where) for runnable in runnables]
+    if all(plan == plans[0] for plan in plans):
+        return plans[0]
+    return _Plan({}, k, where or None)
+
+
+def _alternatives(dynamic: DynamicRunnable[Any, Any]) -> list[Runnable[Any, Any]]:
+    others = dynamic.alternatives.values() if isinstance(dynamic, RunnableConfigurableAlternatives) else ()
+    return [dynamic.default, *(other for other in others if isinstance(other, Runnable))]
+
+
+def _store_plan(retriever: VectorStoreRetriever, k: int | None, where: Filter | None) -> _Plan:
+    kwargs: dict[str, Any] = {} if k is None else {"k": k}
+    if not where:
+        return _Plan(kwargs, k)
+    native = native_filter(retriever.vectorstore, where, static=retriever.search_kwargs.get("filter"))
+    if native is None:
+        return _Plan(kwargs, k, where)
+    return _Plan({**kwargs, "filter": native}, k)
+
+
+def _native_async(retriever: Runnable[Any, Any]) -> bool:
+    """Whether ``ainvoke`` waits without a thread of asyncio's own small pool."""
+    if isinstance(retriever, RunnableBindingBase):
+        return _native_async(retriever.bound)
+    if isinstance(retriever, DynamicRunnable):
+        return all(_native_async(runnable) for runnable in _alternatives(retriever))
+    if isinstance(retriever, RunnableLambda):
+        return hasattr(retriever, "afunc")
+    if isinstance(retriever, VectorStoreRetriever):
+        return native_async(retriever.vectorstore)
+    if isinstance(retriever, BaseRetriever):
+        method = type(retriever)._aget_relevant_documents
+        return method.__qualname__ != "BaseRetriever._aget_relevant_documents" and (
+            "__init_subclass__" not in method.__qualname__
+        )
+    return True
+
+
+def _documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
+    if not isinstance(result, (list, tuple)):
+        raise InvalidInputError(
+            f"{retriever.get_name()} returned {type(result).__name__}; a retriever must return a list of documents."
+        )
+    documents = [Document(page_content=item) if isinstance(item, str) else item for item in result]
+    for item in documents:
+        if not isinstance(item, Document):
+            raise InvalidInputError(
+                f"{retriever.get_name()} returned a list that holds {type(item).__name__}; "
+                "a retriever must return documents."
+            )
+    return documents

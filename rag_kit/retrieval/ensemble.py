@@ -1,0 +1,243 @@
+"""Several retrievers side by side, their results fused by rank."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal, Self
+
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
+from pydantic import field_validator, model_validator
+
+from rag_kit.concurrency import FanOut, afan_out, fan_out
+from rag_kit.documents import add_note, document_keys, get_provenance, with_provenance
+from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
+from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
+from rag_kit.retrieval.compose import acall_retriever, call_retriever
+from rag_kit.retrieval.fusion import (
+    FusionSettings,
+    RankedList,
+    check_weights,
+    first_places,
+    fusion_function,
+)
+
+_log = logging.getLogger(__name__)
+Weights = Sequence[float] | Callable[[str], Sequence[float]]
+Retriever = Runnable[str, list[Document]]
+
+
+class EnsembleRetriever(RagKitRetriever):
+    """Run retrievers side by side and fuse their rankings (weighted reciprocal rank fusion).
+
+    The retrievers may be any LangChain runnables from a string to documents. A document that several of them
+    find is recognised by ``id_key``, else ``Document.id``, else its text. Results are copies whose provenance
+    holds each branch's rank, score and weight; a branch that failed is named in ``notes``.
+
+    Args:
+        retrievers: The retrievers, at least one.
+        weights: One number >= 0 a retriever, or a function from the query to such numbers; ``None`` for equal
+            weights. A retriever of weight 0 is not run.
+        fusion: ``"rrf"``: ``weight / (rrf_k + rank)``, ranks from 1, summed over the branches.
+        rrf_k: See there; 60 as in the paper.
+        k: Most documents to return.
+        fetch_k: How many each retriever is asked for; ``None`` for ``k``. Never fewer than ``k``.
+        filter: Metadata filter; reaches every retriever (results of those that take none are filtered).
+        on_error: ``"skip"`` a branch that fails and report it, or ``"raise"``. If all fail, that raises
+        always. timeout: Seconds a branch may take.
+        max_concurrency: Most branches at a time; ``None`` for the config's ``max_concurrency``, else all.
+        id_key: Metadata key that identifies a document.
+
+    Raises:
+        InvalidInputError: If weights, fusion or another argument is not allowed.
+        BranchError: On call, if a branch failed (``on_error="raise"``) or all did.
+
+    Example:
+        >>> from langchain_core.runnables import RunnableLambda
+        >>> one = RunnableLambda(lambda q: [Document("a"), Document("b")])
+        >>> two = RunnableLambda(lambda q: [Document("b"), Document("c")])
+        >>> both = EnsembleRetriever(retrievers=[one, two], weights=[1, 2], k=2)
+        >>> [doc.page_content for doc in both.invoke("q")]
+        ['b', 'c']
+    """
+
+    retrievers: list[Retriever]
+    weights: Weights | None = None
+    fusion: str = "rrf"
+    rrf_k: float = 60
+    fetch_k: int | None = None
+    on_error: Literal["raise", "skip"] = "skip"
+    timeout: float | None = None
+    max_concurrency: int | None = None
+
+    @field_validator("retrievers", mode="before")
+    @classmethod
+    def _retrievers_are_runnables(cls, value: Any) -> Any:
+        if not isinstance(value, (list, tuple)) or not value:
+            raise InvalidInputError("retrievers must be a list with at least one retriever.")
+        for retriever in value:
+            if not isinstance(retriever, Runnable):
+                raise InvalidInputError(
+                    f"retrievers holds {type(retriever).__name__}; each must be a LangChain retriever "
+                    "(or another runnable from a string to documents)."
+                )
+        return list(value)
+
+    @field_validator("weights", mode="before")
+    @classmethod
+    def _weights_are_plain(cls, value: Any) -> Any:
+        return (
+            value if value is None or callable(value) else [*value] if hasattr(value, "__iter__") else value
+        )
+
+    @field_validator("fetch_k", "max_concurrency", mode="before")
+    @classmethod
+    def _count_is_allowed(cls, value: Any, info: Any) -> Any:
+        return None if value is None else check_count(info.field_name, value)
+
+    @field_validator("timeout")
+    @classmethod
+    def _timeout_is_allowed(cls, value: float | None) -> float | None:
+        if value is not None and not value > 0:
+            raise InvalidInputError(f"timeout={value!r} was given; it must be seconds > 0, or None.")
+        return value
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        fusion_function(self.fusion)
+        if self.rrf_k < 0:
+            raise InvalidInputError(f"rrf_k={self.rrf_k!r} was given; it must be >= 0 (60 is usual).")
+        if not callable(self.weights):
+            check_weights(self.weights, len(self.retrievers))
+        return self
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        branches = self._branches(query)
+        calls = [partial(call_retriever, b.retriever, query, **self._arguments(b, request)) for b in branches]
+        result = fan_out(calls, names=[b.name for b in branches], **self._policy(request))
+        return self._fuse(query, request, branches, result)
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        branches = self._branches(query)
+        calls = [
+            partial(acall_retriever, b.retriever, query, **self._arguments(b, request)) for b in branches
+        ]
+        result = await afan_out(calls, names=[b.name for b in branches], **self._policy(request))
+        return self._fuse(query, request, branches, result)
+
+    def _branches(self, query: str) -> list[_Branch]:
+        given = self.weights(query) if callable(self.weights) else self.weights
+        weights = check_weights(given, len(self.retrievers))
+        names = [retriever.get_name() for retriever in self.retrievers]
+        repeated = {name for name, count in Counter(names).items() if count > 1}
+        return [
+            _Branch(number, f"{name} #{number}" if name in repeated else name, retriever, weight)
+            for number, (name, retriever, weight) in enumerate(
+                zip(names, self.retrievers, weights, strict=True), start=1
+            )
+            if weight > 0
+        ]
+
+    def _arguments(self, branch: _Branch, request: Request) -> dict[str, Any]:
+        return {
+            "config": request.child(f"retriever_{branch.number}"),
+            "k": max(request.k, self.fetch_k or 0),
+            "filter": request.filter,
+        }
+
+    def _policy(self, request: Request) -> dict[str, Any]:
+        return {
+            "max_concurrency": self.max_concurrency or request.config.get("max_concurrency"),
+            "timeout": self.timeout,
+            "on_error": self.on_error,
+        }
+
+    def _fuse(
+        self, query: str, request: Request, branches: Sequence[_Branch], result: FanOut[list[Document]]
+    ) -> list[Document]:
+        notes = [f"degraded: {line}" for line in result.degradations]
+        for note in notes:
+            _log.warning("%s: %s", self.get_name(), note)
+        if not result.values:
+            _raise_all_failed(self.get_name(), result)
+        answered = [
+            (branch, outcome.value or [])
+            for branch, outcome in zip(branches, result.outcomes, strict=True)
+            if outcome.ok
+        ]
+        notes += [f"{branch.name} found nothing" for branch, found in answered if not found]
+        keys = document_keys([found for _, found in answered], self.id_key)
+        ranked = [
+            RankedList(list_keys, [_score(doc) for doc in found], branch.weight)
+            for (branch, found), list_keys in zip(answered, keys, strict=True)
+        ]
+        fused = fusion_function(self.fusion)(ranked, FusionSettings(rrf_k=self.rrf_k))[: request.k]
+        places = [first_places(list_keys) for list_keys in keys]
+        merged = []
+        for rank, (key, score) in enumerate(fused, start=1):
+            copies = [
+                (branch, found[where[key]], where[key] + 1)
+                for (branch, found), where in zip(answered, places, strict=True)
+                if key in where
+            ]
+            merged.append(self._merge(copies, query, rank, score, notes))
+        return merged
+
+    def _merge(
+        self,
+        copies: Sequence[tuple[_Branch, Document, int]],
+        query: str,
+        rank: int,
+        score: float,
+        notes: Sequence[str],
+    ) -> Document:
+        """One document of the several copies that the branches found."""
+        first = next((doc for _, doc, _ in copies if doc.id), copies[0][1])
+        sources = [stage for branch, doc, place in copies for stage in branch.stages(doc, place, query)]
+        merged = with_provenance(
+            first,
+            score=score,
+            rank=rank,
+            stage=f"fusion:{self.fusion}",
+            retriever=self.get_name(),
+            query=query,
+            sources=sources,
+        )
+        inner = [note for _, doc, _ in copies for note in get_provenance(doc).get("notes", [])]
+        for note in (*inner, *notes):
+            merged = add_note(merged, note)
+        return merged
+
+
+class _Branch:
+    """A retriever that takes part in one call."""
+
+    def __init__(self, number: int, name: str, retriever: Retriever, weight: float) -> None:
+        self.number = number
+        self.name = name
+        self.retriever = retriever
+        self.weight = weight
+
+    def stages(self, doc: Document, rank: int, query: str) -> list[dict[str, Any]]:
+        """The document's own stages; the last one is what is fused, so it gets rank and weight."""
+        stages: list[dict[str, Any]] = get_provenance(doc).get("stages", []) or [
+            {"stage": "retrieve", "retriever": self.name, "query": query, "rank": rank, "score": None}
+        ]
+        stages[-1] = {**stages[-1], "rank": rank, "weight": self.weight, "branch": self.number}
+        return stages
+
+
+def _score(doc: Document) -> float | None:
+    score = get_provenance(doc).get("score")
+    return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
+
+
+def _raise_all_failed(name: str, result: FanOut[list[Document]]) -> None:
+    errors = [outcome.error for outcome in result.outcomes]
+    for error in errors:
+        if isinstance(error, BudgetExceededError):
+            raise error
+    raise BranchError(f"All retrievers of {name} failed. {'; '.join(result.degradations)}") from errors[0]

@@ -1,0 +1,204 @@
+"""Join ranked lists. Reciprocal rank fusion is the one kind so far; ``FUSIONS`` is where others are added.
+
+Paper: Cormack, Clarke, Büttcher: Reciprocal Rank Fusion outperforms Condorcet and individual rank learning
+methods, SIGIR 2009.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TypeVar
+
+from rag_kit.errors import InvalidInputError
+
+K = TypeVar("K", bound=Hashable)
+
+# Sums of the same shares in another order differ by rounding; closer scores than this are a tie.
+_TIE = 1e-12
+
+
+def reciprocal_rank_fusion(
+    rankings: Sequence[Iterable[K]], *, weights: Sequence[float] | None = None, k: float = 60
+) -> list[tuple[K, float]]:
+    """Fuse rankings: an item's score is the sum of ``weight / (k + rank)`` over the lists that hold it.
+
+    Ranks count from 1. An item that a list holds several times counts there once, with its first rank. Lists
+    of weight 0 are left out. Ties keep the order in which the items are first seen, list after list.
+
+    Args:
+        rankings: Lists of hashable keys, best first.
+        weights: One weight a list, >= 0; ``None`` for 1 each.
+        k: How slowly a list's influence falls with the rank, >= 0.
+
+    Returns:
+        ``(key, score)`` pairs, best first.
+
+    Raises:
+        InvalidInputError: If a weight is negative, none is positive, their number differs from that of the
+            rankings, or ``k`` is negative.
+
+    Example:
+        >>> [key for key, _ in reciprocal_rank_fusion([["a", "b"], ["b", "c"]])]
+        ['b', 'a', 'c']
+        >>> reciprocal_rank_fusion([["a"], ["a"]], weights=[3, 1], k=0)
+        [('a', 4.0)]
+    """
+    if isinstance(rankings, (str, bytes)) or any(isinstance(r, (str, bytes)) for r in rankings):
+        raise InvalidInputError("rankings must be a list of lists of keys; a string was given for a list.")
+    if isinstance(k, bool) or not isinstance(k, (int, float)) or not (math.isfinite(k) and k >= 0):
+        raise InvalidInputError(f"k={k!r} was given; it must be a number >= 0 (60 is usual).")
+    if not rankings:
+        return []
+    used = check_weights(weights, len(rankings))
+    tables: dict[float, list[float]] = {}
+    scores: dict[K, float] = {}
+    score_of = scores.get
+    for ranking, weight in zip(rankings, used, strict=True):
+        if weight == 0:
+            continue
+        keys = ranking if isinstance(ranking, (list, tuple)) else list(ranking)
+        shares = tables.get(weight, [])
+        if len(shares) < len(keys):
+            shares = tables[weight] = [weight / (k + rank) for rank in range(1, len(keys) + 1)]
+        if len(set(keys)) == len(keys):
+            for key, share in zip(keys, shares, strict=False):
+                scores[key] = score_of(key, 0.0) + share
+        else:
+            for key, place in first_places(keys).items():
+                scores[key] = score_of(key, 0.0) + shares[place]
+    return _settle_ties(sorted(scores.items(), key=itemgetter(1), reverse=True), scores)
+
+
+def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
+    """Check the weights of a fusion.
+
+    Args:
+        weights: One number a list, >= 0, at least one above 0; ``None`` for 1 each.
+        count: How many lists there are.
+
+    Returns:
+        The weights as floats.
+
+    Raises:
+        InvalidInputError: If they are not allowed.
+
+    Example:
+        >>> check_weights([1, 0.5], 2)
+        [1.0, 0.5]
+    """
+    if weights is None:
+        return [1.0] * count
+    if isinstance(weights, (str, bytes)) or not hasattr(weights, "__len__"):
+        raise InvalidInputError(
+            f"weights must be a list of numbers, one a list, not {type(weights).__name__}."
+        )
+    if len(weights) != count:
+        raise InvalidInputError(f"{len(weights)} weights were given for {count} lists; give one each.")
+    for weight in weights:
+        try:
+            usable = not isinstance(weight, (bool, str)) and math.isfinite(weight) and weight >= 0
+        except TypeError:
+            usable = False
+        if not usable:
+            raise InvalidInputError(
+                f"The weight {weight!r} was given; weights must be numbers >= 0 (0 leaves a list out)."
+            )
+    if count and not any(weight > 0 for weight in weights):
+        raise InvalidInputError(
+            "All weights are 0, so there is nothing to fuse; at least one must be above 0."
+        )
+    return [float(weight) for weight in weights]
+
+
+def first_places(keys: Sequence[K]) -> dict[K, int]:
+    """Where each key first stands in a list, from 0, in that order.
+
+    Example:
+        >>> first_places(["a", "b", "a", "c"])
+        {'a': 0, 'b': 1, 'c': 3}
+    """
+    places: dict[K, int] = {}
+    for place, key in enumerate(keys):
+        if key not in places:
+            places[key] = place
+    return places
+
+
+@dataclass(frozen=True)
+class RankedList:
+    """One branch's result, as a fusion sees it.
+
+    Attributes:
+        keys: Identities, best first; repeats are possible.
+        scores: The branch's own score of each, higher is better, or ``None`` where it gave none.
+        weight: The branch's weight, above 0.
+    """
+
+    keys: Sequence[str]
+    scores: Sequence[float | None]
+    weight: float
+
+
+@dataclass(frozen=True)
+class FusionSettings:
+    """The parameters a fusion may use.
+
+    Attributes:
+        rrf_k: The ``k`` of reciprocal rank fusion.
+    """
+
+    rrf_k: float = 60
+
+
+FusionFunction = Callable[[Sequence[RankedList], FusionSettings], list[tuple[str, float]]]
+
+
+def _rrf(lists: Sequence[RankedList], settings: FusionSettings) -> list[tuple[str, float]]:
+    return reciprocal_rank_fusion(
+        [ranked.keys for ranked in lists], weights=[ranked.weight for ranked in lists], k=settings.rrf_k
+    )
+
+
+FUSIONS: dict[str, FusionFunction] = {"rrf": _rrf}
+
+
+def fusion_function(name: str) -> FusionFunction:
+    """The fusion of that name.
+
+    Raises:
+        InvalidInputError: If there is none; the message names those there are.
+
+    Example:
+        >>> fusion_function("rrf") is FUSIONS["rrf"]
+        True
+    """
+    if name not in FUSIONS:
+        raise InvalidInputError(
+            f"fusion={name!r} was given; allowed: {', '.join(repr(known) for known in sorted(FUSIONS))}."
+        )
+    return FUSIONS[name]
+
+
+def _settle_ties(ordered: list[tuple[K, float]], first_seen: dict[K, float]) -> list[tuple[K, float]]:
+    """Put items whose scores differ by rounding only into the order in which they were first seen."""
+    unclear = False
+    before = math.inf
+    for _, score in ordered:
+        if 0 < before - score < _TIE:
+            unclear = True
+            break
+        before = score
+    if not unclear:
+        return ordered
+    order = {key: place for place, key in enumerate(first_seen)}
+    groups: list[list[tuple[K, float]]] = []
+    before = math.inf
+    for item in ordered:
+        if not groups or before - item[1] >= _TIE:
+            groups.append([])
+        groups[-1].append(item)
+        before = item[1]
+    return [item for group in groups for item in sorted(group, key=lambda pair: order[pair[0]])]

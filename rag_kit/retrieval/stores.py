@@ -1,0 +1,58 @@
+"""What vector stores differ in: their filter language, and whether they are asynchronous by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+from rag_kit.documents import Filter, compile_filter, to_chroma
+from rag_kit.errors import FilterError
+
+
+def native_filter(store: VectorStore, where: Filter, *, static: Any = None) -> Any | None:
+    """A filter in the store's own language, ANDed with the store's own static one.
+
+    Args:
+        store: The vector store; Chroma and the in-memory store are known.
+        where: The filter of the kit.
+        static: A filter in the store's own language that holds already, or ``None``.
+
+    Returns:
+        What the store's ``filter`` argument takes; ``None`` if the store is unknown or cannot say it, so that
+        the results have to be filtered afterwards.
+    """
+    if isinstance(store, InMemoryVectorStore):
+        return _predicate(where, static)
+    if any(base.__module__.split(".")[0] == "langchain_chroma" for base in type(store).__mro__):
+        try:
+            mine = to_chroma(where)
+        except FilterError:
+            return None
+        if mine is None or static is None:
+            return mine if mine is not None else static
+        return {"$and": [static, mine]} if isinstance(static, Mapping) else None
+    return None
+
+
+def native_async(store: VectorStore) -> bool:
+    """Whether the store searches asynchronously by itself, rather than through asyncio's small pool."""
+    return type(store).asimilarity_search is not VectorStore.asimilarity_search
+
+
+def native_async_scores(store: VectorStore) -> bool:
+    """As ``native_async``, for the search with scores."""
+    return type(store).asimilarity_search_with_score is not VectorStore.asimilarity_search_with_score
+
+
+def _predicate(where: Filter, static: Any) -> Any | None:
+    if static is not None and not callable(static):
+        return None
+    passes = compile_filter(where)
+
+    def both(doc: Document) -> bool:
+        return passes(doc.metadata) and (static is None or bool(static(doc)))
+
+    return both

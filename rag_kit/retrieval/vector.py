@@ -1,0 +1,134 @@
+"""Dense search over any LangChain vector store, with scores in the provenance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStore
+
+from rag_kit.concurrency import run_in_thread
+from rag_kit.documents import Filter, compile_filter, with_provenance
+from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.stores import native_async, native_async_scores, native_filter
+
+_Scored = list[tuple[Document, float | None]]
+# A store whose filter language is unknown is searched deeper, and filtered here.
+_GROWTH = (4, 16, 64)
+_MAX_FETCH = 10_000
+
+
+class VectorRetriever(RagKitRetriever):
+    """Search a vector store.
+
+    The score in the provenance is the store's relevance (higher is better) where the store can tell it, else
+    the store's own number, which may be a distance. That number is kept beside it as ``store_score``.
+
+    Args:
+        vectorstore: Any LangChain vector store.
+        k: Most documents to return.
+        filter: Metadata filter. Chroma and the in-memory store get it in their own language; for others, and
+            for what Chroma cannot say, more is fetched (up to 64 times ``k``) and filtered here.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from langchain_core.vectorstores import InMemoryVectorStore
+        >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+        >>> _ = store.add_documents([Document("a", id="1"), Document("b", id="2")])
+        >>> [doc.id for doc in VectorRetriever(vectorstore=store, k=1).invoke("b")]
+        ['2']
+    """
+
+    vectorstore: VectorStore
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        found: _Scored = []
+        for fetch, kwargs, passes in self._attempts(request):
+            found = self._search(query, fetch, kwargs)
+            if _enough(found, fetch, request.k, passes):
+                break
+        return self._finish(query, request, found, passes)
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        found: _Scored = []
+        for fetch, kwargs, passes in self._attempts(request):
+            found = await self._asearch(query, fetch, kwargs)
+            if _enough(found, fetch, request.k, passes):
+                break
+        return self._finish(query, request, found, passes)
+
+    def _attempts(
+        self, request: Request
+    ) -> list[tuple[int, dict[str, Any], Callable[[dict[str, Any]], bool] | None]]:
+        """How deep to search, with which arguments, and what to filter here."""
+        if request.filter is None:
+            return [(request.k, {}, None)]
+        native = native_filter(self.vectorstore, request.filter)
+        if native is not None:
+            return [(request.k, {"filter": native}, None)]
+        passes = _passes(request.filter)
+        return [(max(request.k, min(request.k * factor, _MAX_FETCH)), {}, passes) for factor in _GROWTH]
+
+    def _search(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
+        try:
+            return list(self.vectorstore.similarity_search_with_score(query, k=fetch, **kwargs))
+        except NotImplementedError:
+            return [(doc, None) for doc in self.vectorstore.similarity_search(query, k=fetch, **kwargs)]
+
+    async def _asearch(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
+        store = self.vectorstore
+        if native_async_scores(store):
+            return list(await store.asimilarity_search_with_score(query, k=fetch, **kwargs))
+        scored = type(store).similarity_search_with_score is not VectorStore.similarity_search_with_score
+        if not scored and native_async(store):
+            return [(doc, None) for doc in await store.asimilarity_search(query, k=fetch, **kwargs)]
+        return await run_in_thread(partial(self._search, query, fetch, kwargs))
+
+    def _finish(
+        self,
+        query: str,
+        request: Request,
+        found: _Scored,
+        passes: Callable[[dict[str, Any]], bool] | None,
+    ) -> list[Document]:
+        kept = [pair for pair in found if passes is None or passes(pair[0].metadata)][: request.k]
+        relevance = self._relevance()
+        return [
+            with_provenance(
+                doc,
+                score=_relevant(raw, relevance),
+                rank=rank,
+                stage="dense",
+                retriever=self.get_name(),
+                query=query,
+                store_score=raw,
+            )
+            for rank, (doc, raw) in enumerate(kept, start=1)
+        ]
+
+    def _relevance(self) -> Callable[[float], float] | None:
+        """The store's own map from its scores to relevance, if it has one."""
+        try:
+            return self.vectorstore._select_relevance_score_fn()
+        except (NotImplementedError, ValueError):
+            return None
+
+
+def _relevant(raw: float | None, relevance: Callable[[float], float] | None) -> float | None:
+    if raw is None:
+        return None
+    value = float(raw) if relevance is None else float(relevance(float(raw)))
+    return value if math.isfinite(value) else None
+
+
+def _passes(where: Filter) -> Callable[[dict[str, Any]], bool]:
+    return compile_filter(where)
+
+
+def _enough(found: _Scored, fetch: int, k: int, passes: Callable[[dict[str, Any]], bool] | None) -> bool:
+    if passes is None or len(found) < fetch:
+        return True
+    return sum(passes(doc.metadata) for doc, _ in found) >= k
