@@ -153,7 +153,7 @@ def _disagreements(first: PromptFile, second: PromptFile) -> list[Problem]:
         problems.append(
             Problem(
                 second.file,
-                second.line_of("output"),
+                second.line_of("output.schema"),
                 f"output.schema differs from that of {first.language} ({Path(first.file).name}); make them equal",
             )
         )

@@ -61,7 +61,9 @@ class PromptFile:
         return list(dict.fromkeys(p.value for s in self.sections for p in s.pieces if p.kind == "variable"))
 
     def line_of(self, key: str) -> int:
-        """Line of a key of the front matter (``"version"``), 1 where it does not stand."""
+        """Line of a key (``"output.schema"``); where it is absent, of the key above it, else 1."""
+        while key not in self.lines and "." in key:
+            key = key.rpartition(".")[0]
         return self.lines.get(key, 1)
 
 

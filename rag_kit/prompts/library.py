@@ -205,7 +205,7 @@ def override_problems(own: PromptFile, original: PromptFile) -> list[Problem]:
         problems.append(
             Problem(
                 own.file,
-                own.line_of("output"),
+                own.line_of("output.schema"),
                 f"output.schema is {_schema_name(own.schema)}, but the packaged prompt {own.name!r} has "
                 f"{_schema_name(original.schema)}, which the code reads; use the same",
             )

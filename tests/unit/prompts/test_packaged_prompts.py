@@ -1,0 +1,77 @@
+"""The prompts that come with the kit, as texts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rag_kit.prompts import LANGUAGES, PromptLibrary, load_prompt, render_history, render_passages
+from rag_kit.prompts.folders import packaged_folder
+from rag_kit.prompts.schemas import Query
+
+ALL = [(name, language) for name in PromptLibrary().names() for language in LANGUAGES]
+
+
+def text_of(name: str, language: str, **values: str) -> str:
+    """All messages of a filled-in prompt as one text."""
+    return "\n".join(str(m.content) for m in load_prompt(name, language=language).format_messages(**values))
+
+
+def test_the_prompts_of_the_main_job_are_there() -> None:
+    """The names that other layers load exist."""
+    assert {"answer", "condense", "repair_json", "structured_output"} <= set(PromptLibrary().names())
+
+
+@pytest.mark.parametrize(("name", "language"), ALL)
+def test_every_packaged_prompt_loads(name: str, language: str) -> None:
+    """Each file becomes a template whose values all appear in tagged blocks."""
+    prompt = load_prompt(name, language=language)
+    values = {variable: f"VALUE-{variable}" for variable in prompt.input_variables}
+    text = text_of(name, language, **values)
+    for variable, value in values.items():
+        block = text.split(f"<{variable}>")[1].split(f"</{variable}>")[0]
+        assert block.strip() == value
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_values_are_in_the_user_section_alone(language: str) -> None:
+    """No packaged prompt puts a value into the system message, where it would carry weight."""
+    for name in PromptLibrary().names():
+        for section in PromptLibrary().read(name, language).sections:
+            if section.role == "system":
+                assert "{{" not in section.text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_answer_prompt_holds_the_declared_decline_sentence(language: str) -> None:
+    """What the model must reply when the passages lack the answer is what the code recognises."""
+    from rag_kit.text.citations import DECLINED
+
+    assert DECLINED[language] in text_of("answer", language, question="Q", passages="P")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_rendered_blocks_fit_their_prompts(language: str) -> None:
+    """Passages and history go in with their tags intact."""
+    passages, history = render_passages(["one"]), render_history([("user", "hi")])
+    assert passages in text_of("answer", language, question="Q", passages=passages)
+    assert history in text_of("condense", language, question="Q", history=history)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_json_prompts_say_json(language: str) -> None:
+    """JSON mode of OpenAI-compatible servers refuses a request that does not mention JSON."""
+    schema = json.dumps(Query.model_json_schema())
+    assert "JSON" in text_of("structured_output", language, schema=schema)
+    repair = text_of("repair_json", language, schema=schema, reply="{", error="cut off")
+    assert "JSON" in repair
+    assert schema in repair
+
+
+def test_no_windows_line_ends_or_blank_tails() -> None:
+    """Files are kept tidy, so that hashes do not change by accident."""
+    for path in packaged_folder().glob("*.prompt"):
+        data = path.read_bytes()
+        assert b"\r" not in data
+        assert data.endswith(b"\n") and not data.endswith(b"\n\n")

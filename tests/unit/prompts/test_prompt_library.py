@@ -1,0 +1,206 @@
+"""Finding prompts: the user's folder over the packaged one, fresh after each edit, nothing outside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rag_kit.errors import PromptError
+from rag_kit.prompts import PromptLibrary, load_prompt
+from rag_kit.prompts.folders import packaged_folder
+
+OWN = """---
+name: NAME
+description: My own.
+version: 1
+input:
+  topic: What about.
+output:
+  schema:
+    type: object
+    properties:
+      title: {type: string, description: A title.}
+    required: [title]
+---
+{{role "user"}}
+Title for {{topic}}?
+"""
+
+
+def own(folder: Path, name: str = "mine", language: str = "en", text: str = OWN) -> Path:
+    """Write a prompt of one's own."""
+    path = folder / f"{name}.{language}.prompt"
+    path.write_text(text.replace("NAME", name), encoding="utf-8")
+    return path
+
+
+def packaged_text(name: str, language: str = "en") -> str:
+    """The text of a packaged prompt."""
+    return (packaged_folder() / f"{name}.{language}.prompt").read_text(encoding="utf-8")
+
+
+def test_an_own_file_wins_by_name_and_language(tmp_path: Path) -> None:
+    """Only the prompt and language that the folder holds is replaced."""
+    own(tmp_path, "answer", "en", packaged_text("answer").replace("Rules", "House rules"))
+    assert "House rules" in load_prompt("answer", folder=tmp_path).messages[0].prompt.template  # type: ignore[union-attr]
+    assert (
+        load_prompt("answer", language="zh", folder=tmp_path).file
+        == load_prompt("answer", language="zh").file
+    )
+    assert load_prompt("condense", folder=tmp_path).file == load_prompt("condense").file
+
+
+def test_own_prompts_need_no_code(tmp_path: Path) -> None:
+    """A new name in the folder is a prompt, with its inline JSON schema as output schema."""
+    own(tmp_path)
+    library = PromptLibrary(tmp_path)
+    assert "mine" in library.names()
+    assert "mine" not in PromptLibrary().names()
+    schema = library.load("mine").output_schema
+    assert isinstance(schema, dict)
+    assert schema["title"] == "Mine"
+    with pytest.raises(PromptError, match=r"'mine' does not exist in 'zh'; it exists in: en"):
+        library.load("mine", "zh")
+
+
+def test_the_environment_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RAG_KIT_PROMPTS is used when no folder is given, and an argument wins over it."""
+    own(tmp_path)
+    (tmp_path / "other").mkdir()
+    monkeypatch.setenv("RAG_KIT_PROMPTS", str(tmp_path))
+    assert load_prompt("mine").description == "My own."
+    with pytest.raises(PromptError, match="no prompt 'mine'"):
+        load_prompt("mine", folder=tmp_path / "other")
+    monkeypatch.setenv("RAG_KIT_PROMPTS", str(tmp_path / "absent"))
+    with pytest.raises(PromptError, match=r"RAG_KIT_PROMPTS is '.*absent', which is no folder"):
+        load_prompt("answer")
+
+
+def test_an_edit_shows_at_once(tmp_path: Path) -> None:
+    """The same library serves new content after an edit, even with equal size and time stamp."""
+    path = own(tmp_path)
+    library = PromptLibrary(tmp_path)
+    first = library.load("mine")
+    before = path.stat()
+    path.write_text(path.read_text().replace("My own.", "My 0wn."))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    second = library.load("mine")
+    assert (first.description, second.description) == ("My own.", "My 0wn.")
+    assert first.metadata["hash"] != second.metadata["hash"]  # type: ignore[index]
+    path.unlink()
+    with pytest.raises(PromptError, match="no prompt 'mine'"):
+        library.load("mine")
+
+
+def test_loads_do_not_share_state() -> None:
+    """Changing a loaded template does not change the next one."""
+    first = load_prompt("answer")
+    first.metadata["name"] = "spoiled"  # type: ignore[index]
+    first.inputs.clear()
+    first.messages.clear()
+    again = load_prompt("answer")
+    assert again.metadata["name"] == "answer"  # type: ignore[index]
+    assert len(again.messages) == 2
+    assert again.inputs
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("  question: The question, in the user's words.\n", "", 5, "the inputs are passages, but"),
+        ("{{question}}", "{{question}} {{mood}}", 5, "the inputs are mood, passages, question"),
+        ("---\n{{role", "output:\n  schema: Query\n---\n{{role", 9, "output.schema is 'Query', but"),
+    ],
+)
+def test_an_override_that_code_cannot_fill_is_refused(
+    tmp_path: Path, old: str, new: str, line: int, words: str
+) -> None:
+    """Other inputs or another output schema than the packaged prompt are named with file and line."""
+    text = packaged_text("answer").replace(old, new, 1)
+    if not new:
+        text = text.replace("{{question}}", "it")
+    if "mood" in new:
+        text = text.replace("input:\n", "input:\n  mood: x\n")
+    path = own(tmp_path, "answer", "en", text)
+    with pytest.raises(PromptError) as caught:
+        load_prompt("answer", folder=tmp_path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}:{line}: ")
+    assert words in message
+    assert "packaged prompt 'answer'" in message
+
+
+def test_a_wrong_own_file_is_not_passed_over(tmp_path: Path) -> None:
+    """A broken override raises; it does not silently fall back to the packaged prompt."""
+    path = own(tmp_path, "answer", "en", packaged_text("answer").replace("version: 1", "version: x: y"))
+    with pytest.raises(PromptError, match="not valid YAML") as caught:
+        load_prompt("answer", folder=tmp_path)
+    assert str(caught.value).startswith(f"{path}:4: ")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../answer", "/etc/passwd", "answer.en", "a/../answer", "", "Answer", "answer\x00", "..", "a" * 65],
+)
+def test_a_name_is_no_path(tmp_path: Path, name: str) -> None:
+    """Only plain names are looked up."""
+    with pytest.raises(PromptError, match="no prompt name"):
+        load_prompt(name, folder=tmp_path)
+
+
+@pytest.mark.parametrize("language", ["de", "EN", "", "../en", "auto"])
+def test_a_wrong_language_names_the_right_ones(language: str) -> None:
+    """en and zh are allowed; 'auto' says who resolves it."""
+    with pytest.raises(PromptError, match="allowed: en, zh") as caught:
+        load_prompt("answer", language=language)
+    assert ("detect_language" in str(caught.value)) == (language == "auto")
+
+
+def test_an_unknown_name_suggests_a_known_one() -> None:
+    """A typo is met with the closest name and the list."""
+    with pytest.raises(
+        PromptError, match=r"no prompt 'awnser'\. Did you mean 'answer'\? There are: answer, condense"
+    ):
+        load_prompt("awnser")
+
+
+def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """A symbolic link may stay inside the folder, not leave it; a dangling one is named."""
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    outside.mkdir()
+    folder.mkdir()
+    (folder / "mine.en.prompt").symlink_to(own(outside))
+    with pytest.raises(PromptError, match="leads out of"):
+        load_prompt("mine", folder=folder)
+    (folder / "mine.en.prompt").unlink()
+    (folder / "mine.en.prompt").symlink_to(own(folder, "real").rename(folder / "shared.txt"))
+    with pytest.raises(PromptError, match="name is 'real'"):  # read, and judged by its own name
+        load_prompt("mine", folder=folder)
+    (folder / "mine.en.prompt").unlink()
+    (folder / "mine.en.prompt").symlink_to(folder / "nowhere")
+    with pytest.raises(PromptError, match="cannot be read"):
+        load_prompt("mine", folder=folder)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    """A folder or a pipe with the name of a prompt is named at once; a pipe would wait for ever."""
+    (tmp_path / "mine.en.prompt").mkdir()
+    os.mkfifo(tmp_path / "pipe.en.prompt")
+    for name in ("mine", "pipe"):
+        with pytest.raises(PromptError, match="not a regular file"):
+            load_prompt(name, folder=tmp_path)
+
+
+def test_reading_and_checking_import_no_langchain() -> None:
+    """The command line lists and checks prompts without loading LangChain."""
+    code = (
+        "import sys; from rag_kit.prompts import PromptLibrary, render_passages, Markup;"
+        "library = PromptLibrary(); library.read('answer'); assert library.check() == [];"
+        "render_passages(['x']);"
+        "assert not [name for name in sys.modules if name.startswith(('langchain', 'langgraph'))]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
