@@ -48,7 +48,7 @@ class PromptFile:
     name: str
     language: str
     description: str
-    version: int | str
+    version: str
     inputs: dict[str, str]
     schema: str | dict[str, Any] | None
     sections: tuple[Section, ...]

@@ -31,7 +31,7 @@ class FrontMatter:
 
     name: str
     description: str
-    version: int | str
+    version: str
     inputs: dict[str, str]
     schema: str | dict[str, Any] | None
     lines: dict[str, int] = field(default_factory=dict)
@@ -134,8 +134,8 @@ def parse_front_matter(text: str, first_line: int, report: Report) -> FrontMatte
     if len(problems) > before:  # with half of the inputs known, the body could not be judged
         return None
     schema = _schema(data.get("output"), "output" in data, str(name), at, note)
-    shown = version if isinstance(version, int | str) else 0
-    return FrontMatter(str(name), str(description).strip(), shown, inputs, schema, lines)
+    # dotprompt wants text here; a bare number is what people write, and means the same
+    return FrontMatter(str(name), str(description).strip(), str(version).strip(), inputs, schema, lines)
 
 
 def _key_lines(node: Any, first_line: int) -> dict[str, int]:

@@ -45,7 +45,7 @@ def test_the_packaged_prompts_are_right() -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "expected"),
     [
-        ("answer.zh", "version: 1", "version: 2", "answer.zh.prompt:4: version is 2, but 1 in en"),
+        ("answer.zh", 'version: "1"', "version: 2", "answer.zh.prompt:4: version is 2, but 1 in en"),
         (
             "condense.zh",
             "schema: Query",
@@ -134,7 +134,7 @@ def test_own_prompts_are_checked_too(tmp_path: Path) -> None:
     """An override is held against the packaged prompt; a version of one's own is fine; new ones may stand alone."""
     text = (packaged_folder() / "answer.en.prompt").read_text(encoding="utf-8")
     path = tmp_path / "answer.en.prompt"
-    path.write_text(text.replace("version: 1", 'version: "mine"'), encoding="utf-8")
+    path.write_text(text.replace('version: "1"', "version: mine"), encoding="utf-8")
     new = '---\nname: mine\ndescription: x\nversion: 1\n---\n{{role "user"}}\nHello there.\n'
     (tmp_path / "mine.en.prompt").write_text(new)
     library = PromptLibrary(tmp_path)
@@ -160,8 +160,8 @@ def test_a_file_that_cannot_be_read_is_one_problem_among_others(tmp_path: Path) 
 
 def test_one_language_can_be_asked_for(package: Path) -> None:
     """Problems of the other language are left out."""
-    edit(package / "answer.zh.prompt", "version: 1", "version: 2")
-    edit(package / "condense.en.prompt", "version: 1", "version: 0")
+    edit(package / "answer.zh.prompt", 'version: "1"', "version: 2")
+    edit(package / "condense.en.prompt", 'version: "1"', "version: 0")
     assert [line.split(":")[0] for line in found(language="zh")] == ["answer.zh.prompt"]
     assert [line.split(":")[0] for line in found(language="en")] == ["condense.en.prompt"]
     with pytest.raises(PromptError, match="allowed: en, zh"):

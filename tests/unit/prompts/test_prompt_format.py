@@ -44,7 +44,7 @@ def with_body(body: str) -> str:
 def test_a_good_file_is_read() -> None:
     """Front matter, sections, variables and line numbers come out as written."""
     parsed = parse_prompt(GOOD, name="greet", language="en")
-    assert (parsed.name, parsed.language, parsed.version) == ("greet", "en", 1)
+    assert (parsed.name, parsed.language, parsed.version) == ("greet", "en", "1")
     assert parsed.inputs == {"guest": "Who is greeted."}
     assert [(s.role, s.text, s.line) for s in parsed.sections] == [
         ("system", "<task>greet</task>\nBe kind.", 8),
@@ -234,3 +234,10 @@ def test_an_unusable_inline_schema_is_explained(schema: dict[str, object], words
     found = schema_problem(schema)
     assert found is not None
     assert words in found
+
+
+@pytest.mark.parametrize("written", ["2", '"2"', "'2 '"])
+def test_a_version_is_text_however_it_is_written(written: str) -> None:
+    """A bare number and a quoted one are the same version, so that languages can agree."""
+    text = GOOD.replace("version: 1", f"version: {written}")
+    assert parse_prompt(text, name="greet", language="en").version == "2"

@@ -136,7 +136,7 @@ def test_an_override_that_code_cannot_fill_is_refused(
 
 def test_a_wrong_own_file_is_not_passed_over(tmp_path: Path) -> None:
     """A broken override raises; it does not silently fall back to the packaged prompt."""
-    path = own(tmp_path, "answer", "en", packaged_text("answer").replace("version: 1", "version: x: y"))
+    path = own(tmp_path, "answer", "en", packaged_text("answer").replace('version: "1"', "version: x: y"))
     with pytest.raises(PromptError, match="not valid YAML") as caught:
         load_prompt("answer", folder=tmp_path)
     assert str(caught.value).startswith(f"{path}:4: ")
