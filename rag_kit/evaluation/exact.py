@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict, PrivateAttr
+from pydantic import PrivateAttr
 
-from rag_kit.documents import Filter, combine_filters, matches, with_provenance
+from rag_kit.documents import compile_filter, with_provenance
 from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.base import RagKitRetriever, Request
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-class ExactVectorRetriever(BaseRetriever):
+class ExactVectorRetriever(RagKitRetriever):
     """Cosine similarity with every document, ties in the order of the documents.
 
     An approximate index (HNSW) adds misses of its own and differs between runs; a benchmark of a model should
@@ -42,12 +41,8 @@ class ExactVectorRetriever(BaseRetriever):
         'moon'
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
     documents: list[Document]
     embeddings: Embeddings
-    k: int = 4
-    filter: dict[str, Any] | None = None
     _matrix: Any = PrivateAttr()
 
     @classmethod
@@ -79,29 +74,13 @@ class ExactVectorRetriever(BaseRetriever):
         made._matrix = _unit(np.asarray(vectors, dtype=np.float32))
         return made
 
-    def _get_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: CallbackManagerForRetrieverRun,
-        k: int | None = None,
-        filter: Filter | None = None,  # noqa: A002 - the word of every retriever of this kit
-    ) -> list[Document]:
-        return self._nearest(query, self.embeddings.embed_query(query), k, filter)
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        return self._nearest(query, self.embeddings.embed_query(query), request)
 
-    async def _aget_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,
-        k: int | None = None,
-        filter: Filter | None = None,  # noqa: A002
-    ) -> list[Document]:
-        return self._nearest(query, await self.embeddings.aembed_query(query), k, filter)
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        return self._nearest(query, await self.embeddings.aembed_query(query), request)
 
-    def _nearest(
-        self, query: str, vector: Sequence[float], k: int | None, where: Filter | None
-    ) -> list[Document]:
+    def _nearest(self, query: str, vector: Sequence[float], request: Request) -> list[Document]:
         import numpy as np
 
         row = _unit(np.asarray([vector], dtype=np.float32))
@@ -111,14 +90,13 @@ class ExactVectorRetriever(BaseRetriever):
                 f"{self._matrix.shape[1]}; use the model that made the documents' vectors"
             )
         scores = self._matrix @ row[0]
-        condition = combine_filters(self.filter, where)
-        wanted = self.k if k is None else k
+        passes = compile_filter(request.filter)
         found: list[Document] = []
         for position in np.argsort(-scores, kind="stable"):
-            if len(found) >= wanted:
+            if len(found) >= request.k:
                 break
             document = self.documents[position]
-            if condition is None or matches(condition, document.metadata):
+            if passes(document.metadata):
                 score = float(scores[position])
                 found.append(
                     with_provenance(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,8 @@ class PipelineRun:
         returned: Query id -> number of passages.
         span_hits: Query id -> 1.0 or 0.0, for the queries with gold spans.
         arms: Stage -> number of queries to which it brought at least one document.
+        branches: Numbers of the fused retrievers that brought a document to any query.
+        noted: Number of queries whose documents carry any note.
         degraded: Number of queries whose documents carry a note that something failed.
         foreign: Number of passages that belong to no document of the data set.
     """
@@ -43,6 +44,8 @@ class PipelineRun:
     returned: dict[str, int] = field(default_factory=dict)
     span_hits: dict[str, float] = field(default_factory=dict)
     arms: Counter[str] = field(default_factory=Counter)
+    branches: set[int] = field(default_factory=set)
+    noted: int = 0
     degraded: int = 0
     foreign: int = 0
 
@@ -84,43 +87,31 @@ def run_pipeline(
             all, or if one of its arms brought nothing to any query.
     """
     with_spans = set(spans.queries(queries)) if spans else set()
-    settings = {"k": depth} if _takes_k(pipeline.retriever) else {}
     for query in queries[:_WARM_UP]:
-        _ask(pipeline, query, dataset.queries[query], settings)
+        _ask(pipeline, query, dataset.queries[query], depth)
     run = PipelineRun()
     for number, query in enumerate(queries, start=1):
         start = time.perf_counter()
-        documents = _ask(pipeline, query, dataset.queries[query], settings)
+        documents = _ask(pipeline, query, dataset.queries[query], depth)
         run.seconds[query] = time.perf_counter() - start
-        _note(run, query, documents[:depth], dataset, spans if query in with_spans else None)
+        _note(run, query, documents, dataset, spans if query in with_spans else None)
         if progress:
             progress(pipeline.name, number, len(queries))
     _check(pipeline, run, len(queries))
     return run
 
 
-def _takes_k(retriever: Any) -> bool:
-    method = getattr(type(retriever), "_get_relevant_documents", None)
-    return method is not None and "k" in inspect.signature(method).parameters
-
-
-def _ask(pipeline: Pipeline, query: str, text: str, settings: Mapping[str, Any]) -> list[Document]:
-    from langchain_core.documents import Document
+def _ask(pipeline: Pipeline, query: str, text: str, depth: int) -> list[Document]:
+    from rag_kit.retrieval.compose import call_retriever
 
     try:
-        documents = pipeline.retriever.invoke(text, **settings)
+        return call_retriever(pipeline.retriever, text, k=depth)
     except RagKitError:
         raise
     except Exception as error:
         raise RagKitError(
             f"the pipeline {pipeline.name!r} failed on query {query!r}: {type(error).__name__}: {error}"
         ) from error
-    if not isinstance(documents, list) or not all(isinstance(d, Document) for d in documents):
-        raise InvalidInputError(
-            f"the pipeline {pipeline.name!r} returned {type(documents).__name__} for query {query!r}; "
-            "a pipeline must return a list of LangChain documents"
-        )
-    return documents
 
 
 def _note(
@@ -131,20 +122,23 @@ def _note(
     spans: SpanRecall | None,
 ) -> None:
     passages: list[tuple[str, Document]] = []
-    stages: set[str] = set()
-    degraded = False
+    stages: list[dict[str, Any]] = []
+    notes: set[str] = set()
     for document in documents:
         doc_id = str(document.metadata.get(CORPUS_ID, document.id))
         known = doc_id in dataset.corpus
         run.foreign += not known
         passages.append((doc_id if known else "", document))
         record = get_provenance(document)
-        stages.update(str(stage.get("stage")) for stage in record.get("stages", []))
-        degraded |= any(note.startswith("degraded") for note in record.get("notes", []))
+        stages += record.get("stages", [])
+        notes.update(record.get("notes", []))
     run.rankings[query] = list(dict.fromkeys(doc_id for doc_id, _ in passages if doc_id))
     run.returned[query] = len(documents)
-    run.arms.update(stage for stage in stages if not stage.startswith("fusion"))
-    run.degraded += degraded
+    names = {str(stage.get("stage")) for stage in stages}
+    run.arms.update(name for name in names if not name.startswith("fusion"))
+    run.branches.update(stage["branch"] for stage in stages if isinstance(stage.get("branch"), int))
+    run.noted += bool(notes)
+    run.degraded += any(note.startswith("degraded") for note in notes)
     if spans is not None:
         run.span_hits[query] = spans.hit(query, passages)
 
@@ -161,16 +155,7 @@ def _check(pipeline: Pipeline, run: PipelineRun, count: int) -> None:
             f"none of the documents that the pipeline {pipeline.name!r} returned is of this data set; keep "
             f"Document.id, or metadata[{CORPUS_ID!r}] where documents are split"
         )
-    silent = [arm for arm in pipeline.arms if not run.arms[arm]]
-    parts = getattr(pipeline.retriever, "retrievers", None)
-    if not silent and not pipeline.arms and isinstance(parts, list) and run.arms:
-        # A user's fusion: its arms have no names known here, but each must be seen.
-        weights = getattr(pipeline.retriever, "weights", None) or [1.0] * len(parts)
-        expected = sum(1 for weight in weights if weight)
-        seen = len(run.arms)
-        silent = (
-            [f"{expected - seen} of {expected} retrievers"] if _distinct(parts) and seen < expected else []
-        )
+    silent = [arm for arm in pipeline.arms if not run.arms[arm]] or _silent_branches(pipeline, run)
     if silent:
         raise InvalidInputError(
             f"the pipeline {pipeline.name!r} ran, but {', '.join(silent)} brought no document to any of {count} "
@@ -178,6 +163,17 @@ def _check(pipeline: Pipeline, run: PipelineRun, count: int) -> None:
         )
 
 
-def _distinct(parts: Sequence[Any]) -> bool:
-    """Whether the parts are of different classes, so that their stages can be told apart."""
-    return len({type(part) for part in parts}) == len(parts)
+def _silent_branches(pipeline: Pipeline, run: PipelineRun) -> list[str]:
+    """Retrievers of a user's own fusion that were never seen, while every answer says that one is missing."""
+    from rag_kit.retrieval import EnsembleRetriever
+
+    fusion = pipeline.retriever
+    answered = sum(1 for count in run.returned.values() if count)
+    if not isinstance(fusion, EnsembleRetriever) or callable(fusion.weights) or run.noted < answered:
+        return []
+    weights = fusion.weights or [1.0] * len(fusion.retrievers)
+    return [
+        f"{retriever.get_name()} (number {number})"
+        for number, (retriever, weight) in enumerate(zip(fusion.retrievers, weights, strict=True), start=1)
+        if weight and number not in run.branches
+    ]
