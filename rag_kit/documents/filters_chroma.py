@@ -92,15 +92,36 @@ def _condition(key: str, operator: str, operand: Any, negate: bool) -> _Clause:
         )
     if operator in ("$contains", "$not_contains"):
         return _list_membership(key, operator, value)
-    return {key: {operator: value}}
+    return _comparison(key, operator, value)
+
+
+def _comparison(key: str, operator: str, value: Any) -> _Clause:
+    """Chroma (1.5.9) cuts a number's fraction off before it compares it with a stored integer: mend that.
+
+    ``{"a": {"$gte": 1.5}}`` would find the integer 1, and ``{"a": {"$lt": 1.5}}`` would not.
+    """
+    clause: _Clause = {key: {operator: value}}
+    if not isinstance(value, float) or value.is_integer():
+        return clause
+    whole = int(value)
+    if operator in ("$ne", "$lt" if value > 0 else "$gt"):
+        return {"$or": [clause, {key: {"$eq": whole}}]}
+    if operator in ("$eq", "$gte" if value > 0 else "$lte"):
+        return {"$and": [clause, {key: {"$ne": whole}}]}
+    return clause
 
 
 def _membership(key: str, operator: str, values: Sequence[Any]) -> _Clause:
     """Chroma wants one type a list, and no empty list."""
     by_type: dict[type, list[Any]] = {}
+    single = "$eq" if operator == "$in" else "$ne"
+    clauses: list[_Clause] = []
     for value in values:
-        by_type.setdefault(type(value), []).append(value)
-    clauses: list[_Clause] = [{key: {operator: group}} for group in by_type.values()]
+        if isinstance(value, float) and not value.is_integer():
+            clauses.append(_comparison(key, single, value))
+        else:
+            by_type.setdefault(type(value), []).append(value)
+    clauses.extend({key: {operator: group}} for group in by_type.values())
     return _join("$or" if operator == "$in" else "$and", clauses)
 
 

@@ -1,4 +1,4 @@
-"""Retrievers: ordinary LangChain retrievers that compose, explain themselves and take ``k=`` and ``filter=``."""
+"""Retrievers: LangChain retrievers that compose, explain themselves and take ``k=`` and ``filter=``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of the kit's retrievers: per-call ``k`` and ``filter``, the whole config passed down, own errors."""
+"""The base of the kit's retrievers: per-call ``k`` and ``filter``, the config passed down, own errors."""
 
 from __future__ import annotations
 

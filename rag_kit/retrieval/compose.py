@@ -212,7 +212,7 @@ def _native_async(retriever: Runnable[Any, Any]) -> bool:
 def _documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
     if not isinstance(result, (list, tuple)):
         raise InvalidInputError(
-            f"{retriever.get_name()} returned {type(result).__name__}; a retriever must return a list of documents."
+            f"{retriever.get_name()} returned {type(result).__name__}; retrievers return lists of documents."
         )
     documents = [Document(page_content=item) if isinstance(item, str) else item for item in result]
     for item in documents:
