@@ -5,7 +5,7 @@ Nothing else in the kit starts threads or gathers coroutines. This package impor
 
 from __future__ import annotations
 
-from rag_kit.concurrency.afan_out import afan_out, afan_out_map
+from rag_kit.concurrency.asynchronous import afan_out, afan_out_map
 from rag_kit.concurrency.budget import (
     Budget,
     budget_scope,
@@ -16,8 +16,8 @@ from rag_kit.concurrency.budget import (
     remaining_seconds,
     use_budget,
 )
-from rag_kit.concurrency.fan_out import fan_out, fan_out_map
 from rag_kit.concurrency.outcome import FanOut, Outcome
+from rag_kit.concurrency.threaded import fan_out, fan_out_map
 from rag_kit.concurrency.threads import run_in_thread
 
 __all__ = [

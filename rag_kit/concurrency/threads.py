@@ -9,8 +9,8 @@ from contextvars import copy_context
 from typing import TypeVar
 
 from rag_kit.concurrency.branch import Branch, current_branch
-from rag_kit.concurrency.fan_out import branch_context
 from rag_kit.concurrency.pool import shared_pool
+from rag_kit.concurrency.threaded import branch_context
 
 T = TypeVar("T")
 

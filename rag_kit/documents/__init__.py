@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rag_kit._redact import redact
 from rag_kit.documents.clean import clean_text
-from rag_kit.documents.explain import Explanation, explain
+from rag_kit.documents.explanation import Explanation, explain
 from rag_kit.documents.filters import Filter, combine_filters, compile_filter, matches, validate_filter
 from rag_kit.documents.filters_chroma import to_chroma
 from rag_kit.documents.identity import content_hash, copy_document, document_key, document_keys

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
 from rag_kit.concurrency.branch import Branch, check_abandoned, current_branch
-from rag_kit.concurrency.fan_out import branch_context
 from rag_kit.concurrency.outcome import FanOut, Outcome, Plan, plan, raise_failure
+from rag_kit.concurrency.threaded import branch_context
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -1,0 +1,357 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextvars import ContextVar
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+from rag_kit.concurrency import budget_scope, charge_call, fan_out, fan_out_map
+from rag_kit.concurrency.pool import Pool, shared_pool
+from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
+
+colour: ContextVar[str] = ContextVar("colour", default="none")
+
+
+def wait(seconds: float, value: object = None) -> object:
+    time.sleep(seconds)
+    return value
+
+
+def test_results_are_in_order_and_side_by_side() -> None:
+    """Values come in the order of the tasks, whichever ends first, and take the time of the slowest."""
+    started = time.monotonic()
+    result = fan_out([lambda n=n: wait(0.3 - 0.03 * n, n) for n in range(8)])
+    assert result.values == list(range(8))
+    assert time.monotonic() - started < 1.0
+    assert all(outcome.ok and outcome.seconds > 0 for outcome in result.outcomes)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+@pytest.mark.parametrize("timeout", [None, 30])
+def test_max_concurrency_is_never_exceeded(limit: int, timeout: float | None) -> None:
+    """At no moment do more branches run than allowed, and as many as allowed do."""
+    lock, now, most = threading.Lock(), 0, 0
+
+    def task() -> None:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.02)
+        with lock:
+            now -= 1
+
+    fan_out([task] * 15, max_concurrency=limit, timeout=timeout)
+    assert most == limit
+
+
+def test_context_variables_arrive_and_do_not_leak() -> None:
+    """A branch sees the caller's context variables; what it sets stays in it."""
+    colour.set("red")
+
+    def task() -> str:
+        seen = colour.get()
+        colour.set("blue")
+        return seen
+
+    assert fan_out([task] * 4).values == ["red"] * 4
+    assert fan_out([task] * 4, max_concurrency=1).values == ["red"] * 4
+    assert colour.get() == "red"
+
+
+def test_langchain_config_arrives() -> None:
+    """A runnable called in a branch without a config becomes a child run of the runnable around the fan-out."""
+    from langchain_core.callbacks import BaseCallbackHandler
+
+    parents = []
+
+    class Recorder(BaseCallbackHandler):
+        def on_chain_start(self, serialized, inputs, *, run_id, parent_run_id=None, **kwargs):  # type: ignore[no-untyped-def]
+            parents.append(parent_run_id)
+
+    inner = RunnableLambda(lambda x: x)
+    outer = RunnableLambda(lambda x: fan_out([lambda: inner.invoke(1), lambda: inner.invoke(2)]).values)
+    outer.invoke(0, {"callbacks": [Recorder()]})
+    assert len(parents) == 3 and parents[0] is None
+    assert parents[1] is not None and parents[1] == parents[2]
+
+
+def test_raise_stops_at_once_and_names_the_branch() -> None:
+    """With on_error="raise" the first failure ends the call, and what has not started never does."""
+    started_tasks = []
+
+    def bad() -> None:
+        raise KeyError("lost")
+
+    def slow(n: int) -> None:
+        started_tasks.append(n)
+        time.sleep(0.5)
+
+    begun = time.monotonic()
+    with pytest.raises(BranchError, match="'second' failed: KeyError") as caught:
+        fan_out(
+            [lambda: slow(0), bad, *[lambda n=n: slow(n) for n in range(1, 20)]],
+            max_concurrency=2,
+            names=["first", "second", *map(str, range(19))],
+        )
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert time.monotonic() - begun < 0.45
+    time.sleep(0.8)
+    assert len(started_tasks) <= 3
+
+
+def test_skip_reports_what_failed() -> None:
+    """With on_error="skip" the others' values come, and each failure is one line without keys."""
+
+    def bad() -> None:
+        raise ValueError("no\nluck with api_key=sk-canary123456")
+
+    result = fan_out([lambda: 1, bad, lambda: 3], on_error="skip", names=["a", "b", "c"])
+    assert result.values == [1, 3]
+    assert [outcome.ok for outcome in result.outcomes] == [True, False, True]
+    assert len(result.degradations) == 1
+    assert result.degradations[0].startswith("b failed: ValueError: no luck")
+    assert "canary" not in result.degradations[0] and "\n" not in result.degradations[0]
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_a_hanging_branch_is_abandoned(on_error: str) -> None:
+    """A branch that hangs costs its time-out, not more; time-outs count from the branch's own start."""
+    release = threading.Event()
+    tasks = [lambda: wait(0.15, "slow but fine"), lambda: release.wait(30), lambda: wait(0.15, "last")]
+    begun = time.monotonic()
+    try:
+        if on_error == "raise":
+            with pytest.raises(BranchTimeoutError, match=r"timeout=0\.4"):
+                fan_out(tasks, timeout=0.4)
+        else:
+            result = fan_out(tasks, timeout=0.4, on_error="skip", max_concurrency=1)
+            assert result.values == ["slow but fine", "last"]
+            assert isinstance(result.outcomes[1].error, BranchTimeoutError)
+        assert time.monotonic() - begun < 3
+    finally:
+        release.set()
+
+
+def test_deadline_bounds_the_whole() -> None:
+    """The deadline ends the call, with the values that were ready."""
+    begun = time.monotonic()
+    result = fan_out(
+        [lambda: 1, lambda: wait(5), lambda: wait(5)], deadline=0.3, on_error="skip", max_concurrency=2
+    )
+    assert result.values == [1]
+    assert time.monotonic() - begun < 2
+    with pytest.raises(BranchTimeoutError, match="deadline"):
+        fan_out([lambda: wait(5), lambda: wait(5)], deadline=0.2)
+
+
+def test_hung_threads_do_not_starve_the_pool() -> None:
+    """After more hung branches than the pool has threads, the next fan-out still runs at once."""
+    release = threading.Event()
+    pool = shared_pool()
+    try:
+        for _ in range(3):
+            fan_out([lambda: release.wait(60)] * 60, timeout=0.05, on_error="skip")
+        assert pool.abandoned >= 120
+        begun = time.monotonic()
+        assert fan_out([lambda n=n: wait(0.05, n) for n in range(100)]).values == list(range(100))
+        assert time.monotonic() - begun < 3
+    finally:
+        release.set()
+    limit = time.monotonic() + 10
+    while pool.abandoned and time.monotonic() < limit:
+        time.sleep(0.02)
+    assert pool.abandoned == 0
+
+
+def test_too_many_hung_threads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of abandoned threads is bounded: beyond it new work is refused by an error that says why."""
+    small = Pool(max_abandoned=3)
+    monkeypatch.setattr("rag_kit.concurrency.pool._pool", small)
+    release = threading.Event()
+    try:
+        fan_out([lambda: release.wait(30)] * 3, timeout=0.05, on_error="skip")
+        with pytest.raises(BranchError, match="still hang"):
+            fan_out([lambda: 1, lambda: 2])
+    finally:
+        release.set()
+    limit = time.monotonic() + 10
+    while small.abandoned and time.monotonic() < limit:
+        time.sleep(0.02)
+    assert fan_out([lambda: 1, lambda: 2]).values == [1, 2]
+
+
+def nested(levels: int, width: int, **options: float) -> int:
+    if not levels:
+        return 1
+    return sum(fan_out([lambda: nested(levels - 1, width, **options)] * width, **options).values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{}, {"timeout": 60}, {"max_concurrency": 2}])
+def test_nested_fan_outs_do_not_deadlock(monkeypatch: pytest.MonkeyPatch, options: dict[str, float]) -> None:
+    """Four levels of fan-outs end on a pool with far fewer threads than branches."""
+    small = Pool(max_active=4)
+    monkeypatch.setattr("rag_kit.concurrency.pool._pool", small)
+    assert nested(4, 4, **options) == 4**4
+    assert small.threads <= 4 * 5 + 1
+
+
+def test_four_levels_of_32() -> None:
+    """32 branches a level, four levels deep, on the shared pool."""
+
+    def level(depth: int) -> int:
+        if not depth:
+            return 1
+        return sum(fan_out([lambda: level(depth - 1), *[lambda: wait(0.001, 1)] * 31]).values)  # type: ignore[list-item]
+
+    assert level(4) == 4 * 31 + 1
+    assert nested(2, 32) == 1024
+
+
+def test_an_abandoned_branch_ends_at_its_next_call() -> None:
+    """What is left of an abandoned branch makes no further model call and starts no nested fan-out."""
+    after: list[str] = []
+
+    def branch() -> None:
+        time.sleep(0.3)
+        try:
+            charge_call()
+            after.append("called")
+        except BranchTimeoutError:
+            after.append("stopped")
+        try:
+            fan_out([lambda: after.append("nested"), lambda: None])
+        except BranchTimeoutError:
+            after.append("no nesting")
+
+    fan_out([branch, lambda: None], timeout=0.1, on_error="skip")
+    time.sleep(0.8)
+    assert after == ["stopped", "no nesting"]
+
+
+def test_keyboard_interrupt_propagates() -> None:
+    """Ctrl-C in the waiting caller ends the call at once, also when a branch hangs."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals reach the main thread only")
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        fan_out([lambda: wait(5), lambda: wait(5)])
+    assert time.monotonic() - begun < 3
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_exits_inside_a_branch_propagate(on_error: str) -> None:
+    """SystemExit and the like are no failures to skip: they leave the fan-out as they are."""
+
+    def leave() -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        fan_out([leave, lambda: wait(0.01)], on_error=on_error)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fork() -> None:
+    """A forked child has a pool that works."""
+    fan_out([lambda: 1] * 4)
+    child = os.fork()
+    if child == 0:
+        ok = fan_out([lambda: 1] * 4, timeout=5).values == [1] * 4
+        os._exit(0 if ok else 1)
+    limit = time.monotonic() + 15
+    while time.monotonic() < limit:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            assert os.waitstatus_to_exitcode(status) == 0
+            return
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    pytest.fail("the child hung")
+
+
+def test_the_interpreter_exits_with_a_hung_thread() -> None:
+    """An abandoned thread does not keep Python from ending, nor does it print anything."""
+    code = (
+        "import time\nfrom rag_kit.concurrency import fan_out\n"
+        "print(fan_out([lambda: time.sleep(60), lambda: 1], timeout=.1, on_error='skip').values)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[1]", "")
+
+
+def test_budget_deadline_bounds_waiting() -> None:
+    """The deadline of an active budget ends the wait; a budget that is over lets nothing start."""
+    begun = time.monotonic()
+    with budget_scope(deadline=0.3):
+        with pytest.raises(BudgetExceededError, match="deadline"):
+            fan_out([lambda: wait(5), lambda: 1])
+        assert time.monotonic() - begun < 2
+        ran: list[int] = []
+        with pytest.raises(BudgetExceededError, match="deadline"):
+            fan_out([lambda: ran.append(1)])
+        assert ran == []
+
+
+def test_budgets_are_charged_from_branches() -> None:
+    """Branches charge the caller's budget together, exactly to its cap."""
+
+    def task() -> int:
+        charge_call()
+        return 1
+
+    with budget_scope(max_calls=5) as budget:
+        result = fan_out([task] * 20, on_error="skip")
+        assert len(result.values) == 5 and budget.calls == 5
+        with pytest.raises(BudgetExceededError):
+            fan_out([task] * 2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_concurrency": 0},
+        {"max_concurrency": True},
+        {"max_concurrency": 1.5},
+        {"timeout": 0},
+        {"timeout": -1},
+        {"timeout": float("nan")},
+        {"deadline": float("inf")},
+        {"on_error": "ignore"},
+        {"names": ["only one"]},
+    ],
+)
+def test_wrong_arguments(options: dict[str, object]) -> None:
+    """An argument that is not allowed is refused by name."""
+    with pytest.raises(InvalidInputError, match=next(iter(options))):
+        fan_out([lambda: 1, lambda: 2], **options)  # type: ignore[arg-type]
+
+
+def test_map_and_nothing() -> None:
+    """fan_out_map binds each item; no tasks give no outcomes."""
+    assert fan_out_map(lambda n: n * 2, range(5)).values == [0, 2, 4, 6, 8]
+    assert fan_out([]).outcomes == []
+
+
+def test_idle_threads_end() -> None:
+    """Threads that have nothing to do go away."""
+    pool = Pool(idle_seconds=0.05)
+    gate = threading.Barrier(5)
+    for _ in range(4):
+        pool.submit(lambda: gate.wait(5))
+    gate.wait(5)
+    limit = time.monotonic() + 10
+    while pool.threads and time.monotonic() < limit:
+        time.sleep(0.02)
+    assert pool.threads == 0
