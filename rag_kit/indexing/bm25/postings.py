@@ -1,0 +1,185 @@
+"""Postings: which term occurs how often in which document, term by term in flat arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[np.uint16] | NDArray[np.uint32]
+
+_GROUP = 1 << 17  # postings that small runs are gathered to
+
+
+class Vocabulary(dict[str, int]):
+    """Gives each new term the next number."""
+
+    def __missing__(self, term: str) -> int:
+        number = len(self)
+        self[term] = number
+        return number
+
+
+@dataclass(frozen=True)
+class Postings:
+    """Postings sorted by term, within a term in the order in which the documents came.
+
+    Attributes:
+        pointers: Shape (terms + 1,), int64; term t has the postings ``pointers[t]:pointers[t + 1]``.
+        documents: Shape (postings,), int32; number of the document.
+        counts: Shape (postings,), uint16 or uint32; how often the term occurs in it.
+    """
+
+    pointers: NDArray[np.int64]
+    documents: NDArray[np.int32]
+    counts: Counts
+
+    @classmethod
+    def empty(cls) -> Postings:
+        """No terms, no documents."""
+        return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint16))
+
+    @property
+    def terms(self) -> int:
+        """Number of terms."""
+        return len(self.pointers) - 1
+
+    def frequencies(self) -> NDArray[np.int64]:
+        """In how many documents each term occurs, shape (terms,)."""
+        return np.diff(self.pointers)
+
+    def renumbered(self, new: NDArray[np.int64], alive: NDArray[np.bool_]) -> Postings:
+        """Drop the documents that are not alive and give the others new numbers.
+
+        Args:
+            new: Shape (documents,); the new number of each old one.
+            alive: Shape (documents,); whether it stays.
+        """
+        keep = alive[self.documents]
+        kept_before = np.zeros(len(keep) + 1, np.int64)
+        np.cumsum(keep, out=kept_before[1:])
+        documents = new[self.documents[keep]].astype(np.int32)
+        return Postings(kept_before[self.pointers], documents, self.counts[keep])
+
+
+@dataclass(frozen=True)
+class Run:
+    """Postings of newly added documents, sorted by term; without pointers, so that many small runs stay small.
+
+    Attributes:
+        terms: Shape (postings,), int32.
+        documents: Shape (postings,), int32.
+        counts: Shape (postings,).
+    """
+
+    terms: NDArray[np.int32]
+    documents: NDArray[np.int32]
+    counts: Counts
+
+    def shifted(self, by: int) -> Run:
+        """The same with higher document numbers."""
+        return Run(self.terms, self.documents + np.int32(by), self.counts)
+
+    def renumbered(self, new: NDArray[np.int64], alive: NDArray[np.bool_]) -> Run:
+        """As :meth:`Postings.renumbered`."""
+        keep = alive[self.documents]
+        documents = new[self.documents[keep]].astype(np.int32)
+        return Run(self.terms[keep], documents, self.counts[keep])
+
+
+def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, first: int) -> Run:
+    """Count the terms of new documents; new terms enter the vocabulary.
+
+    Args:
+        token_lists: The documents' terms.
+        vocabulary: Term numbers; grows.
+        first: Number of the first of these documents.
+    """
+    size = len(token_lists)
+    lengths = np.fromiter(map(len, token_lists), np.int64, size)
+    total = int(lengths.sum())
+    keys = np.fromiter(map(vocabulary.__getitem__, chain.from_iterable(token_lists)), np.int64, total)
+    keys *= size
+    keys += np.repeat(np.arange(size), lengths)
+    # A key holds term and document; half the width sorts twice as fast.
+    ordered = np.sort(keys.astype(np.uint32) if len(vocabulary) * size < 1 << 32 else keys)
+    is_new = np.ones(total, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    at = np.flatnonzero(is_new)
+    terms, documents = np.divmod(ordered[at], size)
+    return Run(
+        terms.astype(np.int32),
+        documents.astype(np.int32) + np.int32(first),
+        _small(np.diff(at, append=total)),
+    )
+
+
+def merge(base: Postings, runs: Sequence[Run], terms: int) -> Postings:
+    """Put new postings behind the old ones, term by term.
+
+    Args:
+        base: The postings so far, possibly of an earlier, smaller state of the vocabulary.
+        runs: The new ones, in order.
+        terms: Size of the vocabulary now.
+    """
+    runs = list(_consolidated(runs))
+    if not runs and base.terms == terms:
+        return base
+    old = base.frequencies()
+    frequencies = [np.bincount(run.terms, minlength=terms) for run in runs]
+    total = np.zeros(terms, np.int64)
+    total[: base.terms] = old
+    for frequency in frequencies:
+        total += frequency
+    pointers = np.zeros(terms + 1, np.int64)
+    np.cumsum(total, out=pointers[1:])
+    size = int(pointers[-1])
+    wide = any(part.itemsize > 2 for part in (base.counts, *(run.counts for run in runs)))
+    documents = np.empty(size, np.int32)
+    counts: Counts = np.empty(size, np.uint32) if wide else np.empty(size, np.uint16)
+    free = pointers[:-1].copy()
+
+    target = np.repeat(free[: base.terms] - base.pointers[:-1], old)
+    target += np.arange(len(target))
+    documents[target], counts[target] = base.documents, base.counts
+    free[: base.terms] += old
+    for run, frequency in zip(runs, frequencies, strict=True):
+        start = np.cumsum(frequency) - frequency
+        target = (free - start)[run.terms]
+        target += np.arange(len(target))
+        documents[target], counts[target] = run.documents, run.counts
+        free += frequency
+    return Postings(pointers, documents, counts)
+
+
+def _consolidated(runs: Sequence[Run]) -> Iterator[Run]:
+    """Gather small neighbouring runs, since each one that is placed costs a pass over the vocabulary."""
+    group: list[Run] = []
+    size = 0
+    for run in runs:
+        group.append(run)
+        size += len(run.terms)
+        if size >= _GROUP:
+            yield _joined(group)
+            group, size = [], 0
+    if size:
+        yield _joined(group)
+
+
+def _joined(runs: Sequence[Run]) -> Run:
+    if len(runs) == 1:
+        return runs[0]
+    terms = np.concatenate([run.terms for run in runs])
+    order = np.argsort(terms, kind="stable")
+    return Run(
+        terms[order],
+        np.concatenate([run.documents for run in runs])[order],
+        np.concatenate([run.counts for run in runs])[order],
+    )
+
+
+def _small(counts: NDArray[np.int64]) -> Counts:
+    return counts.astype(np.uint16) if not len(counts) or counts.max() < 1 << 16 else counts.astype(np.uint32)

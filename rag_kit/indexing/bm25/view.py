@@ -1,0 +1,167 @@
+"""A finished, read-only state of the index: what a search works on while writers go on."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_kit.indexing.bm25.postings import Postings
+
+DENSE_SHARE = 16  # a term in more than 1/16 of the documents is kept as a full row
+_ROWS = 64  # rows of the score table; the best score of a column stands for its 64 documents
+_SMALL = 4096  # below this many documents a plain partition is faster
+
+Hits = tuple[NDArray[np.int64], NDArray[np.floating[Any]]]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The documents, in insertion order.
+
+    Attributes:
+        ids: Identity in the index.
+        document_ids: ``Document.id`` as it was given, often ``None``.
+        texts: ``page_content``.
+        metadata: The index's own copies.
+        lengths: Number of tokens.
+    """
+
+    ids: list[str] = field(default_factory=list)
+    document_ids: list[str | None] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    metadata: list[dict[str, Any]] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+
+    def taken(self, positions: Sequence[int]) -> Columns:
+        """The documents at some positions, in that order."""
+        return Columns(
+            [self.ids[i] for i in positions],
+            [self.document_ids[i] for i in positions],
+            [self.texts[i] for i in positions],
+            [self.metadata[i] for i in positions],
+            [self.lengths[i] for i in positions],
+        )
+
+
+class View:
+    """Scores documents and picks the best; never changes.
+
+    Args:
+        columns: The documents.
+        postings: Their postings; document numbers are positions in ``columns``.
+        weights: Score of each posting, shape (postings,).
+        vocabulary: Term numbers. May grow meanwhile: terms beyond ``postings.terms`` are unknown here.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        postings: Postings,
+        weights: NDArray[np.floating[Any]],
+        vocabulary: Mapping[str, int],
+    ) -> None:
+        self.columns = columns
+        self.postings = postings
+        self._weights = weights
+        self._vocabulary = vocabulary
+        self._pointers: list[int] = postings.pointers.tolist()
+        self._size = len(columns.ids)
+        self._width = -(-self._size // _ROWS) if self._size > _SMALL else self._size
+        self._padded = self._width * (_ROWS if self._size > _SMALL else 1)
+        self._rows: dict[int, NDArray[np.floating[Any]]] = {}
+        self._local = threading.local()
+        for term in np.flatnonzero(postings.frequencies() * DENSE_SHARE > self._size).tolist():
+            row = np.zeros(self._padded, weights.dtype)
+            a, z = self._pointers[term], self._pointers[term + 1]
+            row[postings.documents[a:z]] = weights[a:z]
+            self._rows[term] = row
+
+    def __len__(self) -> int:
+        return self._size
+
+    def scores(self, terms: Sequence[str]) -> NDArray[np.floating[Any]]:
+        """Score of every document, as a new array of shape (documents,)."""
+        return self._accumulate(terms)[: self._size].copy()
+
+    def top(self, terms: Sequence[str], k: int) -> Hits:
+        """The best documents with a score above zero: by score, equals by insertion.
+
+        Args:
+            terms: The query's terms, repeats counted.
+            k: How many at most.
+
+        Returns:
+            Positions and scores, each of shape (hits,).
+        """
+        return self._best(self._accumulate(terms), k)
+
+    def top_filtered(self, terms: Sequence[str], k: int, passes: Callable[[Mapping[str, Any]], bool]) -> Hits:
+        """As :meth:`top`, among the documents whose metadata passes.
+
+        Candidates are tested in the order of their scores, so a filter costs what it rejects.
+        """
+        table = self._accumulate(terms)
+        metadata = self.columns.metadata
+        wanted, seen = max(4 * k, 64), 0
+        found: list[int] = []
+        while True:
+            positions, _ = self._best(table, wanted)
+            for position in positions[seen:].tolist():
+                if passes(metadata[position]):
+                    found.append(position)
+                    if len(found) == k:
+                        break
+            if len(found) == k or len(positions) < wanted:
+                chosen = np.array(found, np.int64)
+                return chosen, table[chosen]
+            seen, wanted = len(positions), wanted * 4
+
+    def _accumulate(self, terms: Sequence[str]) -> NDArray[np.floating[Any]]:
+        """Sum the query's weights in this thread's own table, shape (padded documents,)."""
+        table: NDArray[np.floating[Any]] | None = getattr(self._local, "table", None)
+        if table is None:
+            table = self._local.table = np.zeros(self._padded, self._weights.dtype)
+        else:
+            table.fill(0)
+        known = self.postings.terms
+        find, rows, pointers = self._vocabulary.get, self._rows, self._pointers
+        documents, weights = self.postings.documents, self._weights
+        for term, times in Counter(terms).items():
+            number = find(term, known)
+            if number >= known:
+                continue
+            row = rows.get(number)
+            if row is not None:
+                table += row if times == 1 else row * times
+            else:
+                a, z = pointers[number], pointers[number + 1]
+                if a < z:
+                    part = weights[a:z]
+                    # A term names a document once, so plain addition by index loses nothing.
+                    table[documents[a:z]] += part if times == 1 else part * times
+        return table
+
+    def _best(self, table: NDArray[np.floating[Any]], k: int) -> Hits:
+        if self._size > _SMALL and k < self._width:
+            grid = table.reshape(_ROWS, self._width)
+            best = grid.max(axis=0)
+            limit = np.partition(best, self._width - k)[self._width - k]
+            # k columns reach the limit, so the k-th best document does too.
+            columns = np.flatnonzero(best >= limit if limit > 0 else best > 0)
+            part = grid[:, columns]
+            row, column = np.nonzero(part >= limit if limit > 0 else part > 0)
+            positions = row * self._width + columns[column]
+        elif k < self._size:
+            limit = np.partition(table, len(table) - k)[len(table) - k]
+            positions = np.flatnonzero(table >= limit if limit > 0 else table > 0)
+        else:
+            positions = np.flatnonzero(table > 0)
+        scores = table[positions]
+        order = np.lexsort((positions, -scores))[:k]
+        return positions[order], scores[order]
