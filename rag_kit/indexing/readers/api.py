@@ -1,0 +1,250 @@
+"""`read`: one file to documents; `Reader`: many files with one reader process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from langchain_core.documents import Document
+
+from rag_kit.documents import clean_text
+from rag_kit.errors import InvalidInputError, ReadError
+from rag_kit.indexing.readers.formats import MIME, format_of
+from rag_kit.indexing.readers.limits import ReadLimits
+from rag_kit.indexing.readers.parts import Part, Unreadable
+from rag_kit.indexing.readers.process import ReaderProcess
+from rag_kit.indexing.readers.registry import UserReader, registered
+
+_FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
+
+
+class Reader:
+    """Reads files through one reader process, which is started when first needed and replaced when it dies.
+
+    Safe to use from several threads; files are converted one at a time. Take several readers to read in parallel.
+
+    Args:
+        limits: Caps for each file.
+        root: Folder that no file may lie outside of, links resolved; metadata ``file`` is relative to it.
+        links: Print the targets of links in HTML, docx and epub as ``[text](url)``; otherwise only their text.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "lake.md")
+        >>> _ = path.write_text("# The lake\\n\\nIt is deep.")
+        >>> with Reader() as reader:
+        ...     [(document.metadata["title"], document.metadata["file"]) for document in reader.read(path)]
+        [('The lake', 'lake.md')]
+    """
+
+    def __init__(
+        self, *, limits: ReadLimits | None = None, root: str | Path | None = None, links: bool = False
+    ) -> None:
+        self.limits = limits or ReadLimits()
+        self.root = Path(root) if root is not None else None
+        self.links = links
+        self._process: ReaderProcess | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        process = getattr(self, "_process", None)
+        if process is not None:
+            process.kill()
+
+    @property
+    def process_id(self) -> int | None:
+        """The reader process's id while one runs."""
+        process = self._process
+        return process.pid if process is not None and process.alive else None
+
+    def close(self) -> None:
+        """End the reader process; the reader cannot be used afterwards."""
+        with self._lock:
+            self._closed = True
+            self._stop()
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+    def read(
+        self, path: str | Path, *, limits: ReadLimits | None = None, root: str | Path | None = None
+    ) -> list[Document]:
+        """The documents of one file; arguments as in `read`, defaults from the constructor."""
+        limits = limits or self.limits
+        base = Path(root) if root is not None else self.root
+        path = Path(path)
+        try:
+            real = _resolved(path, base)
+            user = registered().get(path.suffix.lower())
+            if user is not None:
+                kind = path.suffix.lower().lstrip(".")
+                return _documents(_user_parts(user, real), path, real, base, kind)
+            kind = format_of(path)
+            return _documents(self._convert(str(real), kind, limits), path, real, base, kind)
+        except Unreadable as error:
+            shown = clean_text(_printable(str(path)))
+            advice = f" {error.advice}." if error.advice else ""
+            raise ReadError(f"{shown}: {clean_text(error.reason)}.{advice}") from error
+
+    def _convert(self, path: str, kind: str, limits: ReadLimits) -> list[Part]:
+        with self._lock:
+            if self._closed:
+                raise InvalidInputError("This Reader is closed; make a new one.")
+            process = self._process
+            if process is not None and (
+                not process.alive
+                or process.max_memory != limits.max_memory
+                or process.files >= _FILES_PER_PROCESS
+            ):
+                self._stop()
+            if self._process is None:
+                self._process = ReaderProcess(limits)
+            return self._process.convert(path, kind, limits, self.links)
+
+
+_shared: Reader | None = None
+_shared_lock = threading.Lock()
+
+
+def _shared_reader() -> Reader:
+    global _shared
+    with _shared_lock:
+        if _shared is None:
+            _shared = Reader()
+            atexit.register(_shared.close)
+        return _shared
+
+
+def _after_fork() -> None:
+    global _shared, _shared_lock
+    _shared, _shared_lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def read(
+    path: str | Path, *, limits: ReadLimits | None = None, root: str | Path | None = None
+) -> list[Document]:
+    """Read a local file into documents: one for each page, slide, table, chapter or record, else one in all.
+
+    The conversion runs in a separate process without network, under the caps of ``limits``; that process is kept
+    for the next call and ends with this one. To end it earlier, or to read with other settings, use `Reader`.
+
+    Args:
+        path: A file. Addresses (``https://...``) are not opened.
+        limits: Caps; the defaults suit a laptop.
+        root: Folder that the file may not lie outside of, links resolved; default: the file's own folder.
+
+    Returns:
+        Documents whose text is markdown. Metadata, all plain: ``source`` (absolute path), ``file`` (path relative
+        to ``root``), ``format``, ``mime``, ``title``; and where they apply ``page`` (from 1; slides too),
+        ``pages``, ``sheet``, ``chapter``, ``record``, ``row_start`` and ``row_end``, ``heading``.
+
+    Raises:
+        ReadError: The file is missing, empty, broken, encrypted, mis-named, of an unknown kind, without text, or
+            over a cap; the message names the file, the reason and what to do.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "cities.csv")
+        >>> _ = path.write_text("city,river\\nBern,Aare\\n")
+        >>> print(read(path)[0].page_content)
+        | city | river |
+        | --- | --- |
+        | Bern | Aare |
+    """
+    return _shared_reader().read(path, limits=limits, root=root)
+
+
+async def aread(
+    path: str | Path, *, limits: ReadLimits | None = None, root: str | Path | None = None
+) -> list[Document]:
+    """`read` for async code: the wait for the reader process does not hold up the event loop."""
+    from rag_kit.concurrency import run_in_thread
+
+    return await run_in_thread(lambda: read(path, limits=limits, root=root))
+
+
+def _resolved(path: Path, root: Path | None) -> Path:
+    shown = str(path)
+    if "://" in shown or shown.startswith(("http:/", "https:/", "file:/", "data:")):
+        raise Unreadable("it is an address, not a local file", "Download it first")
+    try:
+        real = path.resolve()
+        inside = root is None or real.is_relative_to(root.resolve())
+    except (OSError, RuntimeError, ValueError) as error:
+        raise Unreadable(
+            f"the path cannot be resolved ({error})", "Check it for links in a circle"
+        ) from error
+    if not inside:
+        raise Unreadable("it lies outside of its folder (a symbolic link?)", "Copy the file into the folder")
+    return real
+
+
+def _printable(name: str) -> str:
+    """A path as valid text: bytes that are no UTF-8 become ``\\xNN``."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _user_parts(func: UserReader, path: Path) -> list[Part | Document]:
+    try:
+        result: Any = func(path)
+        items: Iterable[Any] = [result] if isinstance(result, str | Document) else list(result)
+    except Exception as error:
+        raise Unreadable(
+            f"the registered reader failed ({type(error).__name__}: {error})", "Mend that reader"
+        ) from error
+    found: list[Part | Document] = []
+    for item in items:
+        if not isinstance(item, str | Document):
+            raise Unreadable(
+                f"the registered reader gave {type(item).__name__}, not text or a Document",
+                "Mend that reader",
+            )
+        found.append(Part(item) if isinstance(item, str) else item)
+    if not any((item.text if isinstance(item, Part) else item.page_content).strip() for item in found):
+        raise Unreadable("no text found in it", "Remove it, or check that it is the right file")
+    return found
+
+
+def _documents(
+    parts: Iterable[Part | Document], path: Path, real: Path, root: Path | None, kind: str
+) -> list[Document]:
+    # the name as given, not the target of a link: that is what people look for
+    given = Path(os.path.abspath(path))
+    base = Path(os.path.abspath(root)) if root is not None else given.parent
+    if given.is_relative_to(base):
+        file = given.relative_to(base).as_posix()
+    else:
+        file = real.relative_to(base.resolve()).as_posix()
+    common: dict[str, Any] = {
+        "source": _printable(given.as_posix()),
+        "file": _printable(file),
+        "title": _printable(given.stem),
+        "format": kind,
+        "mime": MIME.get(kind, "application/octet-stream"),
+    }
+    return [
+        Document(page_content=part.text, metadata={**common, **part.metadata})
+        if isinstance(part, Part)
+        else Document(page_content=part.page_content, metadata={**common, **part.metadata}, id=part.id)
+        for part in parts
+    ]

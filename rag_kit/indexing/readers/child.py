@@ -1,0 +1,71 @@
+"""The reader process: takes one file at a time from standard input, writes its parts as JSON lines.
+
+Protocol, one JSON object a line. In: ``{"path", "format", "limits", "links"}``. Out: ``{"ready": true}`` once;
+then for each request any number of ``{"text", "metadata"}`` and at the end ``{"done": n}``,
+``{"unreadable": reason, "advice": advice}`` or ``{"failed": reason}``. Nothing that is executed crosses the pipe.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import IO, Any
+
+from rag_kit.indexing.readers.convert import convert
+from rag_kit.indexing.readers.guard import follow_parent, forbid_network, limit_memory, limit_time
+from rag_kit.indexing.readers.limits import ReadLimits
+from rag_kit.indexing.readers.parts import Context, Unreadable
+
+_RECURSION = 5_000
+
+
+def _write(out: IO[str], message: dict[str, Any]) -> None:
+    out.write(json.dumps(message) + "\n")
+    out.flush()
+
+
+def _serve(request: dict[str, Any], out: IO[str]) -> None:
+    limits = ReadLimits(**request["limits"])
+    limit_time(limits.max_seconds)
+    context = Context(name=os.path.basename(request["path"]), limits=limits, links=bool(request["links"]))
+    count = 0
+    try:
+        for part in convert(request["path"], request["format"], context):
+            _write(out, {"text": part.text, "metadata": part.metadata})
+            count += 1
+    except Unreadable as error:
+        _write(out, {"unreadable": error.reason, "advice": error.advice})
+    except MemoryError:
+        _write(out, {"memory": True})
+    except RecursionError:
+        _write(out, {"failed": "it is nested too deeply"})
+    except Exception as error:  # noqa: BLE001 - a converter's own failure is a report, not a crash
+        _write(out, {"failed": f"{type(error).__name__}: {error}"[:300]})
+    else:
+        _write(out, {"done": count})
+
+
+def main() -> int:
+    """Serve requests until standard input ends."""
+    out = os.fdopen(os.dup(1), "w", encoding="ascii")  # what libraries print must not get between the lines
+    requests = os.fdopen(os.dup(0), "r", encoding="ascii")
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    sys.setrecursionlimit(_RECURSION)
+    follow_parent()
+    limit_memory(int(sys.argv[1]))
+    forbid_network()
+    try:
+        _write(out, {"ready": True})
+        for line in requests:
+            _serve(json.loads(line), out)
+    except (BrokenPipeError, KeyboardInterrupt):
+        os._exit(1)  # the other side is gone: nothing can be reported any more
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

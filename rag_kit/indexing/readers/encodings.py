@@ -1,0 +1,164 @@
+"""Bytes to text: byte order marks, UTF-8, declared charsets, then the legacy encodings of East Asia and Europe.
+
+General detectors need long texts to tell GB18030 from Big5 and Korean; a short note is often all there is. Here
+each candidate decodes strictly, and is scored by how many of its characters are ones that people really write.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from functools import cache
+
+from rag_kit.indexing.readers.parts import Unreadable
+
+_BOMS: tuple[tuple[bytes, str], ...] = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""")
+_CANDIDATES = ("gb18030", "big5hkscs", "cp949", "cp932", "euc_jp")
+_SAMPLE = 200_000
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+@cache
+def _common(encoding: str) -> frozenset[str]:
+    """Characters of everyday use in an encoding: the frequent half of its table, kana, hangul, punctuation."""
+    common = set("，。、；：？！“”‘’（）《》〈〉「」『』【】…—·～％　")
+    if encoding == "gb18030":
+        ranges = [(0xB0, 0xD7, 0xA1, 0xFE)]
+    elif encoding == "big5hkscs":
+        ranges = [(0xA4, 0xC6, 0x40, 0x7E), (0xA4, 0xC6, 0xA1, 0xFE)]
+    elif encoding == "cp949":
+        ranges = [(0xB0, 0xC8, 0xA1, 0xFE)]
+    else:  # Japanese: JIS level 1 through its EUC form, and kana
+        ranges = [(0xB0, 0xCF, 0xA1, 0xFE), (0xA4, 0xA5, 0xA1, 0xFE)]
+        encoding = "euc_jp"
+    for first, last, low, high in ranges:
+        for lead in range(first, last + 1):
+            for trail in range(low, high + 1):
+                common.update(bytes((lead, trail)).decode(encoding, "ignore"))
+    return frozenset(common)
+
+
+# The most frequent characters of running text; they settle what the tables alone leave open.
+_FREQUENT = frozenset(
+    "的一是不了在人有我他这中大来上国个到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可里后小么心多天"
+    "能好用于方成者行法所分作文同理工其这進這個們國來說會時為學對後過"
+    "이다는을를의에가은고하한지로기서사도자대인어나시해리과"
+    "のにはをたがでてとしれさるいなも"
+)
+
+
+def _score(text: str, encoding: str) -> float:
+    high = [character for character in text if character > "\x7f"]
+    if not high:
+        return 0.0
+    common = _common(encoding)
+    usual = sum(1 for character in high if character in common)
+    frequent = sum(1 for character in high if character in _FREQUENT)
+    return usual / len(high) + frequent / len(high)
+
+
+def _strict(data: bytes, encoding: str) -> str | None:
+    try:
+        return data.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        return None
+
+
+def _without_bom(data: bytes) -> str | None:
+    """UTF-16 without a mark: every other byte of mostly ASCII text is zero."""
+    if len(data) < 4 or len(data) % 2:
+        return None
+    even, odd = data[0:2000:2].count(0), data[1:2000:2].count(0)
+    half = len(data[:2000]) / 2
+    if odd > 0.4 * half and even < 0.1 * half:
+        return "utf-16-le"
+    if even > 0.4 * half and odd < 0.1 * half:
+        return "utf-16-be"
+    return None
+
+
+def _declared(data: bytes) -> str | None:
+    match = _DECLARED.search(data[:4096])
+    if not match:
+        return None
+    name = match.group(1).decode("ascii").lower()
+    if name in ("gb2312", "gbk", "gb_2312-80", "x-gbk"):
+        return "gb18030"
+    if name in ("big5", "big5-hkscs", "x-x-big5"):
+        return "big5hkscs"
+    if name in ("iso-8859-1", "latin-1", "ascii", "us-ascii"):
+        return "cp1252"  # what browsers do
+    if name in ("euc-kr", "ks_c_5601-1987"):
+        return "cp949"
+    if name in ("shift_jis", "x-sjis", "shift-jis"):
+        return "cp932"
+    return name
+
+
+def detect(data: bytes, *, markup: bool = False) -> str:
+    """The encoding of a text file, as a Python codec name.
+
+    Args:
+        data: The bytes, without a byte order mark.
+        markup: Whether a declaration in the first 4 KB (HTML ``meta``, XML) is to be believed.
+
+    Example:
+        >>> detect("检索增强生成把检索与生成结合在一起。".encode("gb18030"))
+        'gb18030'
+        >>> detect("café au lait, déjà vu".encode("cp1252"))
+        'cp1252'
+    """
+    wide = _without_bom(data)
+    if wide and _strict(data, wide) is not None:
+        return wide
+    if _strict(data, "utf-8") is not None:
+        return "utf-8"
+    if markup:
+        name = _declared(data)
+        if name and name != "utf-8" and _strict(data, name) is not None:
+            return name
+    best, best_score = "cp1252", 0.55
+    for encoding in _CANDIDATES:
+        text = _strict(data, encoding)
+        if text is not None:
+            score = _score(text[:_SAMPLE], encoding)
+            if score > best_score + 1e-9:
+                best, best_score = encoding, score
+    return best
+
+
+def decode(data: bytes, *, markup: bool = False) -> str:
+    r"""Text of a file whose encoding is not known; line ends become ``\n``.
+
+    Raises:
+        Unreadable: The bytes are binary, not text.
+
+    Example:
+        >>> decode(b"\xef\xbb\xbfhello\r\nworld")
+        'hello\nworld'
+    """
+    text: str | None = None
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            text = data[len(mark) :].decode(encoding, "replace")
+            break
+    if text is None:
+        encoding = detect(data, markup=markup)
+        if encoding == "cp1252" and data.startswith(b"\x00"):
+            encoding = "utf-8"
+        text = data.decode(encoding, "replace")
+    sample = text[:_SAMPLE]
+    strange = len(_CONTROLS.findall(sample)) + sample.count("\ufffd")
+    if strange > 0.02 * len(sample) + 1:
+        raise Unreadable(
+            "it holds binary data, not text",
+            "Give it the suffix of its real format, or save it as UTF-8 text",
+        )
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")

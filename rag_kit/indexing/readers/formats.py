@@ -1,0 +1,144 @@
+"""Which suffix means which format, and whether the bytes agree."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from rag_kit.indexing.readers.parts import Unreadable
+from rag_kit.indexing.readers.registry import registered
+
+FORMATS: dict[str, str] = {
+    ".pdf": "pdf",
+    ".docx": "docx",
+    ".pptx": "pptx",
+    ".xlsx": "xlsx",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".md": "md",
+    ".markdown": "md",
+    ".txt": "txt",
+    ".text": "txt",
+    ".log": "txt",
+    ".rst": "txt",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".ipynb": "ipynb",
+    ".epub": "epub",
+}
+MIME: dict[str, str] = {
+    "pdf": "application/pdf",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "html": "text/html",
+    "md": "text/markdown",
+    "txt": "text/plain",
+    "csv": "text/csv",
+    "json": "application/json",
+    "jsonl": "application/jsonl",
+    "ipynb": "application/x-ipynb+json",
+    "epub": "application/epub+zip",
+}
+_ZIPPED = {"docx", "pptx", "xlsx", "epub"}
+_OLD_OFFICE = {".doc": ".docx", ".xls": ".xlsx", ".ppt": ".pptx"}
+_MAGIC: tuple[tuple[bytes, str], ...] = (
+    (b"%PDF-", "a PDF"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"PK\x05\x06", "an empty zip archive"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old or encrypted Office file (OLE)"),
+    (b"{\\rtf", "an RTF file"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"7z\xbc\xaf", "a 7z archive"),
+    (b"Rar!", "a RAR archive"),
+    (b"\x7fELF", "a program"),
+    (b"SQLite format 3", "an SQLite database"),
+)
+
+
+def supported_suffixes() -> list[str]:
+    """Suffixes that `read` takes, those of registered readers included, sorted.
+
+    Example:
+        >>> ".pdf" in supported_suffixes(), ".exe" in supported_suffixes()
+        (True, False)
+    """
+    return sorted({*FORMATS, *registered()})
+
+
+def format_of(path: PurePath) -> str:
+    """The format that a file's suffix stands for.
+
+    Raises:
+        Unreadable: The suffix is none of the supported ones.
+
+    Example:
+        >>> format_of(PurePath("Report.PDF"))
+        'pdf'
+    """
+    suffix = path.suffix.lower()
+    if suffix in FORMATS:
+        return FORMATS[suffix]
+    if suffix in _OLD_OFFICE:
+        raise Unreadable(
+            f"{suffix} is the old binary Office format, which is not read",
+            f"Save it as {_OLD_OFFICE[suffix]} and read that",
+        )
+    shown = f"the suffix {suffix!r} is" if suffix else "a name without a suffix is"
+    raise Unreadable(
+        f"{shown} not among the supported ones ({' '.join(supported_suffixes())})",
+        "Convert it to one of these, or add a reader with register_reader(suffix, function)",
+    )
+
+
+def sniff(head: bytes) -> str | None:
+    """What the first bytes of a file say it is; ``None`` where they say nothing.
+
+    Example:
+        >>> sniff(b"%PDF-1.7 ...")
+        'a PDF'
+    """
+    for magic, name in _MAGIC:
+        if head.startswith(magic):
+            return name
+    return None
+
+
+def check_content(data: bytes, kind: str) -> None:
+    """Refuse bytes that are not what the suffix says.
+
+    Raises:
+        Unreadable: The file is empty, or its first bytes are another format's.
+    """
+    if not data.strip():
+        raise Unreadable("the file is empty", "Remove it, or write something into it")
+    found = sniff(data[:64])
+    if kind == "pdf":
+        if b"%PDF-" not in data[:1024]:
+            raise Unreadable(
+                f"it is not a PDF although it is named so ({found or 'unknown content'})",
+                "Give it the suffix of its real format",
+            )
+        return
+    if kind in _ZIPPED:
+        if found == "an old or encrypted Office file (OLE)":
+            raise Unreadable(
+                "it is encrypted with a password, or an old binary Office file",
+                f"Open it, remove the password and save it as .{kind}",
+            )
+        if found != "a zip archive":
+            raise Unreadable(
+                f"it is not a {kind} file although it is named so ({found or 'unknown content'})",
+                "Give it the suffix of its real format, or repair it",
+            )
+        return
+    if found:
+        raise Unreadable(
+            f"it is {found} although it is named as {kind}", "Give it the suffix of its real format"
+        )

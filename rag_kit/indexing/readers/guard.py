@@ -1,0 +1,86 @@
+"""What the reader process takes from itself before it looks at a file: network, programs, memory, big files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+_FORBIDDEN = (
+    "socket.",
+    "subprocess.",
+    "os.system",
+    "os.exec",
+    "os.fork",
+    "os.posix_spawn",
+    "os.spawn",
+    "urllib.",
+    "http.",
+    "ftplib.",
+    "smtplib.",
+    "webbrowser.",
+    "pty.",
+)
+_LARGEST_WRITTEN_FILE = 1 << 20
+_BACKSTOP_SECONDS = 10
+
+
+def forbid_network() -> None:
+    """Refuse every socket and every new program for the rest of this process; there is no way back."""
+
+    def hook(event: str, arguments: Any) -> None:
+        if event.startswith(_FORBIDDEN):
+            raise PermissionError(f"a reader may not do this: {event}")
+
+    sys.addaudithook(hook)
+
+
+def limit_memory(most: int) -> None:
+    """Cap address space, core files and written files (POSIX)."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    for which, value in (
+        (resource.RLIMIT_AS, most),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, _LARGEST_WRITTEN_FILE),
+    ):
+        _, hard = resource.getrlimit(which)
+        wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        try:
+            resource.setrlimit(which, (wanted, hard))
+        except (ValueError, OSError):  # macOS does not take RLIMIT_AS
+            print(f"reader: limit {which} could not be set", file=sys.stderr)
+
+
+def limit_time(seconds: float) -> None:
+    """Let the kernel end this process when a file takes far too long, even if nobody is left to kill it."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    wanted = int(used.ru_utime + used.ru_stime + seconds) + _BACKSTOP_SECONDS
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if hard == resource.RLIM_INFINITY or wanted < hard:
+        resource.setrlimit(resource.RLIMIT_CPU, (wanted, hard))
+
+
+def follow_parent() -> None:
+    """End this process within a second or so of its parent's death, however the parent died.
+
+    Between files the closed pipe tells; during a file this timer looks whether the parent is still the same.
+    (The parent-death signal of Linux is tied to the *thread* that started the process, so it would fire early.)
+    """
+    if sys.platform == "win32":
+        return
+    parent = os.getppid()
+
+    def look(number: int, frame: Any) -> None:
+        if os.getppid() != parent:
+            os._exit(3)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)

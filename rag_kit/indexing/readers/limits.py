@@ -1,0 +1,57 @@
+"""What reading one file may cost."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from rag_kit.errors import InvalidInputError
+
+_SMALLEST_MEMORY = 256 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadLimits:
+    """Caps for reading one file; a file that needs more is refused with a `ReadError`, never cut short.
+
+    Attributes:
+        max_seconds: Wall-clock seconds for one file; the reader process is killed after that.
+        max_memory: Bytes of address space of the reader process (at least 256 MiB; POSIX only).
+        max_bytes: Bytes of the file itself.
+        max_unpacked: Bytes that a zipped file (docx, pptx, xlsx, epub) may unpack to.
+        max_entries: Entries inside a zipped file.
+        max_pages: Pages of a PDF, slides of a pptx, chapters of an epub.
+        max_records: Records of JSON / JSONL, rows of CSV and xlsx.
+        max_characters: Characters of text that come out.
+
+    Raises:
+        InvalidInputError: A cap is not a positive number, or the memory cap is too small to start Python.
+
+    Example:
+        >>> ReadLimits(max_pages=20).max_pages
+        20
+    """
+
+    max_seconds: float = 120.0
+    max_memory: int = 2 * 2**30
+    max_bytes: int = 200 * 2**20
+    max_unpacked: int = 500 * 2**20
+    max_entries: int = 20_000
+    max_pages: int = 5_000
+    max_records: int = 200_000
+    max_characters: int = 50_000_000
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise InvalidInputError(f"ReadLimits.{field.name} must be a number above 0, not {value!r}.")
+        if self.max_memory < _SMALLEST_MEMORY:
+            raise InvalidInputError(
+                f"ReadLimits.max_memory must be at least {_SMALLEST_MEMORY} bytes (256 MiB), "
+                f"not {self.max_memory}: the reader process could not start."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The caps as plain JSON, as the reader process gets them."""
+        return asdict(self)

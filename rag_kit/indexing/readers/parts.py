@@ -1,0 +1,48 @@
+"""What a converter yields, and how it says no."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rag_kit.indexing.readers.limits import ReadLimits
+
+Scalar = str | int | float | bool
+
+
+class Unreadable(Exception):
+    """A file cannot be converted: ``reason`` says why, ``advice`` what to do about it."""
+
+    def __init__(self, reason: str, advice: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.advice = advice
+
+
+def over_limit(what: str, limit: str, value: float) -> Unreadable:
+    """The refusal for a file that needs more than a cap allows.
+
+    Example:
+        >>> over_limit("it has 9000 pages", "max_pages", 5000).advice
+        'Allow more with ReadLimits(max_pages=...), or split the file'
+    """
+    return Unreadable(
+        f"{what}, more than {limit}={value:g} allows",
+        f"Allow more with ReadLimits({limit}=...), or split the file",
+    )
+
+
+@dataclass
+class Part:
+    """A piece of a file that stands alone: a page, a slide, a group of rows, a chapter, or the whole."""
+
+    text: str
+    metadata: dict[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a converter knows about the file besides its bytes."""
+
+    name: str
+    limits: ReadLimits
+    links: bool = False

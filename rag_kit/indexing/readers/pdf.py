@@ -1,0 +1,98 @@
+"""PDF, through PDFium: one part a page, with its number, headings, and paragraphs put together again."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
+from rag_kit.indexing.readers.pdf_layout import Furniture, Layout, Line
+from rag_kit.indexing.readers.pdf_lines import page_lines
+
+_PROGRAM_TITLE = re.compile(
+    r"^(microsoft (word|powerpoint|excel) - .*|untitled.*|.*\.(docx?|indd|qxd|tex|dvi|pdf|rtf|odt|pptx?|xlsx?))$",
+    re.I,
+)
+
+
+def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
+    """One part a page that has text; ``page`` counts from 1.
+
+    Two passes over the lines: the first learns the size of the body text, the running heads and the words of
+    the document (for hyphens at line ends), the second writes the pages.
+    """
+    import pypdfium2
+
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        raise _refusal(str(error)) from error
+    try:
+        count = len(document)
+        if count > context.limits.max_pages:
+            raise over_limit(f"it has {count} pages", "max_pages", context.limits.max_pages)
+        pages: list[list[Line]] = []
+        characters = 0
+        for index in range(count):
+            lines = _page(document, index)
+            characters += sum(len(line.text) for line in lines)
+            if characters > context.limits.max_characters:
+                raise over_limit(
+                    f"it has over {characters} characters", "max_characters", context.limits.max_characters
+                )
+            pages.append(lines)
+        title = _metadata_title(document)
+    finally:
+        document.close()
+    if not any(pages):
+        raise Unreadable(
+            f"no text found on its {count} page{'s' * (count != 1)}; scanned? OCR is not included",
+            "Run an OCR program over it (for example ocrmypdf) and read the result",
+        )
+    furniture = Furniture(pages)
+    pages = [furniture.without(lines) for lines in pages]
+    layout = Layout(pages)
+    empty = sum(1 for lines in pages if not lines)
+    for number, lines in enumerate(pages, 1):
+        before = layout.heading
+        text = layout.page_text(lines)
+        title = title or layout.first_heading
+        if not text.strip():
+            continue
+        metadata: dict[str, Scalar] = {"page": number, "pages": count}
+        if title:
+            metadata["title"] = title
+        if before:
+            metadata["heading"] = before
+        if empty:
+            metadata["pages_without_text"] = empty
+        yield Part(text, metadata)
+
+
+def _page(document: Any, index: int) -> list[Line]:
+    import pypdfium2
+
+    try:
+        page = document[index]
+    except pypdfium2.PdfiumError:
+        return []  # a damaged page among good ones; it counts as one without text
+    try:
+        return page_lines(page)
+    finally:
+        page.close()
+
+
+def _refusal(message: str) -> Unreadable:
+    if "password" in message.lower():
+        return Unreadable("it is encrypted with a password", "Save it without the password")
+    return Unreadable(
+        f"it is damaged ({message.split(':')[-1].strip(' .')})",
+        "Open it in a PDF viewer and print it to a new PDF",
+    )
+
+
+def _metadata_title(document: Any) -> str:
+    title = " ".join(str(document.get_metadata_value("Title") or "").split())[:300]
+    return "" if _PROGRAM_TITLE.match(title) or Counter(title).get("\ufffd") else title

@@ -1,0 +1,285 @@
+"""From the lines of PDF pages to paragraphs, list items and headings.
+
+A PDF has no paragraphs, only lines. They are joined where the next line's first word would not have fitted on
+the one before; so a sentence is whole, and the splitter can cut between sentences.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
+_CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
+_WIDE = re.compile(f"[{_CJK}\uac00-\ud7af]")
+_HANGUL = re.compile("[\uac00-\ud7af]")
+_MARK = re.compile(
+    r"(?:[•●○▪■◦‣⁃∙·*–—-]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|[①-⑳㉠-㉻]|[（(][一二三四五六七八九十]+[)）]|[一二三四五六七八九十]+、)\s"
+)
+_BULLET = re.compile(r"^[•●○▪■◦‣⁃∙]\s*")
+_END = re.compile(r"[.!?。！？…：:;；][\"'”’)\]）」』]*$")
+_HYPHENATED = re.compile(f"(\\w+){HYPHEN}(\\w*)")
+_WORD = re.compile(r"\w+(?:-\w+)*")
+_PAGE_NUMBER = re.compile(
+    r"[-–—]?\s*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?\s*[-–—]?", re.I
+)
+_MAX_HEADING = 150
+_LEVELS = 4
+_ROW = 60  # characters of a line that can be the row of a table or form
+
+
+@dataclass
+class Line:
+    """A line of a page; lengths in points, ``place`` is the height on the page from 0 (bottom) to 1."""
+
+    text: str
+    left: float
+    right: float
+    bottom: float
+    end_bottom: float
+    size: float
+    bold: bool
+    place: float
+    space: bool
+
+
+class Furniture:
+    """Running heads, feet and page numbers: lines at a page's edge that come back on most pages."""
+
+    def __init__(self, pages: Sequence[Sequence[Line]]) -> None:
+        counts: Counter[str] = Counter()
+        for lines in pages:
+            counts.update({self._key(line) for line in lines if self._edge(line)})
+        enough = max(3, len(pages) * 0.5)
+        self._repeated = {key for key, count in counts.items() if count >= enough}
+
+    @staticmethod
+    def _edge(line: Line) -> bool:
+        return line.place > 0.91 or line.place < 0.09
+
+    @staticmethod
+    def _key(line: Line) -> str:
+        return re.sub(r"\d+", "0", line.text).strip()
+
+    def without(self, lines: Sequence[Line]) -> list[Line]:
+        """The lines of a page that are its own."""
+        return [
+            line
+            for line in lines
+            if not (
+                self._edge(line)
+                and (self._key(line) in self._repeated or _PAGE_NUMBER.fullmatch(line.text.strip()))
+            )
+        ]
+
+
+class Layout:
+    """Writes pages as markdown, in order; keeps the heading under which the next page begins."""
+
+    def __init__(self, pages: Sequence[Sequence[Line]]) -> None:
+        sizes: Counter[float] = Counter()
+        words: set[str] = set()
+        ends = spaced = 0
+        for lines in pages:
+            for line in lines:
+                sizes[line.size] += len(line.text)
+                words.update(_WORD.findall(line.text.lower()))
+                if _HANGUL.match(line.text[-1]):
+                    ends += 1
+                    spaced += line.space
+        self.body = sizes.most_common(1)[0][0] if sizes else 0.0
+        large = sorted((size for size in sizes if size >= self.body * 1.12), reverse=True)
+        merged: list[float] = []
+        for size in large:
+            if not merged or size < merged[-1] * 0.96:
+                merged.append(size)
+        self._sizes = merged[: _LEVELS - 1]
+        self._words = words
+        self._korean_spaces = spaced > 0.1 * ends
+        self._path: list[tuple[int, str]] = []
+        self.first_heading = ""
+
+    @property
+    def heading(self) -> str:
+        """The headings above the place reached so far: ``"A > B"``."""
+        return " > ".join(title for _, title in self._path)
+
+    def page_text(self, lines: Sequence[Line]) -> str:
+        """The text of one page."""
+        edges = _right_edges(lines)
+        blocks: list[tuple[int, str]] = []  # heading level (0 = text, -1 = list item) and text
+        previous: Line | None = None
+        above_right = 0.0
+        for index, line in enumerate(lines):
+            level = self._level(lines, index)
+            if level:
+                if (
+                    blocks
+                    and blocks[-1][0] == level
+                    and previous is not None
+                    and 0 < previous.bottom - line.bottom < 2 * line.size
+                ):
+                    blocks[-1] = (level, blocks[-1][1] + self._joint(previous, line) + line.text)
+                else:
+                    blocks.append((level, line.text))
+            elif (
+                blocks
+                and blocks[-1][0] <= 0
+                and previous is not None
+                and self._joins(previous, line, above_right)
+            ):
+                kind, text = blocks[-1]
+                blocks[-1] = (kind, text + self._joint(previous, line) + line.text)
+            elif blocks and blocks[-1][0] == 0 and previous is not None and self._beside(previous, line):
+                kind, text = blocks[-1]
+                blocks[-1] = (kind, f"{text}\n{line.text}")
+            else:
+                blocks.append((-1 if _MARK.match(line.text) else 0, line.text))
+            previous, above_right = line, edges[index]
+        return self._written(blocks)
+
+    def _written(self, blocks: list[tuple[int, str]]) -> str:
+        out: list[str] = []
+        last = 0
+        for kind, raw in blocks:
+            text = self._hyphens(raw)
+            text = "\n".join(re.sub(r"[ \t]+", " ", line).strip() for line in text.split("\n"))
+            if kind > 0:
+                self._path = [entry for entry in self._path if entry[0] < kind]
+                self._path.append((kind, text))
+                self.first_heading = self.first_heading or text
+                text = "#" * kind + " " + text
+            elif _BULLET.match(text):
+                text = "- " + _BULLET.sub("", text)
+            elif text.startswith("#"):
+                text = "\\" + text
+            if out:
+                out.append("\n" if kind == last == -1 else "\n\n")
+            out.append(text)
+            last = kind
+        return "".join(out)
+
+    def _level(self, lines: Sequence[Line], index: int) -> int:
+        """Heading level of a line; 0 for ordinary text."""
+        line = lines[index]
+        text = line.text.strip()
+        if len(text) > _MAX_HEADING or not re.search(r"[^\W\d_]", text) or HYPHEN in text:
+            return 0
+        for level, size in enumerate(self._sizes, 1):
+            if line.size >= size * 0.97 and not (len(text) < 2):
+                return level
+        if not line.bold or _END.search(text) or _BULLET.match(text) or line.size < self.body * 0.95:
+            return 0
+        for near in (
+            lines[index - 1] if index else None,
+            lines[index + 1] if index + 1 < len(lines) else None,
+        ):
+            # bold words at the start of a paragraph's line, or a whole bold paragraph, are no heading
+            if (
+                near is not None
+                and near.bold
+                and abs(near.bottom - line.bottom) < 1.6 * line.size
+                and len(text) > 60
+            ):
+                return 0
+        return len(self._sizes) + 1
+
+    @staticmethod
+    def _beside(line: Line, after: Line) -> bool:
+        """Rows of a table or a form: short lines that follow closely stay together, one a line."""
+        down = line.end_bottom - after.bottom
+        if not -0.5 * line.size < down < 1.7 * line.size or _MARK.match(after.text):
+            return False
+        if _figures(line.text) and _figures(after.text):
+            return True
+        return max(len(line.text), len(after.text)) <= _ROW and not _END.search(line.text)
+
+    def _joins(self, line: Line, after: Line, right: float) -> bool:
+        """Whether a line goes on in the next one."""
+        if _MARK.match(after.text) or abs(line.size - after.size) > 0.15 * line.size:
+            return False
+        if _figures(line.text) and _figures(after.text):
+            return False
+        down = line.end_bottom - after.bottom
+        if not 0.3 * line.size < down < 2.2 * line.size:
+            # over the end of a column: only where a sentence is plainly cut
+            return (
+                down < 0
+                and not _END.search(line.text)
+                and self._full(line, after, right)
+                and (after.text[0].islower() or bool(_WIDE.match(after.text)))
+            )
+        marked = bool(_MARK.match(line.text))
+        if after.left > line.left + 0.7 * line.size and not marked and after.left < line.right:
+            return False  # an indented first line
+        if after.left > line.right or after.right < line.left:
+            return False
+        return self._full(line, after, right)
+
+    @staticmethod
+    def _full(line: Line, after: Line, right: float) -> bool:
+        """The next line's first word had no room left on this line."""
+        first = after.text.split(" ", 1)[0]
+        if _WIDE.search(first[:2]):
+            first = first[:2]
+        per_character = (after.right - after.left) / max(1, len(after.text))
+        return line.right + (len(first) + 1) * per_character > right - 0.5 * line.size or line.text.endswith(
+            HYPHEN
+        )
+
+    def _joint(self, line: Line, after: Line) -> str:
+        if line.text.endswith(HYPHEN):
+            return ""
+        last, first = line.text[-1], after.text[0]
+        if _HANGUL.match(last) and _HANGUL.match(first):
+            return "" if self._korean_spaces and not line.space else " "
+        if _WIDE.match(last) and _WIDE.match(first):
+            return ""
+        return " "
+
+    def _hyphens(self, text: str) -> str:
+        """Words that a line's end cut: joined, unless the document writes them with a hyphen elsewhere."""
+
+        def whole(match: re.Match[str]) -> str:
+            head, tail = match.group(1), match.group(2)
+            if not tail or tail[0].isdigit() or tail[0].isupper() or head[-1].isdigit():
+                return f"{head}-{tail}"
+            joined, hyphenated = (head + tail).lower(), f"{head}-{tail}".lower()
+            if joined not in self._words and any(hyphenated in word for word in self._words if "-" in word):
+                return f"{head}-{tail}"
+            return head + tail
+
+        return _HYPHENATED.sub(whole, text).replace(HYPHEN, "-")
+
+
+def _right_edges(lines: Sequence[Line]) -> list[float]:
+    """For each line the right edge of its column: the furthest that the lines of its run reach.
+
+    A run is a stretch of lines, one closely below the other, that start at about the same place.
+    """
+    edges: list[float] = []
+    start = 0
+    for index in range(1, len(lines) + 1):
+        if index < len(lines) and _same_run(lines[index - 1], lines[index]):
+            continue
+        right = max(line.right for line in lines[start:index])
+        edges += [right] * (index - start)
+        start = index
+    return edges
+
+
+def _same_run(line: Line, after: Line) -> bool:
+    down = line.end_bottom - after.bottom
+    return (
+        -0.3 * line.size < down < 2.2 * line.size
+        and abs(line.left - after.left) < 5 * max(line.size, 6)
+        and abs(line.size - after.size) < 0.2 * line.size + 0.1
+    )
+
+
+def _figures(text: str) -> bool:
+    """A row of a table: at least half of its words hold digits."""
+    words = text.split()
+    return len(words) > 1 and 2 * sum(any(c.isdigit() for c in word) for word in words) >= len(words)

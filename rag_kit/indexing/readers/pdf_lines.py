@@ -1,0 +1,138 @@
+"""The lines of a PDF page with their place and size, read from PDFium's text page."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from typing import Any
+
+from rag_kit.indexing.readers.pdf_layout import HYPHEN, Line
+
+_LIGATURES = {
+    0xFB00: "ff",
+    0xFB01: "fi",
+    0xFB02: "fl",
+    0xFB03: "ffi",
+    0xFB04: "ffl",
+    0xFB05: "st",
+    0xFB06: "st",
+}
+_BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
+_FORCE_BOLD = 0x40000
+_DROP = (0xFEFF, 0x200B, 0xAD, 0x0)
+
+
+def _plain_characters() -> dict[int, str]:
+    """Ligatures, and the radicals that Chinese PDFs put in the place of the real characters (⽂ for 文)."""
+    import unicodedata
+
+    table = dict(_LIGATURES)
+    for code in range(0x2E80, 0x2FE0):
+        plain = unicodedata.normalize("NFKC", chr(code))
+        if plain != chr(code):
+            table[code] = plain
+    return table
+
+
+_TABLE: dict[int, str] = {}
+
+
+def page_lines(page: Any) -> list[Line]:
+    """All lines of a page that are not blank, in the order in which PDFium gives them."""
+    import pypdfium2.raw as raw
+
+    if not _TABLE:
+        _TABLE.update(_plain_characters())
+    text_page = page.get_textpage()
+    try:
+        return _lines(raw, text_page.raw, page.get_height())
+    finally:
+        text_page.close()
+
+
+def _lines(raw: Any, handle: Any, height: float) -> list[Line]:
+    lines: list[Line] = []
+    unicode_of = raw.FPDFText_GetUnicode
+    codes = [unicode_of(handle, index) for index in range(raw.FPDFText_CountChars(handle))]
+    codes.append(10)
+    start = 0
+    for index, code in enumerate(codes):
+        if code not in (10, 13):
+            continue
+        first, last = start, index - 1
+        start = index + 1
+        while first <= last and codes[first] <= 32 and codes[first] != 2:
+            first += 1
+        trailing = last
+        while last >= first and codes[last] in (32, 9, 0xA0):
+            last -= 1
+        if last < first:
+            continue
+        text = _decode(codes[first : last + 1])
+        if not text.strip():
+            continue
+        left, bottom = _place(raw, handle, first)[0:2]
+        right, last_bottom = _place(raw, handle, last)[2:4]
+        word = next((place for place in range(first, last + 1) if chr(codes[place]).isalnum()), first)
+        size, bold = _font(raw, handle, word)  # a bullet before the word may be of another font
+        if bold:
+            bold = _font(raw, handle, last if codes[last] > 32 else (word + last) // 2)[1]
+        lines.append(
+            Line(
+                text=text,
+                left=left,
+                right=right,
+                bottom=bottom,
+                end_bottom=last_bottom,
+                size=round(size, 1),
+                bold=bold,
+                place=bottom / height if height else 0.5,
+                space=trailing > last,
+            )
+        )
+    return lines
+
+
+def _decode(codes: list[int]) -> str:
+    pieces = []
+    high = 0
+    for code in codes:
+        if 0xD800 <= code < 0xDC00:  # PDFium hands characters beyond the first plane out in halves
+            high = code
+            continue
+        if 0xDC00 <= code < 0xE000:
+            code = 0x10000 + ((high - 0xD800) << 10) + (code - 0xDC00) if high else 0xFFFD
+        high = 0
+        if code in (2, 0xFFFE):
+            pieces.append(HYPHEN)
+        elif code in _DROP:
+            continue
+        elif 0xE000 <= code <= 0xF8FF or 0x80 <= code < 0xA0:  # a font's private sign: bullets, mostly
+            pieces.append("•" if not pieces else " ")
+        elif code < 32:
+            pieces.append(" ")
+        else:
+            pieces.append(_TABLE.get(code) or chr(code))
+    return "".join(pieces)
+
+
+def _place(raw: Any, handle: Any, index: int) -> tuple[float, float, float, float]:
+    """Left, baseline, right, baseline of a character."""
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    raw.FPDFText_GetCharBox(handle, index, left, right, bottom, top)
+    x, y = ctypes.c_double(), ctypes.c_double()
+    raw.FPDFText_GetCharOrigin(handle, index, x, y)
+    return left.value, y.value, right.value, y.value
+
+
+def _font(raw: Any, handle: Any, index: int) -> tuple[float, bool]:
+    """Size in points as it stands on the page, and whether the font is a bold one."""
+    size = raw.FPDFText_GetFontSize(handle, index)
+    matrix = raw.FS_MATRIX()
+    if raw.FPDFText_GetMatrix(handle, index, matrix):
+        size *= (matrix.b**2 + matrix.d**2) ** 0.5
+    buffer = ctypes.create_string_buffer(128)
+    flags = ctypes.c_int()
+    raw.FPDFText_GetFontInfo(handle, index, buffer, 128, flags)
+    name = buffer.value.lower()
+    return float(size), bool(_BOLD.search(name)) or bool(flags.value & _FORCE_BOLD)

@@ -1,0 +1,96 @@
+"""Markdown, plain text and notebooks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from rag_kit.indexing.readers.encodings import decode
+from rag_kit.indexing.readers.parts import Context, Part, Unreadable, over_limit
+
+_DATA_URI = re.compile(r"data:[a-zA-Z0-9.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
+_FRONT_TITLE = re.compile(r"\A---\n(?:.*\n){0,60}?title:[ \t]*(.+)\n(?:.*\n){0,200}?---\n")
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*$|^(?=\S)(.+)\n={3,}[ \t]*$", re.M)
+_FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
+_OUTPUT_CHARACTERS = 2_000
+
+
+def markdown_title(text: str) -> str:
+    """Title of a markdown text: that of its front matter, else its first heading.
+
+    Example:
+        >>> markdown_title("Intro\\n\\n# The lake #\\n")
+        'The lake'
+    """
+    front = _FRONT_TITLE.match(text)
+    if front:
+        return front.group(1).strip().strip("\"'")[:300]
+    heading = _HEADING.search(_FENCE.sub("", text[:20_000]))
+    return (heading.group(1) or heading.group(2)).strip()[:300] if heading else ""
+
+
+def read_md(data: bytes, context: Context) -> Iterator[Part]:
+    """One part: the text as it stands, without images written into it as base64."""
+    text = _DATA_URI.sub("", decode(data))
+    title = markdown_title(text)
+    yield Part(text, {"title": title} if title else {})
+
+
+def read_txt(data: bytes, context: Context) -> Iterator[Part]:
+    """One part: the text as it stands."""
+    yield Part(decode(data))
+
+
+def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
+    """One part: markdown cells, code cells in fences, the text of outputs (cut at 2,000 characters a cell)."""
+    try:
+        notebook = json.loads(decode(data))
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"it is not valid JSON ({error})", "Save it again from Jupyter") from error
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise Unreadable("it has no list of cells", "Upgrade it with: jupyter nbconvert --to notebook")
+    cells = notebook["cells"]
+    if len(cells) > context.limits.max_records:
+        raise over_limit(f"it has {len(cells)} cells", "max_records", context.limits.max_records)
+    meta = notebook.get("metadata")
+    info = meta.get("language_info") if isinstance(meta, dict) else None
+    language = info.get("name") if isinstance(info, dict) else None
+    language = language if isinstance(language, str) and language.isalnum() else "python"
+    blocks: list[str] = []
+    for cell in cells:
+        if not isinstance(cell, dict):
+            continue
+        source = _joined(cell.get("source")).strip("\n")
+        if cell.get("cell_type") == "code":
+            if source.strip():
+                blocks.append(f"```{language}\n{source}\n```")
+            output = _outputs(cell.get("outputs"))
+            if output:
+                blocks.append(f"```text\n{output}\n```")
+        elif source.strip():
+            blocks.append(_DATA_URI.sub("", source))
+    text = "\n\n".join(blocks)
+    title = markdown_title(text)
+    yield Part(text, {"title": title} if title else {})
+
+
+def _joined(source: Any) -> str:
+    if isinstance(source, list):
+        return "".join(piece for piece in source if isinstance(piece, str))
+    return source if isinstance(source, str) else ""
+
+
+def _outputs(outputs: Any) -> str:
+    texts: list[str] = []
+    for output in outputs if isinstance(outputs, list) else []:
+        if not isinstance(output, dict):
+            continue
+        kind = output.get("output_type")
+        if kind == "stream":
+            texts.append(_joined(output.get("text")))
+        elif kind in ("execute_result", "display_data") and isinstance(output.get("data"), dict):
+            texts.append(_joined(output["data"].get("text/plain")))
+    text = _DATA_URI.sub("", "\n".join(text.strip("\n") for text in texts if text.strip()))
+    return text[:_OUTPUT_CHARACTERS].replace("```", "'''")

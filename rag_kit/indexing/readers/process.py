@@ -1,0 +1,215 @@
+"""The parent's side of a reader process: start, ask, cap, kill."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rag_kit.indexing.readers.limits import ReadLimits
+from rag_kit.indexing.readers.parts import Part, Unreadable, over_limit
+
+_START_SECONDS = 120.0
+_CHUNK = 1 << 16
+_KEPT_VARIABLES = (
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "SYSTEMROOT",
+    "LD_LIBRARY_PATH",
+    "HOME",
+)
+_ESCAPED = 12  # bytes that one character takes at most in ASCII JSON (a surrogate pair)
+
+
+class ReaderProcess:
+    """One child that converts files, one at a time. Not for two threads at once; `Reader` holds the lock.
+
+    Args:
+        limits: ``max_memory`` is fixed for the life of the process; the rest goes along with each file.
+
+    Raises:
+        Unreadable: The process could not be started.
+    """
+
+    def __init__(self, limits: ReadLimits) -> None:
+        self.max_memory = limits.max_memory
+        self.files = 0
+        self.owner = os.getpid()
+        self._rest = b""
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in kill()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "rag_kit.indexing.readers.child", str(limits.max_memory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=_environment(),
+            start_new_session=True,
+        )
+        try:
+            message = self._message(time.monotonic() + _START_SECONDS, limits)
+        except TimeoutError as error:
+            self.kill()
+            raise Unreadable(
+                "the reader process did not start in time", "Try again when the machine is idle"
+            ) from error
+        except BaseException:
+            self.kill()
+            raise
+        if "ready" not in message:
+            self.kill()
+            raise Unreadable("the reader process did not start as it should", "Reinstall rag-kit")
+
+    @property
+    def pid(self) -> int:
+        """The child's process id."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the child runs, and belongs to this process (not to one this was forked from)."""
+        return self.owner == os.getpid() and self._process.poll() is None
+
+    def convert(self, path: str, kind: str, limits: ReadLimits, links: bool) -> list[Part]:
+        """The parts of one file.
+
+        The child is killed when it takes too long, says too much, dies, or when the wait is interrupted.
+
+        Raises:
+            Unreadable: With the reason, whatever happened.
+        """
+        self.files += 1
+        request = {"path": path, "format": kind, "limits": limits.to_dict(), "links": links}
+        deadline = time.monotonic() + limits.max_seconds
+        try:
+            assert self._process.stdin is not None
+            self._process.stdin.write(json.dumps(request).encode("ascii") + b"\n")
+            self._process.stdin.flush()
+            return self._parts(deadline, limits)
+        except TimeoutError as error:
+            self.kill()
+            raise Unreadable(
+                f"reading it took longer than max_seconds={limits.max_seconds:g} allows",
+                "Allow more with ReadLimits(max_seconds=...), or split the file",
+            ) from error
+        except BrokenPipeError as error:
+            raise self._death(limits) from error
+        except Unreadable:
+            raise
+        except BaseException:  # Ctrl-C: the child would go on with a file nobody waits for
+            self.kill()
+            raise
+
+    def _parts(self, deadline: float, limits: ReadLimits) -> list[Part]:
+        parts: list[Part] = []
+        while True:
+            message = self._message(deadline, limits)
+            if "text" in message:
+                parts.append(Part(str(message["text"]), _scalars(message.get("metadata"))))
+            elif "done" in message:
+                return parts
+            elif "unreadable" in message:
+                raise Unreadable(str(message["unreadable"]), str(message.get("advice", "")))
+            elif "memory" in message:
+                self.kill()  # it may have lost more than the one allocation
+                raise _out_of_memory(limits)
+            else:
+                raise Unreadable(
+                    f"it could not be converted ({message.get('failed', 'unknown answer')})",
+                    "It may be damaged: open it in the program that made it and save it again",
+                )
+
+    def _message(self, deadline: float, limits: ReadLimits) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        most = limits.max_characters * _ESCAPED + (1 << 20)
+        pieces, size = [self._rest], len(self._rest)
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN | select.POLLHUP)
+        while b"\n" not in pieces[-1]:
+            wait = deadline - time.monotonic()
+            if wait <= 0 or not poll.poll(min(wait, 3600) * 1000):
+                raise TimeoutError
+            piece = os.read(descriptor, _CHUNK)
+            if not piece:
+                raise self._death(limits)
+            size += len(piece)
+            if size > most:
+                self.kill()
+                raise over_limit("it gives too much text", "max_characters", limits.max_characters)
+            pieces.append(piece)
+        line, self._rest = b"".join(pieces).split(b"\n", 1)
+        message = json.loads(line)
+        return message if isinstance(message, dict) else {}
+
+    def _death(self, limits: ReadLimits) -> Unreadable:
+        """Why the child is gone, in words."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        code = self._process.returncode
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 2000))
+        said = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        self.kill()
+        last = said[-1][:200] if said else ""
+        if "MemoryError" in last or "bad_alloc" in last or code == -signal.SIGKILL:
+            return _out_of_memory(limits)
+        if code is not None and -code == getattr(signal, "SIGXCPU", None):
+            return Unreadable(
+                f"reading it took longer than max_seconds={limits.max_seconds:g} allows",
+                "Allow more with ReadLimits(max_seconds=...), or split the file",
+            )
+        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        return Unreadable(
+            f"the reader process died over it ({how}{': ' + last if last else ''})",
+            "It may be damaged: open it in the program that made it and save it again",
+        )
+
+    def kill(self) -> None:
+        """End the child and whatever it may have started; safe to call twice."""
+        if self.owner != os.getpid():
+            return
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if hasattr(os, "killpg"):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                else:
+                    self._process.kill()
+            self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+def _out_of_memory(limits: ReadLimits) -> Unreadable:
+    return Unreadable(
+        f"reading it needs more memory than max_memory={limits.max_memory} allows",
+        "Allow more with ReadLimits(max_memory=...), or split the file",
+    )
+
+
+def _environment() -> dict[str, str]:
+    """Few variables, and no keys: a parser that is taken over finds nothing to take away."""
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    kept |= {name: value for name, value in os.environ.items() if name.startswith("LC_")}
+    kept["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    kept["PYTHONUTF8"] = "1"
+    kept |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    return kept
+
+
+def _scalars(metadata: Any) -> dict[str, str | int | float | bool]:
+    pairs: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
+    return {key: value for key, value in pairs.items() if isinstance(value, str | int | float | bool)}

@@ -1,0 +1,151 @@
+"""CSV, JSON and JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rag_kit.indexing.readers.encodings import decode
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
+from rag_kit.indexing.readers.tables import groups, markdown_table
+
+_TITLE_KEYS = ("title", "name", "heading", "标题")
+_DEPTH = 40
+
+
+def read_csv(data: bytes, context: Context) -> Iterator[Part]:
+    """Groups of rows, each a markdown table that repeats the header; ``row_start`` and ``row_end`` count from 1."""
+    text = decode(data)
+    csv.field_size_limit(2**27)
+    rows = csv.reader(io.StringIO(text), delimiter=_delimiter(text), strict=False)
+    filled = (row for row in rows if any(cell.strip() for cell in row))
+    try:
+        header = next(filled, None)
+        if header is None:
+            return
+        last = 0
+        for table, first, last in groups(header, _widened(filled, len(header))):
+            if last > context.limits.max_records:
+                raise over_limit(f"it has over {last} rows", "max_records", context.limits.max_records)
+            yield Part(table, {"row_start": first, "row_end": last})
+        if not last:
+            yield Part(markdown_table([header]))
+    except csv.Error as error:
+        raise Unreadable(f"its rows cannot be told apart ({error})", "Save it as UTF-8 CSV") from error
+
+
+def _widened(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
+    """Rows with more cells than the header: the extra cells go into the last one, so that no text is lost."""
+    for row in rows:
+        yield row if len(row) <= width else [*row[: width - 1], " ".join(row[width - 1 :])]
+
+
+def _delimiter(text: str) -> str:
+    """The separator that cuts the first lines into the same number (> 1) of cells, by count."""
+    lines = [line for line in text[:20_000].split("\n")[:20] if line.strip()]
+    best, best_score = ",", 0.0
+    for candidate in ",\t;|":
+        counts = [len(row) for row in csv.reader(lines, delimiter=candidate)]
+        if not counts or max(counts) < 2:
+            continue
+        usual = max(set(counts), key=lambda count: (counts.count(count), count))
+        score = counts.count(usual) / len(counts) * (1 if usual > 1 else 0)
+        if score > best_score:
+            best, best_score = candidate, score
+    return best
+
+
+def read_json(data: bytes, context: Context) -> Iterator[Part]:
+    """A list: one part a record, with its number; anything else: one part."""
+    try:
+        value = json.loads(decode(data))
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"it is not valid JSON ({error})", "Correct it at that place") from error
+    records = _records(value)
+    if records is None:
+        yield _part(value, None)
+        return
+    if len(records) > context.limits.max_records:
+        raise over_limit(f"it has {len(records)} records", "max_records", context.limits.max_records)
+    for number, record in enumerate(records, 1):
+        yield _part(record, number)
+
+
+def _records(value: Any) -> list[Any] | None:
+    """The list of records: the value itself, or the only value of an object (``{"data": [...]}``)."""
+    if isinstance(value, dict) and len(value) == 1:
+        value = next(iter(value.values()))
+    if isinstance(value, list) and value and all(isinstance(item, dict | list) for item in value):
+        return value
+    return None
+
+
+def read_jsonl(data: bytes, context: Context) -> Iterator[Part]:
+    """One part a line, with its number as ``record``; blank lines are passed over but counted."""
+    for number, line in enumerate(decode(data).split("\n"), 1):
+        if not line.strip():
+            continue
+        if number > context.limits.max_records:
+            raise over_limit(f"it has over {number} lines", "max_records", context.limits.max_records)
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise Unreadable(f"line {number} is not valid JSON ({error})", "Correct that line") from error
+        yield _part(record, number)
+
+
+def _part(value: Any, number: int | None) -> Part:
+    metadata: dict[str, Scalar] = {} if number is None else {"record": number}
+    if isinstance(value, dict):
+        for key in _TITLE_KEYS:
+            if isinstance(value.get(key), str) and value[key].strip():
+                metadata["title"] = " ".join(value[key].split())[:300]
+                break
+    return Part("\n".join(_lines(value, "", 0)), metadata)
+
+
+def _lines(value: Any, indent: str, depth: int) -> Iterator[str]:
+    """A JSON value as indented ``key: value`` lines, which read like text."""
+    if depth > _DEPTH:
+        yield indent + json.dumps(value, ensure_ascii=False)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(item, dict | list) and item and not _flat(item):
+                yield f"{indent}{key}:"
+                yield from _lines(item, indent + "  ", depth + 1)
+            else:
+                yield f"{indent}{key}: {_scalar(item)}"
+    elif isinstance(value, list):
+        for item in value:
+            if isinstance(item, dict | list) and item:
+                inner = list(_lines(item, "", depth + 1))
+                yield f"{indent}- {inner[0]}"
+                yield from (f"{indent}  {line}" for line in inner[1:])
+            else:
+                yield f"{indent}- {_scalar(item)}"
+    else:
+        yield indent + _scalar(value)
+
+
+def _flat(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) <= 20
+        and all(isinstance(item, int | float | str | None) and len(str(item)) < 40 for item in value)
+    )
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value:
+        return ", ".join(_scalar(item) for item in value)
+    if value is None or value == [] or value == {}:
+        return ""
+    return json.dumps(value, ensure_ascii=False)
+
+
+__all__: Sequence[str] = ["read_csv", "read_json", "read_jsonl"]

@@ -1,0 +1,168 @@
+"""Excel workbooks, through openpyxl: each table on a sheet, in groups of rows that repeat its header."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rag_kit.indexing.readers.package import Package
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
+from rag_kit.indexing.readers.tables import groups
+from rag_kit.indexing.readers.word import core_title
+
+_NO_VALUE = re.compile(rb"(?:</f>|<f[^>]*/>)\s*(?:<v\s*/>|<v></v>)?\s*</c>")
+_MAX_CELLS = 5_000_000
+_MAX_MERGE = 10_000
+
+Rows = dict[int, dict[int, str]]
+
+
+def read_xlsx(data: bytes, context: Context) -> Iterator[Part]:
+    """The tables of each sheet; ``sheet``, ``row_start`` and ``row_end`` (rows of the sheet, from 1) say where."""
+    package = Package(data, context.limits)
+    title = core_title(package)
+    clean = package.repacked()
+    book = _open(clean, values=True)
+    formulas = None
+    if any(
+        _NO_VALUE.search(package.read(name))
+        for name in package.names()
+        if name.startswith("xl/worksheets/") and name.endswith(".xml")
+    ):
+        clean.seek(0)
+        formulas = _open(clean, values=False)  # a formula that was never computed: show the formula
+    total = 0
+    for sheet in book.worksheets:
+        rows = _cells(sheet, formulas[sheet.title] if formulas is not None else None)
+        total += len(rows)
+        if total > context.limits.max_records:
+            raise over_limit(f"it has over {total} rows", "max_records", context.limits.max_records)
+        named = False
+        for block in _blocks(rows):
+            for part in _parts(block):
+                part.metadata["sheet"] = part.metadata["heading"] = sheet.title
+                if not named:
+                    part.text, named = f"# {sheet.title}\n\n{part.text}", True
+                if title:
+                    part.metadata["title"] = title
+                yield part
+        yield from _charts(sheet, title)
+
+
+def _open(stream: Any, *, values: bool) -> Any:
+    import openpyxl
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about fonts and extensions that carry no text
+        try:
+            return openpyxl.load_workbook(stream, data_only=values)
+        except (InvalidFileException, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+            raise Unreadable(
+                f"its sheets cannot be read ({error})", "Open it in Excel and save it again"
+            ) from error
+
+
+def _cells(sheet: Any, formulas: Any) -> Rows:
+    """The texts of all filled cells by row and column; a merged range has its text in each cell."""
+    rows: Rows = {}
+    if len(sheet._cells) > _MAX_CELLS:
+        raise Unreadable(
+            f"sheet {sheet.title!r} has over {_MAX_CELLS} cells", "Export it as CSV and read that"
+        )
+    for (row, column), cell in sheet._cells.items():
+        value = cell.value
+        if value is None and formulas is not None:
+            value = formulas.cell(row, column).value
+        text = _text(value, cell)
+        if text:
+            rows.setdefault(row, {})[column] = text
+    for area in sheet.merged_cells.ranges:
+        merged = rows.get(area.min_row, {}).get(area.min_col)
+        if merged and area.size["rows"] * area.size["columns"] <= _MAX_MERGE:
+            for row in range(area.min_row, area.max_row + 1):
+                for column in range(area.min_col, area.max_col + 1):
+                    rows.setdefault(row, {}).setdefault(column, merged)
+    return rows
+
+
+def _text(value: Any, cell: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        return value.date().isoformat()
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else value.isoformat()
+    if isinstance(value, float):
+        if "%" in (cell.number_format or ""):
+            return f"{value * 100:.10g}%"
+        return f"{value:.15g}"
+    text = getattr(value, "text", value)  # an array formula is an object that holds its text
+    return " ".join(str(text).split())
+
+
+def _blocks(rows: Rows) -> list[Rows]:
+    """The separate tables of a sheet: cut at empty rows, then at empty columns, then at rows again."""
+    found = [rows] if rows else []
+    for cut in (_by_rows, _by_columns, _by_rows):
+        found = [piece for block in found for piece in cut(block)]
+    return sorted(found, key=lambda block: (min(block), min(min(row) for row in block.values())))
+
+
+def _by_rows(block: Rows) -> Iterator[Rows]:
+    for run in _runs(sorted(block)):
+        yield {row: block[row] for row in run}
+
+
+def _by_columns(block: Rows) -> Iterator[Rows]:
+    for run in _runs(sorted({column for row in block.values() for column in row})):
+        low, high = run[0], run[-1]
+        piece = {
+            number: cells
+            for number, row in block.items()
+            if (cells := {column: text for column, text in row.items() if low <= column <= high})
+        }
+        if piece:
+            yield piece
+
+
+def _runs(numbers: Sequence[int]) -> list[list[int]]:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
+
+
+def _parts(block: Rows) -> Iterator[Part]:
+    numbers = sorted(block)
+    columns = sorted({column for row in block.values() for column in row})
+    lines = [[block[number].get(column, "") for column in columns] for number in numbers]
+    if len(columns) == 1 or len(lines) == 1:
+        text = "\n".join(" ".join(cell for cell in line if cell) for line in lines)
+        yield Part(text, {"row_start": numbers[0], "row_end": numbers[-1]})
+        return
+    for table, first, last in groups(lines[0], lines[1:]):
+        yield Part(table, {"row_start": numbers[first], "row_end": numbers[last]})
+
+
+def _charts(sheet: Any, title: str) -> Iterator[Part]:
+    """Titles of charts; their figures are in the cells."""
+    texts = []
+    for chart in getattr(sheet, "_charts", []):
+        rich = getattr(getattr(chart.title, "tx", None), "rich", None)
+        runs = [run.t for paragraph in (rich.p if rich else []) for run in (paragraph.r or []) if run.t]
+        if runs:
+            texts.append("Chart: " + "".join(runs))
+    if texts:
+        metadata: dict[str, Scalar] = {"sheet": sheet.title, "heading": sheet.title}
+        if title:
+            metadata["title"] = title
+        yield Part("\n".join(texts), metadata)

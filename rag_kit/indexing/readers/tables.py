@@ -1,0 +1,117 @@
+"""Grids of cells as markdown tables, and long ones in groups of rows that each repeat the header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+GROUP_CHARACTERS = 900  # below the splitter's default chunk_size, so that a group stays one chunk
+_MAX_SPAN = 1000
+_MAX_CELLS = 2_000_000
+
+
+def cell_text(value: str) -> str:
+    """A cell as it stands in a markdown table: one line, bars escaped.
+
+    Example:
+        >>> cell_text("a|b\\nc")
+        'a\\\\|b c'
+    """
+    return " ".join(value.split()).replace("|", "\\|")
+
+
+def row_line(cells: Sequence[str]) -> str:
+    """One line of a markdown table.
+
+    Example:
+        >>> row_line(["a", "", "c"])
+        '| a |  | c |'
+    """
+    return "| " + " | ".join(map(cell_text, cells)) + " |"
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """A grid as a markdown table; the first row is the header, short rows are filled up.
+
+    Example:
+        >>> print(markdown_table([["x", "y"], ["1"]]))
+        | x | y |
+        | --- | --- |
+        | 1 |  |
+    """
+    width = max((len(row) for row in rows), default=0)
+    if not width:
+        return ""
+    full = [[*row, *[""] * (width - len(row))] for row in rows]
+    return "\n".join([row_line(full[0]), "| " + " | ".join(["---"] * width) + " |", *map(row_line, full[1:])])
+
+
+def groups(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, characters: int = GROUP_CHARACTERS
+) -> Iterator[tuple[str, int, int]]:
+    """Markdown tables of about ``characters`` each, every one with the header.
+
+    Args:
+        header: The header's cells.
+        rows: The rows below it; taken one at a time.
+        characters: Size at which a group ends; a group holds at least one row.
+
+    Yields:
+        The table, and the numbers (from 1, the header not counted) of its first and last row.
+
+    Example:
+        >>> [(first, last) for _, first, last in groups(["n"], [["1"], ["2"], ["3"]], characters=25)]
+        [(1, 2), (3, 3)]
+    """
+    width = len(header)
+    top = [row_line(header), "| " + " | ".join(["---"] * width) + " |"]
+    lines: list[str] = []
+    size = base = sum(map(len, top)) + 2
+    first = number = 1
+    for number, row in enumerate(rows, 1):
+        line = row_line([*row, *[""] * (width - len(row))])
+        if lines and size + len(line) + 1 > characters:
+            yield "\n".join([*top, *lines]), first, number - 1
+            lines, size, first = [], base, number
+        lines.append(line)
+        size += len(line) + 1
+    if lines:
+        yield "\n".join([*top, *lines]), first, number
+
+
+class Grid:
+    """Cells with spans laid out on a grid; a merged cell's text stands in each place it covers."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[int, str]] = []
+        self._row = -1
+        self._cells = 0
+
+    def new_row(self) -> None:
+        """Start the next row."""
+        self._row += 1
+        while len(self.rows) <= self._row:
+            self.rows.append({})
+
+    def add(self, text: str, columns: int = 1, rows: int = 1) -> None:
+        """Put a cell in the first free place of the row."""
+        if self._row < 0:
+            self.new_row()
+        columns, rows = max(1, min(columns, _MAX_SPAN)), max(1, min(rows, _MAX_SPAN))
+        self._cells += columns * rows
+        if self._cells > _MAX_CELLS:  # a hostile colspan * rowspan: keep the text, drop the span
+            columns = rows = 1
+        line = self.rows[self._row]
+        column = 0
+        while column in line:
+            column += 1
+        while len(self.rows) < self._row + rows:
+            self.rows.append({})
+        for down in range(rows):
+            for right in range(columns):
+                self.rows[self._row + down].setdefault(column + right, text)
+
+    def lists(self) -> list[list[str]]:
+        """The grid as rows of equal length; rows that a span promised but never came are dropped."""
+        rows = self.rows[: self._row + 1]
+        width = max((max(row, default=-1) + 1 for row in rows), default=0)
+        return [[row.get(column, "") for column in range(width)] for row in rows]

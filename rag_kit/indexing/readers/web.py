@@ -1,0 +1,17 @@
+"""HTML pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rag_kit.indexing.readers.encodings import decode
+from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
+from rag_kit.indexing.readers.parts import Context, Part
+
+
+def read_html(data: bytes, context: Context) -> Iterator[Part]:
+    """One part: the page's visible text as markdown."""
+    tree = parse_html(decode(data, markup=True))
+    text = to_markdown(tree, links=context.links)
+    title = html_title(tree)
+    yield Part(text, {"title": title} if title else {})

@@ -1,0 +1,146 @@
+"""Word documents, through mammoth (docx to HTML) and the kit's own HTML writer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from rag_kit.indexing.readers.markup import parse_html, to_markdown
+from rag_kit.indexing.readers.package import Package
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_DOCUMENT = "word/document.xml"
+_STYLES = "word/styles.xml"
+_HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
+_BASED_ON_STEPS = 20
+_MAX_COLUMNS = 64
+
+
+def read_docx(data: bytes, context: Context) -> Iterator[Part]:
+    """One part: the document as markdown, headings by outline level, merged cells filled, equations as text."""
+    import mammoth
+
+    package = Package(data, context.limits)
+    if _DOCUMENT not in package:
+        raise Unreadable(f"it lacks the part {_DOCUMENT!r}", "Open it in Word and save it again")
+    changes = {_DOCUMENT: _prepared(package.read(_DOCUMENT))}
+    styles = _style_map(package.read(_STYLES)) if _STYLES in package else []
+
+    result = mammoth.convert_to_html(
+        package.repacked(changes),
+        style_map="\n".join(styles),
+        convert_image=mammoth.images.img_element(lambda image: {"src": ""}),
+        ignore_empty_paragraphs=True,
+    )
+    text = (
+        to_markdown(parse_html(f"<body>{result.value}</body>"), links=context.links) if result.value else ""
+    )
+    yield Part(text, _title(package, text))
+
+
+def _prepared(document: bytes) -> bytes:
+    """Mends what mammoth passes over: equations become runs of text, rows that start late get empty cells."""
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    try:
+        root = etree.fromstring(document, parser)
+    except etree.XMLSyntaxError as error:
+        raise Unreadable(f"its text is damaged XML ({error})", "Open it in Word and save it again") from error
+    for skipped in root.findall(f".//{_W}trPr/{_W}gridBefore"):
+        row = skipped.getparent().getparent()
+        first = row.find(f"{_W}tc")
+        count = _value(skipped) or ""
+        if first is not None and count.isdigit():
+            for _ in range(min(int(count), _MAX_COLUMNS)):
+                cell = etree.Element(f"{_W}tc")
+                etree.SubElement(cell, f"{_W}p")
+                first.addprevious(cell)
+    for equation in root.findall(f".//{_M}oMath"):
+        text = "".join(node.text or "" for node in equation.iter(f"{_M}t"))
+        run = etree.Element(f"{_W}r")
+        etree.SubElement(run, f"{_W}t").text = f" {text} "
+        run.tail = equation.tail
+        parent = equation.getparent()
+        if parent.tag == f"{_M}oMathPara":  # an equation on a line of its own
+            run.tail = None
+            place = parent.getparent()
+            if place is not None:
+                place.insert(place.index(parent), run)
+                parent.remove(equation)
+        else:
+            parent.replace(equation, run)
+    return bytes(etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True))
+
+
+def _style_map(styles: bytes) -> list[str]:
+    """Mammoth rules for paragraph styles that are headings by outline level, by name or by what they build on."""
+    from lxml import etree
+
+    root = etree.fromstring(
+        styles, etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True)
+    )
+    if root is None:
+        return []
+    found: dict[str, tuple[str, int | None, str | None]] = {}
+    for style in root.iter(f"{_W}style"):
+        if style.get(f"{_W}type") != "paragraph":
+            continue
+        name = _value(style.find(f"{_W}name")) or ""
+        outline = _value(style.find(f"{_W}pPr/{_W}outlineLvl"))
+        named = _HEADING_NAME.fullmatch(name.strip())
+        level: int | None = int(named.group(1)) if named else None
+        if level is None and outline is not None and outline.isdigit() and int(outline) < 6:
+            level = int(outline) + 1
+        if name.strip().lower() == "title":
+            level = 1
+        found[style.get(f"{_W}styleId") or ""] = (name, level, _value(style.find(f"{_W}basedOn")))
+    rules = []
+    for name, level, base in found.values():
+        steps = 0
+        while level is None and base in found and steps < _BASED_ON_STEPS:
+            _, level, base = found[base]
+            steps += 1
+        if level is not None and name and "'" not in name and "\\" not in name and "\n" not in name:
+            rules.append(f"p[style-name='{name}'] => h{level}:fresh")
+    return rules
+
+
+def _value(node: Any) -> str | None:
+    return None if node is None else node.get(f"{_W}val")
+
+
+def _title(package: Package, text: str) -> dict[str, Scalar]:
+    title = core_title(package)
+    if not title:
+        heading = re.search(r"^#+ (.+)$", text, re.M)
+        title = heading.group(1)[:300] if heading else ""
+    return {"title": title} if title else {}
+
+
+def core_title(package: Package) -> str:
+    """The title in an Office file's properties; empty where there is none.
+
+    Names that programs put there by themselves do not count.
+    """
+    from lxml import etree
+
+    name = "docProps/core.xml"
+    if name not in package:
+        return ""
+    root = etree.fromstring(
+        package.read(name),
+        etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True),
+    )
+    if root is None:
+        return ""
+    titles = root.xpath("//*[local-name()='title']/text()")
+    title = " ".join(str(titles[0]).split())[:300] if titles else ""
+    return (
+        ""
+        if title.lower() in ("powerpoint presentation", "presentation", "document", "word document")
+        else title
+    )

@@ -1,0 +1,128 @@
+"""The skeleton of a markdown text: sections under headings, paragraphs, tables, code, list items.
+
+Only the lines that carry structure are looked at one by one; plain prose passes at the speed of one regular
+expression.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+_SPECIAL = re.compile(
+    r"^(?: {0,3}(?P<mark>\#{1,6})[ \t]+(?P<title>\S[^\n]*)"
+    r"|(?P<setext>[^\s#|>\-*+`~][^\n]*)\n={3,}[ \t]*$"
+    r"|(?P<fence>[ ]{0,3}(?:`{3,}|~{3,}))[^\n]*"
+    r"|(?P<table>[ \t]*\|[^\n]*(?:\n[ \t]*\|[^\n]*)*)"
+    r"|(?P<item>[ \t]*(?:[-*+•]|\d{1,4}[.)])[ \t])"
+    r"|(?P<blank>[ \t]*$))",
+    re.M,
+)
+_DELIMITER = re.compile(r"[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)*[ \t]*:?-+:?[ \t]*\|?[ \t]*$")
+
+
+@dataclass(frozen=True)
+class Keep:
+    """A stretch that is cut only between its lines, and only if it does not fit: a table, code, a list item."""
+
+    kind: Literal["table", "code", "item"]
+    start: int
+    end: int
+    header: str = ""
+
+
+@dataclass
+class Section:
+    """What stands under one heading (or several that follow each other at once)."""
+
+    start: int
+    end: int
+    heading: str
+    ends: list[int] = field(default_factory=list)  # where paragraphs and blocks end
+    keeps: list[Keep] = field(default_factory=list)
+
+
+def sections(text: str, *, heading: str = "", markdown: bool = True) -> list[Section]:
+    """Cut a text at its headings and note where its blocks end.
+
+    Args:
+        text: The text.
+        heading: Headings above its beginning (``"A > B"``), from the page before.
+        markdown: Whether ``#`` lines, tables and fences mean something; else only blank lines do.
+
+    Example:
+        >>> [(s.heading, s.start, s.end) for s in sections("# A\\n\\none\\n\\n## B\\n\\ntwo")]
+        [('A', 0, 10), ('A > B', 10, 19)]
+    """
+    path: list[tuple[int, str]] = [
+        (level, title) for level, title in enumerate(heading.split(" > "), 1) if title
+    ]
+    current = Section(0, len(text), heading)
+    found = [current]
+    bare, body = True, 0  # only headings so far in this section; where its text could begin
+    item: int | None = None
+    skip = 0
+    for match in _SPECIAL.finditer(text):
+        start, kind = match.start(), match.lastgroup
+        if start < skip:
+            continue
+        if kind == "title":
+            kind = "mark"
+        if not markdown and kind != "blank":
+            continue
+        if bare and text[body:start].strip():
+            bare = False
+        if item is not None:
+            current.keeps.append(Keep("item", item, start))
+            item = None
+        if not bare:
+            _end(current, start)
+        if kind in ("mark", "setext"):
+            title = match["title"].rstrip("# \t") if kind == "mark" else match["setext"].strip()
+            level = len(match["mark"]) if kind == "mark" else 1
+            path = [entry for entry in path if entry[0] < level]
+            path.append((level, " ".join(title.split())))
+            joined = " > ".join(name for _, name in path if name)
+            if bare:
+                current.heading = joined
+            else:
+                current.end = start
+                current = Section(start, len(text), joined)
+                found.append(current)
+            skip = body = match.end()
+            bare = True
+            _heading_done(current, skip)
+        elif kind == "fence":
+            close = re.compile(rf"^[ ]{{0,3}}{re.escape(match['fence'].strip())}[`~]*[ \t]*$", re.M)
+            last = close.search(text, match.end())
+            skip = last.end() if last else len(text)
+            current.keeps.append(Keep("code", start, skip))
+            current.ends.append(skip)
+            bare = False
+        elif kind == "table":
+            skip = match.end()
+            lines = match["table"].split("\n")
+            header = "\n".join(lines[:2]) if len(lines) > 1 and _DELIMITER.match(lines[1]) else ""
+            current.keeps.append(Keep("table", start, skip, header))
+            current.ends.append(skip)
+            bare = False
+        elif kind == "item":
+            item = start
+            bare = False
+    if item is not None:
+        current.keeps.append(Keep("item", item, len(text)))
+    _end(current, len(text))
+    return found
+
+
+def _end(section: Section, position: int) -> None:
+    """A block ends here."""
+    if position > section.start and (not section.ends or section.ends[-1] < position):
+        section.ends.append(position)
+
+
+def _heading_done(section: Section, position: int) -> None:
+    """No cut between a heading and what follows it: drop the block ends up to here."""
+    while section.ends and section.ends[-1] <= position:
+        section.ends.pop()
