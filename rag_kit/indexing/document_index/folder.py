@@ -1,0 +1,145 @@
+"""The folder of an index: manifest, format version, writer lock, modes of the files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from rag_kit.errors import IndexFormatError, IndexLockedError, IndexMissingError, InvalidInputError
+
+FORMAT = "rag_kit.DocumentIndex"
+VERSION = 1
+MANIFEST = "manifest.json"
+STORE = "store.sqlite3"
+LOCK = "writer.lock"
+HOLDER = "writer.pid"
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """Read and check the manifest.
+
+    Raises:
+        IndexMissingError: There is none, so there is no index.
+        IndexFormatError: It is damaged, or of a newer format.
+    """
+    path = folder / MANIFEST
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise IndexMissingError(
+            f"There is no index in {folder}. Make one: rag-kit ingest PATH --index {folder}"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise IndexFormatError(f"{path} cannot be read ({error}). {repair_advice(folder)}") from error
+    try:
+        manifest = json.loads(text)
+        found, version = manifest["format"], manifest["version"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise IndexFormatError(f"{path} is damaged ({error}). {repair_advice(folder)}") from error
+    if found != FORMAT or not isinstance(version, int):
+        raise IndexFormatError(f"{path} is not of a {FORMAT} (it says {found!r}). Name another folder.")
+    if version > VERSION:
+        raise IndexFormatError(
+            f"The index in {folder} has format version {version}; this rag_kit reads up to {VERSION}. "
+            "Update rag_kit, or build the index again in another folder."
+        )
+    return dict(manifest)
+
+
+def repair_advice(folder: Path) -> str:
+    """What to do about damage."""
+    return f"Try: rag-kit repair --index {folder}; or put a backup in its place."
+
+
+def write_manifest(folder: Path, uid: str) -> None:
+    """Write the manifest as the last step of creating an index: before it, there is no index."""
+    from rag_kit import __version__
+
+    content = {"format": FORMAT, "version": VERSION, "uid": uid, "written_by": f"rag_kit {__version__}"}
+    temporary = folder / (MANIFEST + ".tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(content, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, folder / MANIFEST)
+
+
+def prepare_new(folder: Path) -> None:
+    """Make the folder for a new index, readable by its owner only.
+
+    Raises:
+        InvalidInputError: It is a file, or holds files that are not of an index.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInputError(f"{folder} is a file; an index needs a folder. Name a new or empty one.")
+    if folder.is_dir() and not (folder / STORE).exists():
+        others = sorted(p.name for p in folder.iterdir() if p.name not in (LOCK, HOLDER, MANIFEST + ".tmp"))
+        if others:
+            raise InvalidInputError(
+                f"{folder} is not an index and holds other files ({', '.join(others[:3])}"
+                f"{', ...' if len(others) > 3 else ''}). Name a new or empty folder."
+            )
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def private(path: Path) -> None:
+    """Take group's and others' rights from a file, or from a folder and all below it."""
+    if path.is_dir():
+        os.chmod(path, 0o700)
+        for below in path.iterdir():
+            private(below)
+    elif path.exists():
+        os.chmod(path, 0o600)
+
+
+class WriterLock:
+    """At most one writer a folder, by an advisory file lock that the system drops when the process dies."""
+
+    def __init__(self, folder: Path) -> None:
+        from filelock import FileLock
+
+        self._holder = folder / HOLDER
+        self._folder = folder
+        # not thread-local: an index may be closed by another thread than the one that opened it
+        self._lock = FileLock(folder / LOCK, mode=0o600, thread_local=False)
+
+    def acquire(self, wait: float) -> None:
+        """Take the lock.
+
+        Args:
+            wait: Seconds to wait for another writer.
+
+        Raises:
+            IndexLockedError: Another writer holds it; the message names its process.
+        """
+        from filelock import Timeout
+
+        try:
+            self._lock.acquire(timeout=max(0.0, wait))
+        except Timeout:
+            raise IndexLockedError(
+                f"{self._who()} is writing to the index in {self._folder}"
+                f"{f' (waited {wait:g} s)' if wait > 0 else ''}. "
+                "Wait for it, or let this one wait: wait=SECONDS, rag-kit ingest --wait SECONDS."
+            ) from None
+        except OSError as error:
+            raise InvalidInputError(f"Nothing can be written to {self._folder} ({error}).") from error
+        descriptor = os.open(self._holder, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(str(os.getpid()))
+
+    def _who(self) -> str:
+        with contextlib.suppress(OSError, ValueError):
+            return f"Process {int(self._holder.read_text())}"
+        return "Another process"
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._lock.is_locked:
+            with contextlib.suppress(OSError):
+                self._holder.unlink()
+            self._lock.release()

@@ -1,0 +1,247 @@
+"""`DocumentIndex`: documents in a folder, found by keyword and by vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+from rag_kit.errors import IndexError_, InvalidInputError
+from rag_kit.indexing.document_index.embedding import check_model, name_of
+from rag_kit.indexing.document_index.folder import (
+    MANIFEST,
+    STORE,
+    WriterLock,
+    manifest_of,
+    prepare_new,
+    write_manifest,
+)
+from rag_kit.indexing.document_index.repairing import rebuild
+from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.writable import WritableIndex
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+#: Dense search is exact up to so many chunks, and by Chroma's graph above (decision 0071).
+EXACT_ROWS = 20_000
+
+
+class DocumentIndex(WritableIndex):
+    """Documents in a folder, with a keyword index and, given an embedding model, vectors.
+
+    One SQLite file holds the truth: text, metadata, vectors. Every write is one transaction in it; the BM25
+    file and the Chroma collection are derived from it and catch up, whatever was killed when. So a crash
+    leaves the old or the new state, and no search shows half of a write. Readers may search while one writer
+    writes; a second writer is refused.
+
+    Metadata come back as they went in, as far as JSON can say it: dates become ISO strings, tuples and sets
+    lists, not-a-number ``None``. A document keeps its ``Document.id``; one without gets an id made from
+    ``metadata["source"]`` and its text, so that writing it again changes nothing.
+
+    Make one with `create` or `open`; use it as a context manager, or call `close`.
+
+    Example:
+        >>> import tempfile
+        >>> from langchain_core.documents import Document
+        >>> folder = tempfile.mkdtemp()
+        >>> with DocumentIndex.create(folder) as index:
+        ...     report = index.upsert([Document("The pump starts at 40 degrees.", id="pump")])
+        >>> report.added
+        ['pump']
+        >>> with DocumentIndex.open(folder) as index:
+        ...     [(document.id, score > 0) for document, score in index.search_keyword("when does it start?")]
+        [('pump', True)]
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        store: Store,
+        *,
+        embeddings: Embeddings | None,
+        lock: WriterLock | None,
+        exact_rows: int,
+        check: bool,
+    ) -> None:
+        """Not for callers: use `create` or `open`."""
+        super().__init__(folder, store, embeddings, exact_rows)
+        self._lock = lock
+        self._check = check
+        self._closed = False
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | PathLike[str],
+        *,
+        embeddings: Embeddings | None = None,
+        settings: Mapping[str, Any] | None = None,
+        wait: float = 0.0,
+        exact_rows: int = EXACT_ROWS,
+    ) -> DocumentIndex:
+        """Make an index and open it for writing.
+
+        Args:
+            folder: A new or empty folder; made with access for its owner only.
+            embeddings: Embedding model; without one there is keyword search only, until `add_vectors`.
+            settings: How files are read and split, as plain JSON; recorded for `ingest`.
+            wait: Seconds to wait for another writer.
+            exact_rows: Up to so many chunks, dense search is exact; above, by Chroma's graph.
+
+        Raises:
+            InvalidInputError: There is an index already, or the folder holds other files.
+            IndexLockedError: Another writer holds the folder.
+        """
+        path = Path(folder)
+        name = name_of(embeddings) if embeddings is not None else None
+        prepare_new(path)
+        lock = WriterLock(path)
+        lock.acquire(wait)
+        store = None
+        try:
+            if (path / MANIFEST).exists():
+                raise InvalidInputError(
+                    f"There is an index in {path} already. Open it: DocumentIndex.open(folder, mode='w')."
+                )
+            # what a kill during an earlier create left is taken over
+            store = Store(path / STORE, writable=True)
+            state = store.state()
+            if state.generation:
+                check_model(path, state.embedding, name, writing=True)
+            else:
+                store.set_meta(embedding=name, settings=dict(settings or {}))
+            write_manifest(path, state.uid)
+            return cls(path, store, embeddings=embeddings, lock=lock, exact_rows=exact_rows, check=True)
+        except BaseException:
+            if store is not None:
+                store.close()
+            lock.release()
+            raise
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | PathLike[str],
+        *,
+        embeddings: Embeddings | None = None,
+        mode: Literal["r", "w"] = "r",
+        wait: float = 0.0,
+        check: bool = True,
+        exact_rows: int = EXACT_ROWS,
+    ) -> DocumentIndex:
+        """Open an index.
+
+        Args:
+            folder: Its folder.
+            embeddings: The embedding model it was built with; needed to search by a text's vector, and to
+                write to an index that has vectors.
+            mode: ``"r"`` to search, ``"w"`` to write as well (one at a time).
+            wait: Seconds to wait for another writer.
+            check: Refuse a damaged manifest or keyword file now; ``False`` opens what can be opened, for
+                `verify` and `repair`, and lets an index with vectors be opened for writing without a model.
+            exact_rows: Up to so many chunks, dense search is exact; above, by Chroma's graph.
+
+        Raises:
+            IndexMissingError: There is no index.
+            IndexFormatError: It is damaged, or of a newer format.
+            IndexMismatchError: It was built with another embedding model.
+            IndexLockedError: Another writer holds it.
+        """
+        if mode not in ("r", "w"):
+            raise InvalidInputError(f"mode must be 'r' or 'w', not {mode!r}.")
+        path = Path(folder)
+        _check_manifest(path, check)
+        name = name_of(embeddings) if embeddings is not None else None
+        lock = WriterLock(path) if mode == "w" else None
+        store = None
+        if lock is not None:
+            lock.acquire(wait)
+        try:
+            store = Store(path / STORE, writable=mode == "w")
+            state = store.state()
+            if state.embedding is not None:
+                check_model(path, state.embedding, name, writing=check and mode == "w")
+            index = cls(path, store, embeddings=embeddings, lock=lock, exact_rows=exact_rows, check=check)
+            if check:
+                index._keyword.load(state)
+            return index
+        except BaseException:
+            if store is not None:
+                store.close()
+            if lock is not None:
+                lock.release()
+            raise
+
+    @staticmethod
+    def recorded_embedding(folder: str | PathLike[str]) -> str | None:
+        """The name of the embedding model that an index was built with, ``None`` for keyword search only.
+
+        Raises:
+            IndexMissingError: There is no index.
+            IndexFormatError: It is damaged, or of a newer format.
+        """
+        path = Path(folder)
+        _check_manifest(path, True)
+        store = Store(path / STORE, writable=False)
+        try:
+            return store.state().embedding
+        finally:
+            store.close()
+
+    def repair(self) -> IndexReport:
+        """Rebuild all that is derived from the store, and fill in vectors that are missing.
+
+        Vectors are taken from the store; only those that are damaged are embedded again, for which the index
+        must have been opened with its model. Files of which a stored chunk is damaged are read again by the
+        next `ingest`.
+
+        Returns:
+            What was done, and what is still wrong.
+        """
+        done = rebuild(self.folder, self._store, self._keyword, self._mirror, self.embeddings)
+        self._check = True
+        report = self.verify()
+        report.repaired = done
+        return report
+
+    def close(self) -> None:
+        """Write what is derived, fold the log into the store and let go; then the folder can be copied."""
+        self._close(flush=True)
+
+    def _close(self, *, flush: bool) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if flush and self._lock is not None and self._check:
+                self.flush()
+        finally:
+            self._mirror.close()
+            self._store.close()
+            if self._lock is not None:
+                self._lock.release()
+
+    def __enter__(self) -> DocumentIndex:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # on Ctrl-C nothing that takes long: the next writer catches up
+        self._close(flush=kind is None or issubclass(kind, Exception))
+
+    def __repr__(self) -> str:
+        mode = "closed" if self._closed else "w" if self._lock is not None else "r"
+        return f"DocumentIndex({str(self.folder)!r}, {mode})"
+
+
+def _check_manifest(path: Path, check: bool) -> None:
+    try:
+        manifest_of(path)
+    except IndexError_:
+        if check or not (path / STORE).exists():
+            raise

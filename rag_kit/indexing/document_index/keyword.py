@@ -1,0 +1,185 @@
+"""The keyword leg: a BM25 index that follows the store, kept in a file that names its generation."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import shutil
+import sqlite3
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_kit.documents import Filter
+from rag_kit.errors import IndexFormatError, IndexMissingError
+from rag_kit.indexing.document_index.changes import (
+    all_ids,
+    changed_documents,
+    removed_since,
+)
+from rag_kit.indexing.document_index.folder import private, repair_advice
+from rag_kit.indexing.document_index.matrix import TIE
+from rag_kit.indexing.document_index.store import State, Store, in_groups
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from rag_kit.indexing.bm25 import BM25Index
+
+logger = logging.getLogger(__name__)
+
+_NAME = re.compile(r"bm25-([0-9a-f]{8})-(\d+)\.index")
+_TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
+
+
+class KeywordLeg:
+    """BM25 over the chunks of an index."""
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        self._folder = folder
+        self._store = store
+        self._lock = threading.RLock()
+        self._index: BM25Index | None = None
+        self._generation = -1
+
+    def files(self, uid: str) -> list[tuple[int, Path]]:
+        """The saved files of this index with their generations, newest first."""
+        found = []
+        for path in self._folder.glob("bm25-*.index"):
+            match = _NAME.fullmatch(path.name)
+            if match and match[1] == uid[:8]:
+                found.append((int(match[2]), path))
+        return sorted(found, reverse=True)
+
+    def load(self, state: State) -> None:
+        """Load the newest file that is not ahead of the store, if nothing is loaded yet.
+
+        Raises:
+            IndexFormatError: The file is damaged, or of a newer format.
+        """
+        from rag_kit.indexing.bm25 import BM25Index
+
+        with self._lock:
+            if self._index is not None:
+                return
+            for generation, path in self.files(state.uid):
+                if generation > state.generation:
+                    continue  # a log that was lost with the power; the writer removes it
+                try:
+                    self._index, self._generation = BM25Index.load(path), generation
+                except IndexMissingError:
+                    continue  # a writer has just put a newer one in its place
+                except IndexFormatError as error:
+                    raise IndexFormatError(f"{error} {repair_advice(self._folder)}") from error
+                return
+
+    def follow(self, connection: sqlite3.Connection, state: State) -> BM25Index:
+        """The BM25 index as of the state that the connection sees."""
+        from rag_kit.indexing.bm25 import BM25Index
+
+        with self._lock:
+            self.load(state)
+            if self._index is None or self._generation > state.generation:
+                self._index, self._generation = BM25Index(), -1
+            if self._generation == state.generation:
+                return self._index
+            index = self._index
+            changed = changed_documents(connection, self._generation)
+            try:
+                if self._generation >= 0:
+                    index.delete(removed_since(connection, state, self._generation, lambda: index.ids))
+                index.update(changed)
+            except BaseException:
+                self._index = None  # half-way: from the file again, next time
+                raise
+            self._generation = state.generation
+            return index
+
+    @staticmethod
+    def search(index: BM25Index, query: str, k: int, where: Filter | None) -> list[tuple[Document, float]]:
+        """The k best documents with a score above zero, ties by id."""
+        fetch = k + _TIES
+        while True:
+            hits = index.search(query, k=fetch, filter=where)
+            if len(hits) < fetch or hits[-1][1] < hits[k - 1][1] - 2 * TIE:
+                break
+            fetch *= 4
+        hits.sort(key=lambda hit: (-round(hit[1] / TIE), hit[0].id or ""))
+        return [(document, float(score)) for document, score in hits[:k]]
+
+    def save(self, connection: sqlite3.Connection, state: State) -> bool:
+        """Write the file of the present generation and remove older ones. Writer only.
+
+        Returns:
+            Whether there was anything to write.
+        """
+        with self._lock:
+            files = self.files(state.uid)
+            if [generation for generation, _ in files] == [state.generation]:
+                return False
+            target = self._folder / f"bm25-{state.uid[:8]}-{state.generation}.index"
+            if not any(path == target for _, path in files):
+                index = self.follow(connection, state)
+                temporary = self._folder / "bm25.tmp"
+                _remove(temporary)
+                index.save(temporary)
+                private(temporary)
+                temporary.replace(target)
+        for path in self._folder.glob("bm25-*.index"):
+            if path != target:
+                _remove(path)
+        return True
+
+    def rebuild(self, connection: sqlite3.Connection, state: State) -> None:
+        """Forget what is loaded and saved, and build it anew. Writer only."""
+        with self._lock:
+            for path in self._folder.glob("bm25-*.index"):
+                _remove(path)
+            self._index, self._generation = None, -1
+            self.save(connection, state)
+
+    def problems(self, connection: sqlite3.Connection, state: State) -> list[str]:
+        """What is wrong with the file, in words."""
+        found = []
+        newest = self.files(state.uid)[:1]
+        behind = not newest or newest[0][0] != state.generation
+        with self._lock:
+            try:
+                self.load(state)
+            except IndexFormatError as error:
+                return [f"keyword: {error}"]
+            # not followed: the file itself is what is looked at
+            index = self._index if self._generation == state.generation else None
+            if index is not None:
+                there, alive = set(index.ids), all_ids(connection)
+                if lacking := alive - there:
+                    found.append(f"keyword: {len(lacking)} rows are missing, for example {min(lacking)}")
+                if extra := there - alive:
+                    found.append(f"keyword: {len(extra)} rows should be gone, for example {min(extra)}")
+        if behind:
+            found.append("keyword: the saved file is behind the store; the next writer brings it up to date")
+        return found
+
+    def lost(self, rows: list[tuple[str, str]]) -> list[str]:
+        """Of some rows (id, text), those that a search for their own text does not bring."""
+        with self._lock:
+            index = self._index
+            if index is None:
+                return []
+            lost = []
+            for group in in_groups(rows, 50):
+                for key, text in group:
+                    hits = index.search(text, k=20)
+                    # a text of stop words only finds nothing, and equal texts may crowd each other out
+                    if hits and hits[-1][1] < hits[0][1] and key not in {hit.id for hit, _ in hits}:
+                        lost.append(key)
+            return lost
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()

@@ -1,0 +1,270 @@
+"""The Chroma collection: ids and vectors, derived from the store and rebuilt from it when in doubt.
+
+Chroma is safe neither against a killed writer nor for readers in other processes (see decision 0071), so the
+store notes before each write that the collection is dirty, and afterwards which generation it holds. A dirty
+collection is never read; the next writer puts a new one in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rag_kit.errors import IndexError_
+from rag_kit.indexing.document_index.changes import changed_vectors, removed_since
+from rag_kit.indexing.document_index.folder import private
+from rag_kit.indexing.document_index.matrix import Vectors, unpack
+from rag_kit.indexing.document_index.store import Store, in_groups
+
+logger = logging.getLogger(__name__)
+
+COLLECTION = "chunks"
+_BATCH = 2000
+
+T = TypeVar("T")
+
+
+class MirrorError(IndexError_):
+    """Chroma failed, or its collection cannot be used at the moment."""
+
+
+@contextmanager
+def _guarded(doing: str) -> Iterator[None]:
+    """Whatever Chroma raises, a panic of its Rust part included, becomes a MirrorError."""
+    try:
+        yield
+    except MirrorError:
+        raise
+    except Exception as error:
+        raise MirrorError(f"Chroma failed while {doing}: {type(error).__name__}: {error}") from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise MirrorError(f"Chroma panicked while {doing}: {error}") from error
+
+
+class ChromaMirror:
+    """The collection beside a store."""
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        self._folder = folder
+        self._store = store
+        self._lock = threading.RLock()
+        self._client: Any = None
+        self._collection: Any = None
+        self._opened: tuple[str, int] | None = None
+        self._failed_epoch = -1
+
+    def _open(self, name: str, epoch: int, *, create: bool) -> Any:
+        """The collection as of an epoch; one that was opened before a later write is opened anew."""
+        if self._collection is not None and self._opened == (name, epoch):
+            return self._collection
+        self.close()
+        path = self._folder / name
+        if not create and not path.is_dir():
+            raise MirrorError(f"The Chroma folder {path} is missing.")
+        with _guarded("opening its folder"):
+            import chromadb
+            from chromadb.config import Settings
+
+            path.mkdir(mode=0o700, exist_ok=True)
+            self._client = chromadb.PersistentClient(
+                str(path.resolve()), settings=Settings(anonymized_telemetry=False)
+            )
+            # no embedding function: Chroma's default one downloads a model
+            if create:
+                self._collection = self._client.get_or_create_collection(
+                    COLLECTION, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+                )
+            else:
+                self._collection = self._client.get_collection(COLLECTION, embedding_function=None)
+        self._opened = (name, epoch)
+        return self._collection
+
+    def query(self, query: Vectors, n: int) -> tuple[list[str], int]:
+        """Ids of about the n nearest, and the generation that the collection holds.
+
+        Raises:
+            MirrorError: The collection is dirty, being written, or broken.
+        """
+        with self._lock:
+            chroma = self._store.state().chroma
+            epoch = int(chroma["epoch"])
+            if not chroma["clean"]:
+                raise MirrorError("The Chroma collection is being written, or its writer was killed.")
+            if epoch == self._failed_epoch:
+                raise MirrorError("The Chroma collection failed before.")
+            try:
+                collection = self._open(chroma["folder"], epoch, create=False)
+                with _guarded("searching"):
+                    size = collection.count()
+                    if not size:
+                        return [], int(chroma["generation"])
+                    found = collection.query(
+                        query_embeddings=[query.tolist()], n_results=min(n, size), include=[]
+                    )
+            except MirrorError as error:
+                self._failed_epoch = epoch
+                logger.warning("%s Searching without it; `rag-kit repair` rebuilds it.", error)
+                raise
+            if self._store.state().chroma["epoch"] != epoch:
+                raise MirrorError("The Chroma collection was written to during the search.")
+            return list(found["ids"][0]), int(chroma["generation"])
+
+    def sync(self) -> int:
+        """Bring the collection to the store's generation; a dirty one is replaced. Writer only.
+
+        Returns:
+            How many rows were written or removed.
+
+        Raises:
+            MirrorError: Chroma failed; the collection stays marked dirty.
+        """
+        with self._lock:
+            state = self._store.state()
+            chroma = dict(state.chroma)
+            if not chroma["clean"] or not (self._folder / chroma["folder"]).is_dir():
+                return self.rebuild()
+            since = int(chroma["generation"])
+            with self._store.reading() as connection:
+                changed = changed_vectors(connection, since)
+                gone = removed_since(connection, state, since, lambda: self._ids(chroma))
+            if not changed and not gone:
+                if since != state.generation:
+                    self._store.set_meta(chroma={**chroma, "generation": state.generation})
+                return 0
+            return self._write(chroma, changed, gone, state.generation, state.dimension or 0)
+
+    def _ids(self, chroma: dict[str, Any]) -> list[str]:
+        collection = self._open(chroma["folder"], int(chroma["epoch"]), create=False)
+        with _guarded("listing its rows"):
+            return list(collection.get(include=[])["ids"])
+
+    def rebuild(self) -> int:
+        """Put a new collection, made from the stored vectors, in the place of the old one. Writer only."""
+        with self._lock:
+            self.close()
+            state = self._store.state()
+            old = dict(state.chroma)
+            number = int(old["epoch"]) + 1
+            # a new folder: the old one may be open in this process or another, and Chroma caches by path
+            chroma = {**old, "folder": f"chroma-{number}", "generation": 0}
+            if not (self._folder / "chroma").exists():
+                chroma["folder"] = "chroma"
+            self._store.set_meta(chroma={**chroma, "clean": False})
+            for path in self._folder.glob("chroma*"):
+                shutil.rmtree(path, ignore_errors=True)
+            with self._store.reading() as connection:
+                everything = changed_vectors(connection, -1)
+            return self._write(chroma, everything, [], state.generation, state.dimension or 0)
+
+    def _write(
+        self,
+        chroma: dict[str, Any],
+        changed: list[tuple[str, bytes]],
+        gone: list[str],
+        generation: int,
+        dimension: int,
+    ) -> int:
+        epoch = int(chroma["epoch"]) + 1
+        self._store.set_meta(chroma={**chroma, "epoch": epoch, "clean": False})
+        self._opened = (self._opened[0], epoch) if self._opened else None
+        collection = self._open(chroma["folder"], epoch, create=True)
+        with _guarded("writing"):
+            size = min(_BATCH, self._client.get_max_batch_size())
+            # a row that is written again is taken out first: an upsert of it costs ten times as much
+            again = {key for key, _ in changed} if chroma["generation"] else set()
+            for ids in in_groups([*gone, *sorted(again)], size):
+                collection.delete(ids=ids)
+            for group in in_groups(changed, size):
+                vectors = unpack([blob for _, blob in group], dimension)
+                collection.add(ids=[key for key, _ in group], embeddings=vectors)
+        private(self._folder / chroma["folder"])
+        self._store.set_meta(chroma={**chroma, "epoch": epoch, "clean": True, "generation": generation})
+        return len(changed) + len(gone)
+
+    def problems(self, connection: sqlite3.Connection, progress: Callable[[int], None]) -> list[str]:
+        """Look whether each row finds itself.
+
+        Args:
+            connection: The store, for ids and vectors.
+            progress: Told how many rows were looked at.
+
+        Returns:
+            What is wrong, in words; empty where all is well.
+        """
+        state = self._store.state(connection)
+        chroma = state.chroma
+        if not chroma["clean"]:
+            return ["chroma: a writer is at work or was killed; the collection is not used meanwhile"]
+        rows = dict(changed_vectors(connection, -1))
+        try:
+            with self._lock:
+                return self._look(chroma, rows, state.dimension or 0, state.generation, progress)
+        except MirrorError as error:
+            return [f"chroma: {error}"]
+
+    def _look(
+        self,
+        chroma: dict[str, Any],
+        rows: dict[str, bytes],
+        dimension: int,
+        generation: int,
+        progress: Callable[[int], None],
+    ) -> list[str]:
+        if not rows and not (self._folder / chroma["folder"]).is_dir():
+            return []
+        collection = self._open(chroma["folder"], int(chroma["epoch"]), create=False)
+        found = []
+        with _guarded("checking its rows"):
+            there = set(collection.get(include=[])["ids"])
+            behind = chroma["generation"] != generation
+            if not behind and (lacking := rows.keys() - there):
+                found.append(f"chroma: {len(lacking)} rows are missing, for example {min(lacking)}")
+            if not behind and (extra := there - rows.keys()):
+                found.append(f"chroma: {len(extra)} rows should be gone, for example {min(extra)}")
+            if behind:
+                found.append(
+                    f"chroma: stands at generation {chroma['generation']}, the store at {generation}"
+                )
+            lost = []
+            for group in in_groups(sorted(rows.keys() & there), 200):
+                lost += self._lost(collection, group, unpack([rows[key] for key in group], dimension))
+                progress(len(group))
+            if lost:
+                found.append(f"chroma: {len(lost)} rows do not find themselves, for example {lost[0]}")
+        return found
+
+    @staticmethod
+    def _lost(collection: Any, ids: list[str], vectors: Vectors) -> list[str]:
+        """Rows whose own vector does not bring them, or an equal vector, at distance 0."""
+        lost = []
+        live = [i for i in range(len(ids)) if vectors[i].any()]
+        if not live:
+            return []
+        for n in (1, 20):  # the graph is approximate: a second, wider look before a row counts as lost
+            answer = collection.query(query_embeddings=vectors[live], n_results=n, include=["distances"])
+            lost = [
+                i
+                for i, keys, distances in zip(live, answer["ids"], answer["distances"], strict=True)
+                if ids[i] not in keys and not (distances and min(distances) < 1e-5)
+            ]
+            if not lost:
+                break
+            live = lost
+        return [ids[i] for i in lost]
+
+    def close(self) -> None:
+        """Let go of the collection."""
+        with self._lock:
+            client, self._client, self._collection, self._opened = self._client, None, None, None
+            if client is not None:
+                with contextlib.suppress(MirrorError), _guarded("closing"):
+                    client.close()

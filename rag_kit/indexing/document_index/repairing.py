@@ -1,0 +1,49 @@
+"""Building anew what is derived from the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_kit.errors import IndexError_
+from rag_kit.indexing.document_index import verifying
+from rag_kit.indexing.document_index.filling import fill_vectors
+from rag_kit.indexing.document_index.folder import manifest_of, write_manifest
+from rag_kit.indexing.document_index.keyword import KeywordLeg
+from rag_kit.indexing.document_index.mirror import ChromaMirror
+from rag_kit.indexing.document_index.store import Store
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+
+def rebuild(
+    folder: Path, store: Store, keyword: KeywordLeg, mirror: ChromaMirror, embeddings: Embeddings | None
+) -> list[str]:
+    """Write the manifest if it is damaged, make missing vectors, rebuild both search structures.
+
+    Returns:
+        What was done, in words.
+    """
+    done: list[str] = []
+    with store.write_lock:
+        state = store.state()
+        try:
+            manifest_of(folder)
+        except IndexError_ as error:
+            write_manifest(folder, state.uid)
+            done.append(f"wrote the manifest anew ({error})")
+        with store.writing() as connection:
+            if sources := verifying.damaged_sources(connection):
+                connection.executemany("DELETE FROM sources WHERE source = ?", [(s,) for s in sources])
+                done.append(f"{len(sources)} files with damaged chunks will be read again by the next ingest")
+        if state.embedding is not None:
+            if dropped := verifying.drop_unsound_vectors(store):
+                done.append(f"dropped {dropped} damaged vectors")
+            if embeddings is not None and (filled := fill_vectors(store, embeddings, state.embedding)):
+                done.append(f"embedded {filled} texts again")
+            done.append(f"rebuilt the Chroma collection of {mirror.rebuild()} rows")
+        with store.reading() as connection:
+            keyword.rebuild(connection, store.state(connection))
+        done.append("rebuilt the keyword index")
+    return done

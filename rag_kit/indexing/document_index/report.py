@@ -1,0 +1,41 @@
+"""What ``verify`` and ``repair`` found."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class IndexReport:
+    """The state of an index.
+
+    Attributes:
+        problems: What is wrong now, in words; empty for a sound index.
+        repaired: What a repair did.
+        checked: How much was looked at: ``chunks``, ``vectors``, ``chroma``, ``keyword``.
+
+    Example:
+        >>> print(IndexReport(checked={"chunks": 3}))
+        ok: checked 3 chunks
+    """
+
+    problems: list[str] = field(default_factory=list)
+    repaired: list[str] = field(default_factory=list)
+    checked: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {"ok": self.ok, **asdict(self)}
+
+    def __str__(self) -> str:
+        looked = ", ".join(f"{count} {what}" for what, count in self.checked.items())
+        lines = [f"repaired: {what}" for what in self.repaired]
+        lines += [f"problem: {what}" for what in self.problems]
+        lines.append(f"{'ok' if self.ok else 'NOT ok'}: checked {looked or 'nothing'}")
+        return "\n".join(lines)

@@ -1,0 +1,98 @@
+"""From documents to rows: deterministic ids, plain metadata, hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.documents import strip_provenance, to_plain
+from rag_kit.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A chunk as it is stored; ``metadata`` is canonical JSON."""
+
+    id: str
+    source: str
+    ordinal: int
+    text: str
+    metadata: str
+    hash: bytes
+
+
+def text_hash(text: str) -> bytes:
+    """SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def chunk_id(source: str, text: str, occurrence: int) -> str:
+    """The id of a chunk that brings none: from its source, its text, and which of equal texts it is.
+
+    The position in the file is not part of it, so a paragraph put in at the top does not rename the rest.
+
+    Example:
+        >>> chunk_id("/a.md", "text", 0) == chunk_id("/a.md", "text", 0) != chunk_id("/a.md", "text", 1)
+        True
+    """
+    return hashlib.sha256(f"{source}\0{occurrence}\0{text}".encode()).hexdigest()[:32]
+
+
+def dump_metadata(metadata: dict[str, Any]) -> str:
+    """Metadata as JSON; see ``to_plain`` for what becomes of values that JSON does not know."""
+    return json.dumps(to_plain(metadata), ensure_ascii=False, separators=(",", ":"))
+
+
+def make_rows(documents: Sequence[Document], ids: Sequence[str] | None = None) -> list[Row]:
+    """Turn documents into rows.
+
+    Args:
+        documents: Any documents; provenance is stripped.
+        ids: One id a document; else ``Document.id``, else one made from source and text.
+
+    Returns:
+        Rows with distinct ids, in the order of the documents.
+
+    Raises:
+        InvalidInputError: Ids are wrong in number or kind, one id names two different documents, or a text
+            or metadata cannot be stored.
+    """
+    if ids is not None and len(ids) != len(documents):
+        raise InvalidInputError(f"{len(ids)} ids were given for {len(documents)} documents; give one each.")
+    rows: dict[str, Row] = {}
+    seen: Counter[tuple[str, str]] = Counter()
+    position: Counter[str] = Counter()
+    for number, given in enumerate(documents):
+        document = strip_provenance(given)
+        source, text = str(document.metadata.get("source") or ""), document.page_content
+        key = ids[number] if ids is not None else document.id
+        if key is not None and (not isinstance(key, str) or not key):
+            raise InvalidInputError(
+                f"Document {number} has the id {key!r}; an id is a text that is not empty."
+            )
+        try:
+            if key is None:
+                key = chunk_id(source, text, seen[source, text])
+                seen[source, text] += 1
+            chunk = document.metadata.get("chunk")
+            ordinal = chunk if type(chunk) is int and abs(chunk) < 2**62 else position[source]
+            row = Row(key, source, ordinal, text, dump_metadata(document.metadata), text_hash(text))
+            (key + source + row.metadata).encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInputError(
+                f"Document {number} ({source or 'no source'}) holds half a surrogate pair, which is no text "
+                f"({error.reason}). Decode its source properly, or with errors='replace'."
+            ) from None
+        position[source] += 1
+        if rows.setdefault(key, row) != row:
+            raise InvalidInputError(
+                f"The id {key!r} names two different documents in one call. Give each its own id."
+            )
+    return list(rows.values())

@@ -1,0 +1,118 @@
+"""Checks of an index from end to end."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+
+from rag_kit.errors import IndexError_
+from rag_kit.indexing.document_index.folder import manifest_of
+from rag_kit.indexing.document_index.keyword import KeywordLeg
+from rag_kit.indexing.document_index.mirror import ChromaMirror
+from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.rows import text_hash
+from rag_kit.indexing.document_index.store import State, Store
+
+_KEYWORD_SAMPLE = 200
+
+
+def verify(folder: Path, store: Store, keyword: KeywordLeg, mirror: ChromaMirror) -> IndexReport:
+    """Check manifest, store, keyword index and Chroma collection against each other."""
+    report = IndexReport()
+    try:
+        manifest_of(folder)
+    except IndexError_ as error:
+        report.problems.append(f"manifest: {error}")
+    with store.reading() as connection:
+        state = store.state(connection)
+        try:
+            bad = [row[0] for row in connection.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
+        except sqlite3.DatabaseError as error:
+            bad = [str(error)]
+        if bad:
+            report.problems.append(f"store: {store.path.name} is damaged: {'; '.join(bad)}")
+            return report
+        damaged, sample = _chunks(connection, report)
+        if damaged:
+            report.problems.append(
+                f"store: {len(damaged)} rows are not what was written, for example {damaged[0]}; "
+                "repair forgets their files, and the next ingest reads them again"
+            )
+        _vectors(connection, state, report)
+        report.problems += keyword.problems(connection, state)
+        if lost := keyword.lost(sample):
+            report.problems.append(f"keyword: {len(lost)} rows do not find themselves, for example {lost[0]}")
+        report.checked["keyword rows"] = len(sample)
+        if state.embedding is not None:
+            looked = [0]
+
+            def count(n: int) -> None:
+                looked[0] += n
+
+            report.problems += mirror.problems(connection, count)
+            report.checked["chroma rows"] = looked[0]
+    return report
+
+
+def _chunks(connection: sqlite3.Connection, report: IndexReport) -> tuple[list[str], list[tuple[str, str]]]:
+    """Ids of damaged rows, and a spread sample of rows for the keyword check."""
+    total = connection.execute("SELECT count(*) FROM chunks").fetchone()[0]
+    step = max(1, total // _KEYWORD_SAMPLE)
+    damaged: list[str] = []
+    sample: list[tuple[str, str]] = []
+    rows = connection.execute("SELECT id, text, metadata, hash FROM chunks ORDER BY n")
+    for number, (key, text, metadata, digest) in enumerate(rows):
+        if not _sound(text, metadata, digest):
+            damaged.append(key)
+        elif number % step == 0:
+            sample.append((key, text))
+    report.checked["chunks"] = total
+    return damaged, sample
+
+
+def _sound(text: str, metadata: str, digest: bytes) -> bool:
+    try:
+        return text_hash(text) == digest and isinstance(json.loads(metadata), dict)
+    except (ValueError, TypeError, AttributeError):
+        return False
+
+
+def damaged_sources(connection: sqlite3.Connection) -> list[str]:
+    """Sources with rows that are not what was written."""
+    rows = connection.execute("SELECT source, text, metadata, hash FROM chunks")
+    return sorted({source for source, *rest in rows if not _sound(*rest)})
+
+
+def _vectors(connection: sqlite3.Connection, state: State, report: IndexReport) -> None:
+    if state.embedding is None:
+        return
+    without = connection.execute(
+        "SELECT count(*) FROM chunks LEFT JOIN vectors USING (n) WHERE vectors.n IS NULL"
+    ).fetchone()[0]
+    if without:
+        report.problems.append(f"vectors: {without} rows have none")
+    wrong = count = 0
+    for (blob,) in connection.execute("SELECT vector FROM vectors"):
+        count += 1
+        if len(blob) != 4 * (state.dimension or 0) or not np.isfinite(np.frombuffer(blob, "<f4")).all():
+            wrong += 1
+    if wrong:
+        report.problems.append(f"vectors: {wrong} are damaged")
+    report.checked["vectors"] = count
+
+
+def drop_unsound_vectors(store: Store) -> int:
+    """Remove vectors that are damaged or belong to no row, so that they are made again."""
+    with store.writing() as connection:
+        dimension = store.state(connection).dimension or 0
+        bad = [
+            (n,)
+            for n, blob in connection.execute("SELECT n, vector FROM vectors")
+            if len(blob) != 4 * dimension or not np.isfinite(np.frombuffer(blob, "<f4")).all()
+        ]
+        bad += connection.execute("SELECT n FROM vectors WHERE n NOT IN (SELECT n FROM chunks)").fetchall()
+        connection.executemany("DELETE FROM vectors WHERE n = ?", bad)
+    return len(bad)

@@ -1,0 +1,198 @@
+"""The half of an index that writes: one transaction, then whatever is derived catches up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rag_kit.concurrency import run_in_thread
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.changes import forget_removals
+from rag_kit.indexing.document_index.embedding import check_model, embed_texts, name_of
+from rag_kit.indexing.document_index.filling import fill_vectors
+from rag_kit.indexing.document_index.mirror import MirrorError
+from rag_kit.indexing.document_index.reading import ReadableIndex
+from rag_kit.indexing.document_index.rows import make_rows
+from rag_kit.indexing.document_index.store import State
+from rag_kit.indexing.document_index.writing import Batch, WriteReport, apply, missing_texts
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+logger = logging.getLogger(__name__)
+
+#: Chroma is brought up to date when so many chunks are waiting, and on ``flush`` and ``close``.
+_WAITING_ROWS = 5_000
+
+
+class WritableIndex(ReadableIndex):
+    """What can be done with an index that is opened for writing."""
+
+    def upsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> WriteReport:
+        """Add documents, or replace those with the same ids, in one transaction.
+
+        Texts that the index holds already are not embedded again.
+
+        Args:
+            documents: The documents; provenance is not stored.
+            ids: One id a document; else ``Document.id``, else made from source and text.
+
+        Returns:
+            Which ids were added, updated, unchanged.
+
+        Raises:
+            InvalidInputError: Ids that clash, or text that cannot be stored.
+            ModelError: The embedding model failed; nothing was changed.
+            IndexError_: Opened for reading, or no room is left; nothing was changed.
+        """
+        return self.write(Batch(rows=make_rows(documents, ids)))
+
+    async def aupsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> WriteReport:
+        """As `upsert`, on a thread."""
+        return await run_in_thread(self.upsert, documents, ids)
+
+    def sync(
+        self, documents: Sequence[Document], *, scope: str | Sequence[str] | None = None, prune: bool = False
+    ) -> WriteReport:
+        """Make the index hold exactly these documents of their sources, in one transaction.
+
+        All chunks of every source that occurs (``metadata["source"]``) are replaced by those given.
+
+        Args:
+            documents: All documents of each of their sources.
+            scope: Sources, or folders of sources, that the documents must lie in; ``None`` for anything.
+            prune: Also remove the sources in the scope of which no document is given.
+
+        Returns:
+            Which ids were added, updated, unchanged, removed.
+
+        Raises:
+            InvalidInputError: A document has no source, or one outside the scope.
+            ModelError: The embedding model failed; nothing was changed.
+        """
+        rows = make_rows(documents)
+        scopes = [scope] if isinstance(scope, str) else scope
+        given = {row.source for row in rows}
+        if outside := sorted(source for source in given if not source or not in_scope(source, scopes)):
+            raise InvalidInputError(
+                f"sync needs metadata['source'] within scope={scopes!r} in every document; one has {outside[0]!r}."
+            )
+        gone = [s for s in self.sources() if s not in given and in_scope(s, scopes)] if prune else []
+        return self.write(Batch(rows=rows, whole=given, removed_sources=gone))
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove documents from all legs, in one transaction.
+
+        Args:
+            ids: Their ids; those that are not there are passed over.
+
+        Returns:
+            How many were removed.
+        """
+        if isinstance(ids, str):
+            raise InvalidInputError(f"ids must be a list of ids, not the text {ids!r}.")
+        return len(self.write(Batch(removed_ids=ids)).removed)
+
+    def delete_sources(self, sources: Sequence[str]) -> int:
+        """Remove all documents of some sources; returns how many were removed."""
+        return len(self.write(Batch(removed_sources=sources)).removed)
+
+    def write(self, batch: Batch, progress: Callable[[int, int], None] | None = None) -> WriteReport:
+        """Embed what is new, then do a batch of changes in one transaction.
+
+        Args:
+            batch: The changes.
+            progress: Told how many of how many texts are embedded.
+        """
+        with self._store.write_lock:
+            vectors = None
+            embedded = 0
+            dimension = None
+            if batch.rows:
+                if self.embeddings is not None:
+                    self.add_vectors()
+                    dimension = self._state().dimension
+                    texts = missing_texts(self._store, batch.rows)
+                    embedded = len(texts)
+                    vectors, dimension = embed_texts(self.embeddings, texts, dimension, progress)
+                else:
+                    check_model(self.folder, self._state().embedding, None, writing=True)
+            with self._store.writing():
+                report = apply(self._store, batch, vectors)
+                if dimension is not None:
+                    self._store.set_meta(dimension=dimension)
+            report.embedded = embedded
+            if not self._store.in_transaction:
+                self._catch_up(_WAITING_ROWS)
+        return report
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make several writes one: all of them are kept, or, when anything is raised, none."""
+        with self._store.writing():
+            yield
+
+    def add_vectors(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Give an index that was built without an embedding model its vectors; `ingest` does so by itself.
+
+        Args:
+            progress: Told how many of how many chunks are done.
+
+        Returns:
+            How many texts were embedded.
+
+        Raises:
+            InvalidInputError: The index was opened without an embedding model.
+        """
+        if self.embeddings is None:
+            raise InvalidInputError(
+                "Vectors need an embedding model: DocumentIndex.open(folder, mode='w', embeddings=...)."
+            )
+        if self._state().embedding is not None:
+            return 0
+        return fill_vectors(self._store, self.embeddings, name_of(self.embeddings), progress)
+
+    def _state(self) -> State:
+        with self._store.looking() as connection:
+            return self._store.state(connection)
+
+    def _catch_up(self, waiting: int | None) -> None:
+        """Bring Chroma up to date; given a number, only if so many rows are waiting."""
+        with self._store.reading() as connection:
+            state = self._store.state(connection)
+            held = state.chroma["generation"]
+            query = "SELECT count(*) FROM vectors WHERE generation > ?"
+            due = waiting is None or connection.execute(query, (held,)).fetchone()[0] >= waiting
+        if state.embedding is None or not due or (state.chroma["clean"] and held == state.generation):
+            return
+        try:
+            self._mirror.sync()
+        except MirrorError as error:
+            # the truth is written and is searched; the next writer makes the collection anew
+            logger.warning("%s The index works without it until the next write or repair.", error)
+
+    def flush(self) -> None:
+        """Bring the Chroma collection up to date and save the keyword index; `close` does so."""
+        self._catch_up(None)
+        with self._store.reading() as connection:
+            state = self._store.state(connection)
+            self._keyword.save(connection, state)
+        saved = state.generation
+        if state.embedding is not None:
+            chroma = self._store.state().chroma
+            saved = min(saved, chroma["generation"]) if chroma["clean"] else 0
+        forget_removals(self._store, saved)
+
+
+def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
+    """Whether a source is one of the scopes or lies in one.
+
+    Example:
+        >>> [in_scope("/docs/a.md", [scope]) for scope in ("/docs", "/docs/", "/doc", "/docs/a.md", "/")]
+        [True, True, False, True, True]
+    """
+    return scopes is None or any(
+        source == scope or source.startswith(scope.rstrip("/") + "/") for scope in scopes
+    )

@@ -1,0 +1,186 @@
+"""Changes to the store: what to add, replace and remove, in one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rag_kit.indexing.document_index.rows import Row
+from rag_kit.indexing.document_index.store import Store, in_groups, marks
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """What a file looked like when it was read.
+
+    Attributes:
+        source: The file's absolute path.
+        size: Bytes.
+        mtime_ns: Time of its last change, in nanoseconds.
+        checked_ns: When the file was looked at.
+        sha256: Hash of its bytes.
+        settings: How it was read and split, as JSON.
+    """
+
+    source: str
+    size: int
+    mtime_ns: int
+    checked_ns: int
+    sha256: str
+    settings: str
+
+
+@dataclass
+class Batch:
+    """What one transaction shall do.
+
+    Attributes:
+        rows: To add, or to replace what has the same id.
+        whole: Sources of which ``rows`` are all there is; their other rows are removed.
+        removed_ids: Rows to remove.
+        removed_sources: Sources to remove with all their rows.
+        records: What to remember about files.
+    """
+
+    rows: Sequence[Row] = ()
+    whole: Iterable[str] = ()
+    removed_ids: Iterable[str] = ()
+    removed_sources: Iterable[str] = ()
+    records: Sequence[SourceRecord] = ()
+
+
+@dataclass
+class WriteReport:
+    """What a write changed, in ids.
+
+    Attributes:
+        added: New rows.
+        updated: Rows whose text or metadata changed.
+        unchanged: Rows that were there already.
+        removed: Rows that are gone.
+        embedded: How many texts went through the embedding model.
+    """
+
+    added: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    embedded: int = 0
+
+
+def known_vectors(connection: sqlite3.Connection, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+    """Vectors that the store has for texts, by the hash of the text."""
+    found: dict[bytes, bytes] = {}
+    for group in in_groups(hashes):
+        query = (
+            f"SELECT c.hash, v.vector FROM chunks c JOIN vectors v USING (n) WHERE c.hash IN ({marks(group)})"
+        )
+        found.update(connection.execute(query, group))
+    return found
+
+
+def missing_texts(store: Store, rows: Sequence[Row]) -> dict[bytes, str]:
+    """Texts of which the store has no vector yet, by hash."""
+    texts = {row.hash: row.text for row in rows}
+    with store.looking() as connection:
+        known = known_vectors(connection, texts)
+    return {key: text for key, text in texts.items() if key not in known}
+
+
+def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes] | None) -> WriteReport:
+    """Do it all in one transaction.
+
+    Args:
+        store: The store.
+        batch: What to do.
+        vectors: Vectors of texts new to the store, by hash; ``None`` for an index without vectors.
+
+    Returns:
+        What changed. Where nothing did, the generation stays.
+    """
+    report = WriteReport()
+    with store.writing() as connection:
+        state = store.state(connection)
+        generation = state.generation + 1
+        present = _present(connection, (row.id for row in batch.rows))
+        removed = _removed(connection, batch)
+        pool: dict[bytes, bytes] = {}
+        if vectors is not None:
+            pool = {**known_vectors(connection, {row.hash for row in batch.rows}), **vectors}
+        if removed:
+            _remove(connection, removed, generation)
+            report.removed = list(removed)
+        for row in batch.rows:
+            old = present.get(row.id)
+            if old == (row.source, row.ordinal, row.metadata, row.hash):
+                report.unchanged.append(row.id)
+                continue
+            same_text = old is not None and old[3] == row.hash
+            n = _put(connection, row, generation)
+            if not same_text:
+                connection.execute("DELETE FROM vectors WHERE n = ?", (n,))
+                if vectors is not None:
+                    connection.execute(
+                        "INSERT INTO vectors VALUES (?, ?, ?)", (n, pool[row.hash], generation)
+                    )
+            (report.added if old is None else report.updated).append(row.id)
+        if report.added:
+            connection.executemany("DELETE FROM removed WHERE id = ?", [(key,) for key in report.added])
+        _remember(connection, batch)
+        if report.added or report.updated or report.removed:
+            store.set_meta(generation=generation)
+    return report
+
+
+def _present(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, tuple[str, int, str, bytes]]:
+    found = {}
+    for group in in_groups(ids):
+        query = f"SELECT id, source, ordinal, metadata, hash FROM chunks WHERE id IN ({marks(group)})"
+        for key, *rest in connection.execute(query, group):
+            found[key] = (rest[0], rest[1], rest[2], rest[3])
+    return found
+
+
+def _removed(connection: sqlite3.Connection, batch: Batch) -> dict[str, int]:
+    """Id and row number of what goes."""
+    going: dict[str, int] = {}
+    kept = {row.id for row in batch.rows}
+    for group in in_groups({*batch.whole, *batch.removed_sources}):
+        query = f"SELECT id, n FROM chunks WHERE source IN ({marks(group)}) ORDER BY source, ordinal"
+        going.update(row for row in connection.execute(query, group) if row[0] not in kept)
+    for group in in_groups(batch.removed_ids):
+        query = f"SELECT id, n FROM chunks WHERE id IN ({marks(group)})"
+        going.update(row for row in connection.execute(query, group) if row[0] not in kept)
+    return going
+
+
+def _remove(connection: sqlite3.Connection, going: Mapping[str, int], generation: int) -> None:
+    numbers = [(n,) for n in going.values()]
+    connection.executemany("DELETE FROM chunks WHERE n = ?", numbers)
+    connection.executemany("DELETE FROM vectors WHERE n = ?", numbers)
+    connection.executemany(
+        "INSERT OR REPLACE INTO removed VALUES (?, ?)", [(key, generation) for key in going]
+    )
+
+
+def _put(connection: sqlite3.Connection, row: Row, generation: int) -> int:
+    cursor = connection.execute(
+        "INSERT INTO chunks (id, source, ordinal, text, metadata, hash, generation) VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET source = excluded.source, ordinal = excluded.ordinal, "
+        "text = excluded.text, metadata = excluded.metadata, hash = excluded.hash, "
+        "generation = excluded.generation RETURNING n",
+        (row.id, row.source, row.ordinal, row.text, row.metadata, row.hash, generation),
+    )
+    return int(cursor.fetchone()[0])
+
+
+def _remember(connection: sqlite3.Connection, batch: Batch) -> None:
+    connection.executemany(
+        "DELETE FROM sources WHERE source = ?", [(source,) for source in batch.removed_sources]
+    )
+    connection.executemany(
+        "INSERT OR REPLACE INTO sources (source, size, mtime_ns, checked_ns, sha256, settings) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        [(r.source, r.size, r.mtime_ns, r.checked_ns, r.sha256, r.settings) for r in batch.records],
+    )
