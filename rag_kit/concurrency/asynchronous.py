@@ -122,6 +122,8 @@ class _AsyncRun(Generic[T]):
             asyncio.create_task(self._branch(index), context=branch_context(base, Branch(parent)))
             for index in range(len(self._tasks))
         ]
+        for branch in branches:
+            branch.add_done_callback(_retrieve)
         try:
             await asyncio.wait(
                 branches,
@@ -169,6 +171,7 @@ class _AsyncRun(Generic[T]):
 
         # The clock runs outside the branch, so that one which swallows cancellation cannot stop it.
         inner = asyncio.create_task(body())
+        inner.add_done_callback(_retrieve)
         try:
             done, _ = await asyncio.wait({inner}, timeout=self._plan.timeout)
         except asyncio.CancelledError:
@@ -182,13 +185,12 @@ class _AsyncRun(Generic[T]):
 
 async def _cancel_and_wait(tasks: Sequence[asyncio.Task[Any]]) -> None:
     for task in tasks:
-        task.add_done_callback(_retrieve)
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=GRACE_SECONDS)
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Take the error of a branch nobody waits for, so that asyncio does not report it as lost."""
+    """Take a branch's error, so that asyncio does not report it as lost; the outcome holds it."""
     if not task.cancelled():
         task.exception()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from contextvars import ContextVar
@@ -80,6 +81,25 @@ async def test_raise_cancels_the_others() -> None:
     assert isinstance(caught.value.__cause__, KeyError)
     assert cleaned == [1, 1] and time.monotonic() - begun < 3
     assert len(asyncio.all_tasks()) == 1
+
+
+def test_no_lost_errors_are_reported(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """asyncio has nothing to say about errors that nobody fetched."""
+
+    async def bad() -> None:
+        raise KeyError("lost")
+
+    async def main() -> None:
+        for timeout in (None, 5):
+            with pytest.raises(BranchError):
+                await afan_out([bad, bad, lambda: wait(0.1)], timeout=timeout)
+            await afan_out([bad, bad], timeout=timeout, on_error="skip")
+
+    asyncio.run(main())
+    gc.collect()
+    assert "never retrieved" not in capfd.readouterr().err + caplog.text
 
 
 @pytest.mark.parametrize("timeout", [None, 5])

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.runnables import ConfigurableField, RunnableLambda
+
+from rag_kit.errors import FilterError, InvalidInputError
+from rag_kit.retrieval import RagKitRetriever, Request
+
+
+class Ranked(RagKitRetriever):
+    """Returns its texts in order and keeps what it was asked."""
+
+    texts: list[str] = [f"text {n}" for n in range(10)]
+    seen: Any = []
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        self.seen.append((query, request, threading.current_thread().name))
+        return [Document(text) for text in self.texts]
+
+
+def test_k_of_the_call_and_of_the_constructor() -> None:
+    """k is taken from the call, else from the constructor, through invoke, bind and batch."""
+    retriever = Ranked(k=3, seen=[])
+    assert len(retriever.invoke("q")) == 3
+    assert len(retriever.invoke("q", None, k=5)) == 5
+    assert len(retriever.bind(k=2).invoke("q")) == 2
+    assert [len(docs) for docs in retriever.batch(["q", "r"], k=1)] == [1, 1]
+    assert len((retriever | RunnableLambda(lambda docs: docs)).invoke("q", k=6)) == 6
+
+
+async def test_async_runs_on_the_shared_pool() -> None:
+    """Without async code of its own a retriever runs on the kit's pool, not on asyncio's small one."""
+    retriever = Ranked(seen=[])
+    assert len(await retriever.ainvoke("q", None, k=5)) == 5
+    assert retriever.seen[0][2].startswith("rag_kit-")
+
+
+def test_filters_are_anded() -> None:
+    """A per-call filter narrows the constructor's, it does not replace it."""
+    retriever = Ranked(filter={"tenant": "a"}, seen=[])
+    retriever.invoke("q", None, filter={"tenant": "b"})
+    assert retriever.seen[0][1].filter == {"$and": [{"tenant": "a"}, {"tenant": "b"}]}
+
+
+def test_whole_config_is_passed_down() -> None:
+    """configurable, metadata, tags and max_concurrency are there for the parts, callbacks as child runs."""
+    retriever = Ranked(seen=[])
+    retriever.invoke("q", {"configurable": {"x": 1}, "max_concurrency": 3, "metadata": {"m": 2}})
+    child = retriever.seen[0][1].child("part")
+    assert child["configurable"] == {"x": 1} and child["max_concurrency"] == 3
+    assert child["metadata"]["m"] == 2
+    assert child["callbacks"].parent_run_id is not None and "part" in child["callbacks"].tags
+
+
+def test_configurable_fields() -> None:
+    """k can be made configurable like any LangChain field."""
+    retriever = Ranked(seen=[]).configurable_fields(k=ConfigurableField(id="k"))
+    assert len(retriever.invoke("q", {"configurable": {"k": 7}})) == 7
+
+
+@pytest.mark.parametrize("k", [0, -1, True, 1.5, "3", None])
+def test_wrong_k(k: Any) -> None:
+    """k must be a whole number of at least 1, at construction and in the call."""
+    with pytest.raises(InvalidInputError, match="k="):
+        Ranked(k=k)
+    if k is not None:
+        with pytest.raises(InvalidInputError, match="k="):
+            Ranked().invoke("q", None, k=k)
+
+
+def test_wrong_arguments() -> None:
+    """Unknown arguments, malformed filters and queries that are no strings are refused by name."""
+    with pytest.raises(InvalidInputError, match=r"'kk'.*allowed: .*id_key"):
+        Ranked(kk=3)
+    with pytest.raises(InvalidInputError, match=r"'kk'.*allowed: filter, k"):
+        Ranked().invoke("q", None, kk=3)
+    with pytest.raises(FilterError, match="near"):
+        Ranked(filter={"a": {"$near": 1}})
+    with pytest.raises(FilterError, match="near"):
+        Ranked().invoke("q", None, filter={"a": {"$near": 1}})
+    with pytest.raises(InvalidInputError, match="int"):
+        Ranked().invoke(3)  # type: ignore[arg-type]
+
+
+def test_construction_errors_do_not_show_values() -> None:
+    """A wrong value, which may be a secret, is not repeated by pydantic's report."""
+    with pytest.raises(InvalidInputError) as caught:
+        Ranked(texts="canary")
+    assert "canary" not in str(caught.value) and "texts" in str(caught.value)
+
+
+async def test_an_empty_query_finds_nothing() -> None:
+    """White space alone gives no documents and does not reach the engine."""
+    retriever = Ranked(seen=[])
+    assert retriever.invoke("  \n") == [] == await retriever.ainvoke("")
+    assert retriever.seen == []
+
+
+def test_jupyter_view_is_inert() -> None:
+    """The notebook view names the settings, with hostile names escaped."""
+    page = Ranked(name="<b>\x1b", k=3)._repr_html_()
+    assert "&lt;b&gt;" in page and "\x1b" not in page and "k = 3" in page

@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import ConfigurableField, RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+
+from rag_kit.documents import get_provenance
+from rag_kit.errors import (
+    BranchError,
+    BranchTimeoutError,
+    BudgetExceededError,
+    FilterError,
+    InvalidInputError,
+)
+from rag_kit.retrieval import EnsembleRetriever, RagKitRetriever, Request, VectorRetriever, explain
+
+
+class Fixed(RagKitRetriever):
+    """One of the kit's own retrievers: fixed results, native async, remembers requests."""
+
+    docs: list[Document]
+    seen: Any = []
+    delay: float = 0
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        self.seen.append(request)
+        time.sleep(self.delay)
+        return self.docs
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        self.seen.append(request)
+        await asyncio.sleep(self.delay)
+        return self.docs
+
+
+class Plain(BaseRetriever):
+    """A LangChain retriever that knows neither k nor filter."""
+
+    docs: list[Document]
+    error: str = ""
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        if self.error:
+            raise ConnectionError(self.error)
+        return self.docs
+
+
+def docs(*names: str, **metadata: Any) -> list[Document]:
+    return [Document(f"text {name}", id=name, metadata=dict(metadata)) for name in names]
+
+
+def ids(found: list[Document]) -> list[str | None]:
+    return [doc.id for doc in found]
+
+
+async def both(retriever: Any, query: str = "q", **kwargs: Any) -> list[Document]:
+    """The result of invoke, after checking that ainvoke gives the same."""
+    sync = retriever.invoke(query, None, **kwargs)
+    assert await retriever.ainvoke(query, None, **kwargs) == sync
+    return sync  # type: ignore[no-any-return]
+
+
+async def test_fuses_by_rank_with_weights() -> None:
+    """Scores are weight / (60 + rank) summed; ties go to what was seen first."""
+    one, two = Plain(docs=docs("a", "b", "c")), Plain(docs=docs("c", "d"))
+    found = await both(EnsembleRetriever(retrievers=[one, two]))
+    assert ids(found) == ["c", "a", "b", "d"]
+    assert get_provenance(found[0])["score"] == pytest.approx(1 / 63 + 1 / 61)
+    assert ids(await both(EnsembleRetriever(retrievers=[one, two], weights=[1, 10], k=2))) == ["c", "d"]
+
+
+async def test_provenance_tells_every_branch() -> None:
+    """Each result names the branches that found it, with rank, score, weight and query, in plain JSON."""
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(docs("a", "b"))
+    dense = VectorRetriever(vectorstore=store, name="dense")
+    plain = Plain(docs=docs("b"), name="words")
+    found = await both(EnsembleRetriever(retrievers=[dense, plain], weights=[2, 0.5]), "text b")
+    record = get_provenance(found[0])
+    assert found[0].id == "b" and record["rank"] == 1
+    dense_stage, plain_stage, fusion = record["stages"]
+    assert (dense_stage["retriever"], dense_stage["rank"], dense_stage["weight"]) == ("dense", 1, 2.0)
+    assert dense_stage["score"] == pytest.approx(1.0)
+    assert (plain_stage["retriever"], plain_stage["score"], plain_stage["weight"]) == ("words", None, 0.5)
+    assert fusion["stage"] == "fusion:rrf" and fusion["query"] == "text b"
+    assert fusion["score"] == pytest.approx(2 / 61 + 0.5 / 61) == record["score"]
+    json.dumps(record, allow_nan=False)
+    assert "words" in str(explain(found))
+
+
+async def test_identity() -> None:
+    """id_key, then Document.id, then the text decide what is one document."""
+    one = Plain(docs=[Document("same", metadata={"isbn": 1})])
+    two = Plain(docs=[Document("same", id="7", metadata={"isbn": 2})])
+    merged = await both(EnsembleRetriever(retrievers=[one, two]))
+    assert ids(merged) == ["7"]
+    assert len(await both(EnsembleRetriever(retrievers=[one, two], id_key="isbn"))) == 2
+    with pytest.raises(InvalidInputError, match="id_key='nope'"):
+        EnsembleRetriever(retrievers=[one, two], id_key="nope").invoke("q")
+
+
+async def test_results_are_copies() -> None:
+    """Editing a result changes neither the sources nor the next result."""
+    source = docs("a", tags=[1])
+    retriever = EnsembleRetriever(retrievers=[Plain(docs=source), Plain(docs=source)])
+    found = await both(retriever)
+    found[0].metadata["tags"].append(2)
+    assert source[0].metadata == {"tags": [1]}
+    assert retriever.invoke("q")[0].metadata["tags"] == [1]
+
+
+async def test_zero_weight_is_not_run() -> None:
+    """A retriever of weight 0 is not called at all."""
+    idle = Fixed(docs=docs("x"), seen=[])
+    found = await both(EnsembleRetriever(retrievers=[Plain(docs=docs("a")), idle], weights=[1, 0]))
+    assert ids(found) == ["a"] and idle.seen == []
+
+
+async def test_weights_from_the_query() -> None:
+    """Weights may be a function of the query, and are checked at the call."""
+    one, two = Plain(docs=docs("a")), Plain(docs=docs("b"))
+    retriever = EnsembleRetriever(
+        retrievers=[one, two],
+        weights=lambda q: [1, 0] if q == "left" else [0, 1] if q == "right" else [1, -1],
+    )
+    assert ids(await both(retriever, "left")) == ["a"]
+    assert ids(await both(retriever, "right")) == ["b"]
+    with pytest.raises(InvalidInputError, match="-1"):
+        retriever.invoke("other")
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "says"),
+    [
+        ({"weights": [1, -1]}, "-1"),
+        ({"weights": [1]}, "1 weights were given for 2"),
+        ({"weights": [0, 0]}, "All weights are 0"),
+        ({"fusion": "convex"}, "'rrf'"),
+        ({"rrf_k": -1}, "rrf_k=-1"),
+        ({"on_error": "ignore"}, "on_error"),
+        ({"timeout": 0}, "timeout=0"),
+        ({"max_concurrency": 0}, "max_concurrency=0"),
+        ({"fetch_k": 0}, "fetch_k=0"),
+        ({"retrievers": []}, "at least one"),
+        ({"retrievers": [1]}, "int"),
+        ({"weight": [1]}, "'weight'"),
+    ],
+)
+def test_wrong_arguments(kwargs: dict[str, Any], says: str) -> None:
+    """A wrong argument is refused at construction, by a message that shows it or what is allowed."""
+    values = {"retrievers": [Plain(docs=[]), Plain(docs=[])], **kwargs}
+    with pytest.raises(InvalidInputError, match=says):
+        EnsembleRetriever(**values)
+
+
+async def test_k_and_filter_reach_every_leaf() -> None:
+    """Per-call k and filter go through nested ensembles and wrappers to each leaf, ANDed with its own filter."""
+    inner_leaf = Fixed(docs=docs("a", "b", "c", year=1), seen=[], filter={"tenant": "t"})
+    leaf = Fixed(docs=docs("d", year=1), seen=[])
+    bound = Fixed(docs=docs("e", year=1), seen=[])
+    plain = Plain(docs=[*docs("f", year=1), *docs("g", year=2)])
+    nested = EnsembleRetriever(retrievers=[inner_leaf, leaf.with_retry()])
+    retriever = EnsembleRetriever(
+        retrievers=[
+            nested,
+            bound.bind(filter={"bound": 1}),
+            plain.with_config(tags=["t"]),
+            RunnableLambda(lambda q: docs("h", year=2)),
+        ]
+    )
+    found = await both(retriever, k=7, filter={"year": 1})
+    assert "g" not in ids(found) and "h" not in ids(found) and {"a", "d", "e", "f"} <= set(ids(found))
+    assert {request.k for fixed in (inner_leaf, leaf, bound) for request in fixed.seen} == {7}
+    assert inner_leaf.seen[0].filter == {"$and": [{"tenant": "t"}, {"year": 1}]}
+    assert leaf.seen[0].filter == {"year": 1}
+    assert bound.seen[0].filter == {"$and": [{"bound": 1}, {"year": 1}]}
+    with pytest.raises((FilterError, BranchError)):
+        retriever.invoke("q", None, filter={"year": {"$near": 1}})
+
+
+async def test_vector_store_retrievers_get_k_and_keep_their_own_filter() -> None:
+    """LangChain's vector-store retriever is asked for k, and its static filter holds beside the call's."""
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(
+        [
+            *docs("a", "b", "c", tenant="t", year=1),
+            *docs("d", tenant="u", year=1),
+            *docs("e", tenant="t", year=2),
+        ]
+    )
+    leaf = store.as_retriever(search_kwargs={"k": 1, "filter": lambda doc: doc.metadata["tenant"] == "t"})
+    found = await both(EnsembleRetriever(retrievers=[leaf]), k=5, filter={"year": 1})
+    assert sorted(str(name) for name in ids(found)) == ["a", "b", "c"]
+
+
+async def test_fetch_k() -> None:
+    """fetch_k is what each retriever is asked for, never less than k."""
+    leaf = Fixed(docs=docs(*"abcdefgh"), seen=[])
+    retriever = EnsembleRetriever(retrievers=[leaf], fetch_k=6, k=2)
+    assert len(await both(retriever)) == 2
+    retriever.invoke("q", None, k=8)
+    assert [request.k for request in leaf.seen] == [6, 6, 8]
+
+
+async def test_a_failing_branch_is_skipped_and_reported() -> None:
+    """By default the others answer, and each result tells what is missing, without keys."""
+    broken = Plain(docs=[], error="refused, api_key=sk-canary12345", name="broken")
+    found = await both(EnsembleRetriever(retrievers=[Plain(docs=docs("a")), broken]))
+    notes = get_provenance(found[0])["notes"]
+    assert ids(found) == ["a"] and len(notes) == 1
+    assert notes[0].startswith("degraded: broken failed: ConnectionError: refused")
+    assert "canary" not in notes[0]
+
+
+async def test_a_branch_that_finds_nothing_is_told() -> None:
+    """A branch that silently finds nothing is visible in the results."""
+    found = await both(EnsembleRetriever(retrievers=[Plain(docs=docs("a")), Plain(docs=[], name="idle")]))
+    assert get_provenance(found[0])["notes"] == ["idle found nothing"]
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+async def test_all_branches_failing_raises(on_error: str) -> None:
+    """When nothing answered there is an error, not an empty list, under either policy."""
+    broken = [Plain(docs=[], error="one"), Plain(docs=[], error="two")]
+    retriever = EnsembleRetriever(retrievers=broken, on_error=on_error)
+    with pytest.raises(BranchError, match="one") as caught:
+        retriever.invoke("q")
+    assert isinstance(caught.value.__cause__, ConnectionError)
+    with pytest.raises(BranchError, match="one"):
+        await retriever.ainvoke("q")
+
+
+async def test_raise_policy_and_timeouts() -> None:
+    """on_error="raise" raises the first failure; a hanging branch costs its time-out."""
+    slow = Fixed(docs=docs("slow"), delay=3, name="slow")
+    fast = Plain(docs=docs("a"))
+    begun = time.monotonic()
+    found = await both(EnsembleRetriever(retrievers=[slow, fast], timeout=0.2))
+    assert ids(found) == ["a"] and "slow" in get_provenance(found[0])["notes"][0]
+    with pytest.raises(BranchTimeoutError, match="slow"):
+        EnsembleRetriever(retrievers=[slow, fast], timeout=0.2, on_error="raise").invoke("q")
+    with pytest.raises(BranchTimeoutError, match="slow"):
+        await EnsembleRetriever(retrievers=[slow, fast], timeout=0.2, on_error="raise").ainvoke("q")
+    assert time.monotonic() - begun < 4
+
+
+async def test_used_up_budget_is_raised_as_such() -> None:
+    """When the budget's deadline ends all branches, the error is the budget's."""
+    from rag_kit.concurrency import budget_scope
+
+    with budget_scope(deadline=0.2), pytest.raises(BudgetExceededError):
+        await EnsembleRetriever(retrievers=[Fixed(docs=[], delay=5)]).ainvoke("q")
+
+
+async def test_branches_run_side_by_side_within_limits() -> None:
+    """Branches overlap, sync and async; max_concurrency from the argument or the config is never exceeded."""
+    lock, now, most = threading.Lock(), 0, 0
+
+    def search(query: str) -> list[Document]:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.15)
+        with lock:
+            now -= 1
+        return docs("a")
+
+    leaves = [RunnableLambda(search) for _ in range(8)]
+    free = EnsembleRetriever(retrievers=leaves)
+    for call in (lambda: asyncio.to_thread(free.invoke, "q"), lambda: free.ainvoke("q")):
+        begun, most = time.monotonic(), 0
+        await call()
+        assert most == 8 and time.monotonic() - begun < 0.8
+    for retriever, config in (
+        (EnsembleRetriever(retrievers=leaves, max_concurrency=2), None),
+        (free, {"max_concurrency": 2}),
+    ):
+        most = 0
+        retriever.invoke("q", config)
+        await retriever.ainvoke("q", config)
+        assert most == 2
+
+
+async def test_whole_config_is_passed_down() -> None:
+    """configurable reaches the leaves, which appear as child runs of the ensemble."""
+
+    class Runs(BaseCallbackHandler):
+        def __init__(self) -> None:
+            self.runs: list[tuple[Any, Any, list[str]]] = []
+
+        def on_retriever_start(self, serialized, query, *, run_id, parent_run_id=None, tags=None, **kwargs):  # type: ignore[no-untyped-def]
+            self.runs.append((run_id, parent_run_id, tags or []))
+
+    leaf = Fixed(docs=docs(*"abcdef"), seen=[])
+    tuned = leaf.configurable_fields(filter=ConfigurableField(id="leaf_filter"))
+    retriever = EnsembleRetriever(retrievers=[tuned, Plain(docs=docs("z"))])
+    assert "leaf_filter" in {spec.id for spec in retriever.config_specs}
+    for call in ("sync", "async"):
+        runs = Runs()
+        leaf.seen.clear()
+        config: Any = {"callbacks": [runs], "configurable": {"leaf_filter": {"x": 1}, "other": 5}}
+        await (
+            retriever.ainvoke("q", config)
+            if call == "async"
+            else asyncio.to_thread(retriever.invoke, "q", config)
+        )
+        assert leaf.seen[0].filter == {"x": 1} and leaf.seen[0].config["configurable"]["other"] == 5
+        (root, parent, _), *children = runs.runs
+        assert parent is None and len(children) == 2
+        assert {p for _, p, _ in children} == {root}
+        assert {tag for _, _, tags in children for tag in tags} >= {"retriever_1", "retriever_2"}
+
+
+async def test_wrong_results_are_named() -> None:
+    """A runnable that returns no documents is named; strings are taken as texts."""
+    with pytest.raises(BranchError, match="must return documents"):
+        EnsembleRetriever(retrievers=[RunnableLambda(lambda q: [1])]).invoke("q")
+    found = await both(EnsembleRetriever(retrievers=[RunnableLambda(lambda q: ["just text"])]))
+    assert found[0].page_content == "just text"
+
+
+async def test_a_filter_that_comes_later_still_fills_k() -> None:
+    """A vector store whose filter language is unknown is searched deeper until k documents pass."""
+
+    class Other(InMemoryVectorStore):
+        """Looks like an unknown store."""
+
+    from rag_kit.retrieval import stores
+
+    store = Other(DeterministicFakeEmbedding(size=8))
+    store.add_documents([*docs(*(f"n{i}" for i in range(60)), year=1), *docs("x", "y", year=2)])
+    original = stores.InMemoryVectorStore
+    stores.InMemoryVectorStore = type("Unrelated", (), {})  # type: ignore[misc]
+    try:
+        found = await both(EnsembleRetriever(retrievers=[store.as_retriever()]), k=2, filter={"year": 2})
+        direct = await both(VectorRetriever(vectorstore=store), k=2, filter={"year": 2})
+    finally:
+        stores.InMemoryVectorStore = original  # type: ignore[misc]
+    assert sorted(map(str, ids(found))) == ["x", "y"] == sorted(map(str, ids(direct)))
+
+
+class TestStandard(RetrieversIntegrationTests):
+    """LangChain's own suite for retrievers."""
+
+    @property
+    def retriever_constructor(self) -> type[EnsembleRetriever]:
+        return EnsembleRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+        store.add_documents(docs("a", "b", "c", "d"))
+        return {"retrievers": [VectorRetriever(vectorstore=store), store.as_retriever()]}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "text a"

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.fusion import fusion_function, reciprocal_rank_fusion
+
+
+def test_ranks_count_from_one() -> None:
+    """The first place of a list is worth weight / (60 + 1)."""
+    assert reciprocal_rank_fusion([["a", "b"]]) == [("a", 1 / 61), ("b", 1 / 62)]
+    assert dict(reciprocal_rank_fusion([["a"], ["b", "a"]], weights=[2, 3], k=10))["a"] == pytest.approx(
+        2 / 11 + 3 / 12
+    )
+
+
+def test_duplicates_within_a_list_count_once() -> None:
+    """An item repeated in one list counts there once, with its first rank; the others keep their places."""
+    scores = dict(reciprocal_rank_fusion([["a", "a", "a", "b"]]))
+    assert scores == {"a": 1 / 61, "b": 1 / 64}
+    fused = reciprocal_rank_fusion([["x", "d", "d", "d"], ["x"]])
+    assert fused[0][0] == "x"
+
+
+def test_ties_keep_the_first_seen_order() -> None:
+    """Equal scores are in the order of first sight, whatever rounding does to the sums."""
+    assert [key for key, _ in reciprocal_rank_fusion([["a", "b"], ["c", "d"]])] == ["a", "c", "b", "d"]
+    for order in itertools.permutations([("a", "b", "c"), ("b", "c", "a"), ("c", "a", "b")]):
+        assert [key for key, _ in reciprocal_rank_fusion(order)] == list(order[0])
+    generator = random.Random(1)
+    for _ in range(50):
+        first = generator.sample("abcdefg", 7)
+        lists = [first[i:] + first[:i] for i in range(7)]
+        assert [key for key, _ in reciprocal_rank_fusion(lists)] == first
+
+
+def test_any_hashable_keys_and_any_iterables() -> None:
+    """Keys need only be hashable; lists may be any iterables."""
+    assert [k for k, _ in reciprocal_rank_fusion([((1, 2), (3,)), iter([(3,)])])] == [(3,), (1, 2)]
+
+
+def test_zero_weight_lists_are_left_out() -> None:
+    """What only a list of weight 0 holds does not appear."""
+    assert [key for key, _ in reciprocal_rank_fusion([["a"], ["b"]], weights=[0, 1])] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "says"),
+    [
+        ({"weights": [1, -0.5]}, r"-0\.5"),
+        ({"weights": [1]}, "1 weights were given for 2"),
+        ({"weights": [0, 0]}, "All weights are 0"),
+        ({"weights": [1, float("nan")]}, "nan"),
+        ({"weights": [1, True]}, "True"),
+        ({"weights": "ab"}, "str"),
+        ({"k": -1}, "k=-1"),
+        ({"k": float("inf")}, "k=inf"),
+        ({"k": True}, "k=True"),
+    ],
+)
+def test_wrong_arguments(kwargs: dict[str, object], says: str) -> None:
+    """Negative weights and other wrong arguments are refused by a message that shows them."""
+    with pytest.raises(InvalidInputError, match=says):
+        reciprocal_rank_fusion([["a"], ["b"]], **kwargs)  # type: ignore[arg-type]
+
+
+def test_a_string_is_no_ranking() -> None:
+    """One flat list of strings is refused rather than fused letter by letter."""
+    with pytest.raises(InvalidInputError):
+        reciprocal_rank_fusion(["abc", "abd"])
+
+
+def test_empty() -> None:
+    """No lists, and lists without items, fuse to nothing."""
+    assert reciprocal_rank_fusion([]) == []
+    assert reciprocal_rank_fusion([[], []]) == []
+
+
+@given(st.lists(st.lists(st.integers(0, 20), max_size=30), min_size=1, max_size=6), st.integers(0, 100))
+def test_equals_the_definition(rankings: list[list[int]], k: int) -> None:
+    """The result is the formula's, sorted."""
+    expected: dict[int, float] = {}
+    for ranking in rankings:
+        for key in dict.fromkeys(ranking):
+            expected[key] = expected.get(key, 0.0) + 1 / (k + ranking.index(key) + 1)
+    fused = reciprocal_rank_fusion(rankings, k=k)
+    assert dict(fused) == pytest.approx(expected)
+    assert all(a >= b - 1e-11 for (_, a), (_, b) in itertools.pairwise(fused))
+    assert fused == reciprocal_rank_fusion(rankings, k=k)
+
+
+def test_unknown_fusion_names_the_allowed() -> None:
+    """A kind of fusion that is not there is refused by naming those that are."""
+    with pytest.raises(InvalidInputError, match="'rrf'"):
+        fusion_function("convex")

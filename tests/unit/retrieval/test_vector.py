@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from typing import Any
+
+import chromadb
+import pytest
+from chromadb.config import Settings
+from langchain_chroma import Chroma
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+
+from rag_kit.documents import get_provenance
+from rag_kit.retrieval import VectorRetriever, call_retriever
+
+EMBEDDING = DeterministicFakeEmbedding(size=8)
+DOCS = [Document(f"text {n}", id=str(n), metadata={"n": n, "odd": bool(n % 2)}) for n in range(30)]
+
+
+@pytest.fixture(scope="module")
+def chroma() -> Any:
+    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    store = Chroma("vector_retriever", EMBEDDING, client=client, collection_metadata={"hnsw:space": "cosine"})
+    store.add_documents(DOCS)
+    yield store
+    client.delete_collection("vector_retriever")
+
+
+@pytest.fixture
+def memory() -> InMemoryVectorStore:
+    store = InMemoryVectorStore(EMBEDDING)
+    store.add_documents(DOCS)
+    return store
+
+
+async def test_scores_and_ids(chroma: Chroma, memory: InMemoryVectorStore) -> None:
+    """Results carry the id and a score that is higher for better hits, whatever the store counts in."""
+    for store in (chroma, memory):
+        retriever = VectorRetriever(vectorstore=store, k=3, name="dense")
+        found = retriever.invoke("text 7")
+        assert found == await retriever.ainvoke("text 7")
+        records = [get_provenance(doc) for doc in found]
+        assert found[0].id == "7" and records[0]["score"] == pytest.approx(1.0, abs=1e-4)
+        assert records[0]["score"] > records[1]["score"] >= records[2]["score"]
+        assert [record["rank"] for record in records] == [1, 2, 3]
+        assert records[0]["stages"][0]["stage"] == "dense"
+    assert get_provenance(VectorRetriever(vectorstore=chroma).invoke("text 7")[0])["stages"][0][
+        "store_score"
+    ] == pytest.approx(0.0, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({"n": {"$lt": 3}}, {"0", "1", "2"}),
+        ({"n": {"$gte": 26.5}, "odd": True}, {"27", "29"}),
+        ({"n": {"$in": []}}, set()),
+        ({"n": {"$in": [4]}, "odd": {"$exists": True}}, {"4"}),
+        ({"$not": {"n": {"$gt": 1}}}, {"0", "1"}),
+    ],
+)
+async def test_filters(
+    chroma: Chroma, memory: InMemoryVectorStore, where: dict[str, Any], expected: set[str]
+) -> None:
+    """A filter means the same over each store, also where Chroma cannot say it."""
+    for store in (chroma, memory):
+        retriever = VectorRetriever(vectorstore=store, k=5)
+        assert {doc.id for doc in retriever.invoke("text", None, filter=where)} == expected
+        assert {doc.id for doc in await retriever.ainvoke("text", None, filter=where)} == expected
+        leaf = store.as_retriever()
+        assert {doc.id for doc in call_retriever(leaf, "text", k=5, filter=where)} == expected
+
+
+def test_chroma_retriever_keeps_its_static_filter(chroma: Chroma) -> None:
+    """A filter set on LangChain's own retriever is not lost to the call's."""
+    leaf = chroma.as_retriever(search_kwargs={"k": 9, "filter": {"odd": True}})
+    found = call_retriever(leaf, "text", k=9, filter={"n": {"$lt": 5}})
+    assert {doc.id for doc in found} == {"1", "3"}
+
+
+async def test_a_store_without_scores() -> None:
+    """A store that tells no scores still works; the score is None."""
+
+    class Bare(VectorStore):
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            return DOCS[:k]
+
+        @classmethod
+        def from_texts(cls, *args: Any, **kwargs: Any) -> Bare:  # type: ignore[override]
+            return cls()
+
+    retriever = VectorRetriever(vectorstore=Bare(), k=2)
+    assert retriever.invoke("q") == await retriever.ainvoke("q")
+    assert get_provenance(retriever.invoke("q")[0])["score"] is None
+    filtered = retriever.invoke("q", None, filter={"n": {"$gte": 20}})
+    assert [doc.id for doc in filtered] == ["20", "21"]
+
+
+class TestStandard(RetrieversIntegrationTests):
+    """LangChain's own suite for retrievers."""
+
+    @property
+    def retriever_constructor(self) -> type[VectorRetriever]:
+        return VectorRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        store = InMemoryVectorStore(EMBEDDING)
+        store.add_documents(DOCS)
+        return {"vectorstore": store}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "text 1"
