@@ -1,0 +1,106 @@
+"""Naming a chat model."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.errors import ConfigurationError, InvalidInputError
+
+from .endpoint import base_url, model_name
+from .providers import BASE_URL, at_host, check_key, make, split_name
+from .providers import base_url as configured_url
+from .redact import host_of
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+VARIABLE = "RAG_KIT_CHAT_MODEL"
+EMBEDDED = "extractive"
+TIMEOUT = 60.0
+RETRIES = 2
+
+
+def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
+    """Make a chat model by its name.
+
+    Args:
+        name: ``"extractive"`` (embedded, no language model) or any ``init_chat_model`` name, as in
+            ``"openai:gpt-5.5"``. Default: the variable ``RAG_KIT_CHAT_MODEL``, else ``"extractive"``.
+        **settings: For the model's constructor: ``base_url`` (default: the variable ``RAG_KIT_BASE_URL``),
+            ``api_key`` (default: the provider's own variable), ``temperature``, ``timeout`` (seconds; default
+            60), ``max_retries`` (default 2; structured and text calls do their own) and whatever else it takes.
+
+    Returns:
+        An ordinary LangChain chat model.
+
+    Raises:
+        ConfigurationError: The key or the provider's package is missing, the provider is unknown, or a
+            setting is wrong; the message says what to set or install.
+
+    Example:
+        >>> type(chat_model("extractive")).__name__
+        'ExtractiveChatModel'
+    """
+    name = _checked(name if name is not None else os.environ.get(VARIABLE) or EMBEDDED)
+    if name == EMBEDDED:
+        from .extractive import ExtractiveChatModel
+
+        return make(name, lambda: ExtractiveChatModel(**settings))
+    given = settings.pop("model_provider", None)
+    provider, model = (given, name.removeprefix(f"{given}:")) if given else split_name(name)
+    if provider is None:
+        raise ConfigurationError(
+            f"The provider of the model {name!r} cannot be told. Write PROVIDER:MODEL; for an OpenAI-compatible "
+            f"endpoint: openai:{name} with {BASE_URL}. Or 'extractive', the embedded one."
+        )
+    if not model:
+        raise ConfigurationError(f"{name!r} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5.")
+    url = configured_url(settings, BASE_URL)
+    check_key(provider, name, settings)
+    options: dict[str, Any] = {"timeout": TIMEOUT, "max_retries": RETRIES, **settings}
+    if url is not None:
+        options["base_url"] = url
+    if provider == "openai" and url is not None and (host_of(url) or "") != "api.openai.com":
+        # Compatible servers rarely have the Responses API, which LangChain picks for some model names.
+        options.setdefault("use_responses_api", False)
+
+    def build() -> BaseChatModel:
+        from langchain.chat_models import init_chat_model
+
+        model_object: BaseChatModel = init_chat_model(model, model_provider=provider, **options)
+        return model_object
+
+    return make(name, build)
+
+
+def describe_model(model: Any) -> str:
+    """One line for people: which model answers; for the embedded one also how to name a real one.
+
+    Args:
+        model: A chat model.
+
+    Returns:
+        Model, provider and host; never a key.
+
+    Example:
+        >>> describe_model(chat_model("extractive")).startswith("extractive")
+        True
+    """
+    if type(model).__name__ == "ExtractiveChatModel":
+        return (
+            "extractive (embedded; no language model: it selects sentences and cites them). To use a real one: "
+            f"{VARIABLE}=openai:MODEL with OPENAI_API_KEY, and {BASE_URL} for a compatible endpoint"
+        )
+    name = model_name(model)
+    kind = type(model).__name__
+    return f"{name} ({kind}{at_host(base_url(model))})" if name else kind
+
+
+def _checked(name: Any) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidInputError(
+            f"A model is named by a str such as 'openai:gpt-5.5' or 'extractive', not {type(name).__name__}; a model "
+            "object is used as it is, without chat_model"
+        )
+    return name.strip()

@@ -1,0 +1,131 @@
+"""Naming an embedding model, and a name that an index can keep."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.errors import ConfigurationError, InvalidInputError
+
+from .endpoint import base_url, model_name
+from .providers import BASE_URL, check_key, make, split_name
+from .providers import base_url as configured_url
+from .redact import host_of
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+VARIABLE = "RAG_KIT_EMBEDDING_MODEL"
+OWN_BASE_URL = "RAG_KIT_EMBEDDING_BASE_URL"
+EMBEDDED = "minilm"
+NONE = "none"
+TIMEOUT = 60.0
+RETRIES = 4
+
+
+def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | None:
+    """Make an embedding model by its name.
+
+    Args:
+        name: ``"minilm"`` (embedded, English), ``"none"``, or any ``init_embeddings`` name, as in
+            ``"openai:text-embedding-3-small"``. Default: the variable ``RAG_KIT_EMBEDDING_MODEL``, else
+            ``"minilm"`` where it is installed, else none.
+        **settings: For the model's constructor: ``base_url`` (default: the variables
+            ``RAG_KIT_EMBEDDING_BASE_URL``, ``RAG_KIT_BASE_URL``), ``api_key``, ``timeout``, ...
+
+    Returns:
+        An ordinary LangChain ``Embeddings``; None means: search by keyword only, and say so once.
+
+    Raises:
+        ConfigurationError: The key, the weights or the provider's package is missing, or a setting is wrong.
+        MissingExtraError: ``"minilm"`` was asked for without its extra.
+
+    Example:
+        >>> embedding_model("none") is None
+        True
+    """
+    if name is None:
+        name = os.environ.get(VARIABLE) or None
+        if name is None:
+            from .minilm import is_installed
+
+            name = EMBEDDED if is_installed() else NONE
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidInputError(
+            f"An embedding model is named by a str such as 'minilm' or 'none', not {type(name).__name__}; an "
+            "Embeddings object is used as it is"
+        )
+    name = name.strip()
+    if name == NONE:
+        return None
+    if name == EMBEDDED:
+        from .minilm import MiniLMEmbeddings
+
+        return make(name, lambda: MiniLMEmbeddings(**settings))
+    provider, model = split_name(name)
+    if provider is None or not model:
+        raise ConfigurationError(
+            f"The embedding model {name!r} is unknown. Write PROVIDER:MODEL, as in openai:text-embedding-3-small, or "
+            "'minilm' (embedded), or 'none' (keyword search only)."
+        )
+    url = configured_url(settings, OWN_BASE_URL, BASE_URL)
+    check_key(provider, name, settings)
+    options = dict(settings)
+    if url is not None:
+        options["base_url"] = url
+    if provider in ("openai", "azure_openai"):
+        # Counting tokens would download a table from the network, and compatible servers want strings.
+        options = {"check_embedding_ctx_length": False, "timeout": TIMEOUT, "max_retries": RETRIES, **options}
+
+    def build() -> Embeddings:
+        from langchain.embeddings import init_embeddings
+
+        return init_embeddings(model, provider=provider, **options)
+
+    return make(name, build)
+
+
+def embedding_name(embeddings: Embeddings | None) -> str:
+    """A stable name of an embedding model, kept with an index: another name means other vectors.
+
+    Args:
+        embeddings: The model; None for keyword search only.
+
+    Returns:
+        ``"none"``, ``"minilm"``, or provider, model, dimensions and host, as in
+        ``"openai:text-embedding-3-small@api.openai.com"``; for other classes their import path. No key, no
+        port, no path: a server that moved on its machine still holds the same model.
+
+    Example:
+        >>> embedding_name(None)
+        'none'
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> embedding_name(DeterministicFakeEmbedding(size=8))
+        'langchain_core.embeddings.fake.DeterministicFakeEmbedding[8]'
+    """
+    if embeddings is None:
+        return NONE
+    cls = type(embeddings)
+    if cls.__module__.startswith("rag_kit.models.minilm"):
+        return EMBEDDED
+    package = cls.__module__.split(".")[0]
+    known = model_name(embeddings)
+    if (
+        package.startswith("langchain_")
+        and package not in ("langchain_core", "langchain_community")
+        and known
+    ):
+        name = f"{package.removeprefix('langchain_')}:{known}"
+        if "azure" in cls.__name__.lower():
+            name = f"azure_{name}"
+    else:
+        name = f"{cls.__module__}.{cls.__qualname__}" + (f":{known}" if known else "")
+    for attribute in ("dimensions", "output_dimensionality", "size"):
+        size = getattr(embeddings, attribute, None)
+        if isinstance(size, int) and not isinstance(size, bool):
+            name += f"[{size}]"
+            break
+    host = host_of(base_url(embeddings))
+    if host is None and package == "langchain_openai":
+        host = "api.openai.com"
+    return f"{name}@{host}" if host else name

@@ -1,0 +1,166 @@
+"""The embedded model as a LangChain ``Embeddings``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
+
+from rag_kit.concurrency import run_in_thread
+from rag_kit.errors import ConfigurationError, InvalidInputError
+
+from . import files
+from .graph import HIDDEN, ensure_graph
+
+MAX_TOKENS = 256
+#: Texts tokenised and sorted at a time: bounds the memory for token lists.
+WINDOW = 4096
+
+
+class MiniLMEmbeddings(Embeddings):
+    """all-MiniLM-L6-v2: English sentence vectors of 384 dimensions and length 1, on the CPU.
+
+    Texts are cut to 256 tokens, sorted by length so that a batch holds little padding, and pooled by
+    the mean over tokens, as the published model does (Reimers and Gurevych, 2019; Wang et al., 2020).
+    The same list of texts always gives the same vectors; the batch a text falls into may move its
+    values in the seventh digit. Thread-safe: one session serves all threads.
+
+    Args:
+        batch_size: Texts per forward pass, 1 to 1024.
+        threads: Threads that onnxruntime may use; 0 leaves the choice to it.
+        sort: Sort by length before batching. Only a benchmark wants False.
+        cache: The cache folder; default ``RAG_KIT_CACHE``, else the user's cache.
+
+    Raises:
+        MissingExtraError: The extra ``minilm`` is not installed.
+        ConfigurationError: The weights were not fetched (``rag-kit models install minilm``).
+
+    Example:
+        >>> from rag_kit.models.minilm import MiniLMEmbeddings, is_installed
+        >>> if is_installed():
+        ...     vectors = MiniLMEmbeddings().embed_documents(["A cat sat.", "A kitten was sitting."])
+        ...     assert len(vectors[0]) == 384
+    """
+
+    name = "minilm"
+    dimensions = HIDDEN
+
+    def __init__(
+        self, *, batch_size: int = 16, threads: int = 0, sort: bool = True, cache: Path | None = None
+    ) -> None:
+        if not 1 <= batch_size <= 1024:
+            raise InvalidInputError(f"batch_size must be 1 to 1024, not {batch_size!r}")
+        if threads < 0:
+            raise InvalidInputError(f"threads must be 0 (automatic) or more, not {threads!r}")
+        self.batch_size = batch_size
+        self.threads = threads
+        self.sort = sort
+        self._folder = files.require(cache)
+        self._lock = threading.Lock()
+        self._engine: tuple[Any, Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"MiniLMEmbeddings(batch_size={self.batch_size})"
+
+    def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        """Embed texts.
+
+        Args:
+            texts: Any number of texts; each is cut to 256 tokens.
+
+        Returns:
+            One vector of 384 floats and length 1 for each text, in order.
+        """
+        vectors: list[list[float]] = self.embed_array(texts).tolist()
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed one text; the model makes no difference between questions and documents."""
+        return self.embed_documents([text])[0]
+
+    async def aembed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        """``embed_documents`` on a thread, so that the event loop goes on."""
+        return await run_in_thread(self.embed_documents, texts)
+
+    async def aembed_query(self, text: str) -> list[float]:
+        """``embed_query`` on a thread, so that the event loop goes on."""
+        return await run_in_thread(self.embed_query, text)
+
+    def embed_array(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """``embed_documents`` without the conversion to lists: float32, shape (texts, 384)."""
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise InvalidInputError("embed_documents takes a list of str; for one text use embed_query")
+        result = np.empty((len(texts), HIDDEN), np.float32)
+        for start in range(0, len(texts), WINDOW):
+            window = texts[start : start + WINDOW]
+            for rows, vectors in self._run(window):
+                result[np.asarray(rows) + start] = vectors
+        return result
+
+    def _run(self, texts: Sequence[str]) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
+        tokenizer, session = self._load()
+        # A lone surrogate (broken input) cannot reach the Rust tokenizer; it becomes "?".
+        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        tokens = [encoding.ids for encoding in tokenizer.encode_batch_fast(clean)]
+        order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i])) if self.sort else range(len(tokens))
+        for start in range(0, len(order), self.batch_size):
+            rows = list(order[start : start + self.batch_size])
+            width = max(len(tokens[row]) for row in rows)
+            ids = np.zeros((len(rows), width), np.int64)
+            mask = np.zeros((len(rows), width), np.int64)
+            for line, row in enumerate(rows):
+                ids[line, : len(tokens[row])] = tokens[row]
+                mask[line, : len(tokens[row])] = 1
+            yield rows, session.run(["embedding"], {"input_ids": ids, "attention_mask": mask})[0]
+
+    def _load(self) -> tuple[Any, Any]:
+        if self._engine is None:
+            with self._lock:
+                if self._engine is None:
+                    self._engine = (load_tokenizer(self._folder), load_session(self._folder, self.threads))
+        return self._engine
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The published tokenizer, cut at 256 tokens and without its own padding."""
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / files.TOKENIZER))
+    except Exception as error:  # the Rust side raises bare Exception
+        raise _damaged(folder / files.TOKENIZER, error) from error
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def load_session(folder: Path, threads: int = 0) -> Any:
+    """An onnxruntime session over the cached graph; a graph that does not load is built anew once."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    # Threads that spin while they wait would take the processor from the caller's own work.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+
+    graph = folder / files.GRAPH
+    for rebuild in (False, True):
+        ensure_graph(folder / files.WEIGHTS, graph, rebuild=rebuild)
+        try:
+            return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # noqa: BLE001 - onnxruntime has no public base class
+            failure = error
+    raise _damaged(folder / files.WEIGHTS, failure)
+
+
+def _damaged(path: Path, error: Exception) -> ConfigurationError:
+    return ConfigurationError(
+        f"{path} cannot be used ({type(error).__name__}: {error}). "
+        f"Delete its folder and run: {files.INSTALL_COMMAND}"
+    )

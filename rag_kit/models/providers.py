@@ -1,0 +1,132 @@
+"""Provider names, the variable that holds each one's key, and the packages they need."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from rag_kit.errors import ConfigurationError, RagKitError
+
+from .redact import host_of, short
+
+T = TypeVar("T")
+
+BASE_URL = "RAG_KIT_BASE_URL"
+#: Providers that take one key, and the variable they read it from. Others check theirs themselves.
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "azure_openai": ("AZURE_OPENAI_API_KEY", "OPENAI_API_KEY"),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "cohere": ("COHERE_API_KEY",),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "fireworks": ("FIREWORKS_API_KEY",),
+    "google_genai": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "groq": ("GROQ_API_KEY",),
+    "mistralai": ("MISTRAL_API_KEY",),
+    "nvidia": ("NVIDIA_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY",),
+    "perplexity": ("PPLX_API_KEY", "PERPLEXITY_API_KEY"),
+    "together": ("TOGETHER_API_KEY",),
+    "upstage": ("UPSTAGE_API_KEY",),
+    "xai": ("XAI_API_KEY",),
+}
+_INFERRED = (
+    ("openai", ("gpt-", "o1", "o3", "o4", "chatgpt", "text-embedding-")),
+    ("anthropic", ("claude",)),
+    ("deepseek", ("deepseek",)),
+    ("mistralai", ("mistral", "mixtral")),
+    ("cohere", ("command",)),
+    ("xai", ("grok",)),
+    ("perplexity", ("sonar",)),
+)
+_KEY_ARGUMENTS = ("api_key", "openai_api_key", "azure_ad_token", "azure_ad_token_provider")
+
+
+def split_name(name: str) -> tuple[str | None, str]:
+    """Provider and model of a name such as ``"openai:gpt-5.5"``; the provider is None if it can't be told.
+
+    Example:
+        >>> split_name("openai:org/model:free"), split_name("gpt-5.5"), split_name("my-model")
+        (('openai', 'org/model:free'), ('openai', 'gpt-5.5'), (None, 'my-model'))
+    """
+    head, colon, rest = name.partition(":")
+    if colon and re.fullmatch(r"[a-z][a-z0-9_-]*", head.strip().lower()):
+        return head.strip().lower().replace("-", "_"), rest.strip()
+    for provider, beginnings in _INFERRED:
+        if name.lower().startswith(beginnings):
+            return provider, name
+    return None, name
+
+
+def check_key(provider: str, name: str, settings: Mapping[str, Any]) -> None:
+    """See that a key is there for a provider that needs one.
+
+    Raises:
+        ConfigurationError: It is not; the message names the environment variable.
+    """
+    variables = KEYS.get(provider)
+    if not variables or any(settings.get(argument) for argument in _KEY_ARGUMENTS):
+        return
+    if not any((os.environ.get(variable) or "").strip() for variable in variables):
+        raise ConfigurationError(
+            f"{name!r} needs a key: set the environment variable {variables[0]}. An endpoint that checks no key takes "
+            f"any value ({variables[0]}=none). Without a model of your own, leave the name out: the kit then uses "
+            "its embedded one."
+        )
+
+
+def base_url(settings: Mapping[str, Any], *variables: str) -> str | None:
+    """The endpoint address: the setting, else the first variable that is set.
+
+    Raises:
+        ConfigurationError: It is no http(s) address.
+    """
+    given = settings.get("base_url")
+    for source, value in (("base_url", given), *((name, os.environ.get(name)) for name in variables)):
+        if value:
+            if not re.match(r"https?://[^/\s]", str(value)):
+                raise ConfigurationError(
+                    f"{source}={short(str(value))!r} is no address; it must start with http:// or https://, as in "
+                    "http://127.0.0.1:8000/v1"
+                )
+            return str(value)
+    return None
+
+
+def make(name: str, build: Callable[[], T]) -> T:
+    """Build a model; whatever goes wrong becomes a ConfigurationError without a key in it.
+
+    Raises:
+        ConfigurationError: A package is missing, the provider is unknown, or it refuses a setting.
+    """
+    try:
+        return build()
+    except RagKitError:
+        raise
+    except ImportError as error:
+        match = re.search(r"pip install [`'\"]?([\w.\-\[\]]+)", str(error))
+        package = match.group(1) if match else (error.name or "").replace("_", "-").split(".")[0]
+        problem = f"{name!r} needs a package that is not installed: pip install {package}"
+    except Exception as error:  # noqa: BLE001 - each provider raises its own; values in it may be secret
+        problem = f"{name!r} cannot be used: {_safe(error)}"
+    # Raised out here, so that the provider's exception (with the settings in it) is not chained.
+    raise ConfigurationError(
+        f"{problem}. A name is PROVIDER:MODEL, as in openai:gpt-5.5 or anthropic:claude-sonnet-4-5."
+    )
+
+
+def _safe(error: Exception) -> str:
+    if hasattr(error, "errors") and callable(error.errors):  # pydantic puts the input into its message
+        try:
+            return short("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5]))
+        except (TypeError, KeyError):
+            return type(error).__name__
+    return short(str(error).split("\n")[0]).rstrip(".") or type(error).__name__
+
+
+def at_host(url: str | None) -> str:
+    """``" at HOST"`` for messages, or nothing."""
+    host = host_of(url)
+    return f" at {host}" if host else ""

@@ -1,0 +1,77 @@
+"""Keeps keys out of every text that leaves this layer."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+MASK = "***"
+_SHAPES = (
+    re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|pat|key|token)[-_][A-Za-z0-9_\-*.]{6,}"),
+    re.compile(r"(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=\-]{6,}"),
+    re.compile(
+        r"(?i)((?:api[-_ ]?key|access[-_ ]?token|authorization|secret|password)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;&}]{4,}"
+    ),
+    re.compile(r"(\w+://)[^\s/@]+@"),
+)
+_SECRET_NAME = re.compile(r"(?i)(_|^)(api_?key|token|secret|password)$")
+_SHORTEST = 6
+_LONGEST = 400
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """Replace whatever looks like a key, and every known one, by ``***``.
+
+    Args:
+        text: Any text, such as a server's error message.
+        secrets: Values that must not appear, as ``secrets_of`` gives them.
+
+    Returns:
+        The text without them.
+
+    Example:
+        >>> redact("Incorrect API key provided: sk-abcdef123456. Use https://me:pw@host/v1")
+        'Incorrect API key provided: ***. Use https://***@host/v1'
+    """
+    for secret in sorted({*secrets, *_environment()}, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    for shape in _SHAPES:
+        text = shape.sub(lambda match: (match.group(1) if match.re.groups else "") + MASK, text)
+    return text
+
+
+def secrets_of(model: Any) -> list[str]:
+    """The secret values that a model object holds (its ``SecretStr`` fields)."""
+    values = vars(model).values() if hasattr(model, "__dict__") else ()
+    found = (value.get_secret_value() for value in values if hasattr(value, "get_secret_value"))
+    return [value for value in found if isinstance(value, str) and len(value) >= _SHORTEST]
+
+
+def short(text: str, secrets: Iterable[str] = ()) -> str:
+    """One redacted line of at most 400 characters, for an error message."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in redact(text, secrets)).split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def host_of(url: str | None) -> str | None:
+    """The host of an address, without user, password, port and path.
+
+    Example:
+        >>> host_of("https://me:pw@api.example.org:8443/v1")
+        'api.example.org'
+    """
+    if not url:
+        return None
+    try:
+        return urlsplit(url if "//" in url else f"//{url}").hostname
+    except ValueError:
+        return None
+
+
+def _environment() -> list[str]:
+    return [
+        value for name, value in os.environ.items() if len(value) >= _SHORTEST and _SECRET_NAME.search(name)
+    ]

@@ -1,0 +1,40 @@
+"""What every call to a model shares: limits, config, language."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config, merge_configs
+
+from rag_kit.errors import InvalidInputError
+
+MAX_RETRIES = 2
+
+
+def check_limits(timeout: float | None, max_retries: int) -> None:
+    """See that the limits make sense.
+
+    Raises:
+        InvalidInputError: A limit is negative, or not a number.
+    """
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise InvalidInputError(f"timeout={timeout!r} was given; it must be seconds > 0, or None")
+    if not isinstance(max_retries, int) or not 0 <= max_retries <= 10:
+        raise InvalidInputError(f"max_retries={max_retries!r} was given; it must be 0 to 10")
+
+
+def call_config(config: RunnableConfig | None, prompt: Any, watch: BaseCallbackHandler) -> RunnableConfig:
+    """The caller's config, whole, plus which prompt ran and a watch for streamed tokens."""
+    known = getattr(prompt, "metadata", None) or {}
+    metadata = {
+        f"prompt_{key}": known[key] for key in ("name", "language", "version", "hash") if key in known
+    }
+    return merge_configs(ensure_config(config), {"metadata": metadata, "callbacks": [watch]})
+
+
+def prompt_language(prompt: Any) -> str:
+    """``"zh"`` for a Chinese prompt file, else ``"en"``."""
+    known = getattr(prompt, "metadata", None) or {}
+    return "zh" if known.get("language") == "zh" else "en"

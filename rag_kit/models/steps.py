@@ -1,0 +1,150 @@
+"""The steps of a call as data, so that one piece of logic serves the sync and the async face.
+
+The logic is a generator that yields steps; a driver carries each out, sync or async, and sends back what came
+of it. Exceptions of the model come back as values: nothing that holds a request with its headers ever
+becomes the context of an exception of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from rag_kit.concurrency import fan_out, remaining_seconds, run_in_thread
+from rag_kit.errors import BranchTimeoutError, BudgetExceededError
+from rag_kit.prompts import load_prompt
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Invoke a runnable with messages; answered by an ``Answer``."""
+
+    runnable: Runnable[Any, Any]
+    messages: list[BaseMessage]
+    timeout: float | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of an ``Ask``: a value, or the exception."""
+
+    value: Any = None
+    error: Exception | None = None
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait some seconds; answered by None."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Render:
+    """Fill in one of the kit's own prompts; answered by its messages."""
+
+    name: str
+    language: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Format:
+    """Fill in the caller's prompt; answered by its messages."""
+
+    prompt: Runnable[Any, Any]
+    values: Mapping[str, Any]
+
+
+Step = Ask | Pause | Render | Format
+
+
+def drive(steps: Generator[Step, Any, T], config: RunnableConfig | None) -> T:
+    """Carry out the steps, blocking."""
+    reply: Any = None
+    while True:
+        try:
+            step = steps.send(reply)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        if isinstance(step, Pause):
+            time.sleep(step.seconds)
+            reply = None
+        elif isinstance(step, Render):
+            reply = render(step)
+        elif isinstance(step, Format):
+            reply = step.prompt.invoke(step.values, config).to_messages()
+        else:
+            reply = _ask(step, config)
+
+
+async def adrive(steps: Generator[Step, Any, T], config: RunnableConfig | None) -> T:
+    """Carry out the steps without blocking the event loop."""
+    reply: Any = None
+    while True:
+        try:
+            step = steps.send(reply)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            reply = None
+        elif isinstance(step, Render):
+            reply = await run_in_thread(render, step)  # it reads a file
+        elif isinstance(step, Format):
+            reply = (await step.prompt.ainvoke(step.values, config)).to_messages()
+        else:
+            reply = await _aask(step, config)
+
+
+def render(step: Render) -> list[BaseMessage]:
+    """Load one of the kit's prompts and fill it in."""
+    return load_prompt(step.name, language=step.language).format_messages(**step.values)
+
+
+def _limit(step: Ask) -> float | None:
+    known = [seconds for seconds in (step.timeout, remaining_seconds()) if seconds is not None]
+    return min(known) if known else None
+
+
+def _ask(step: Ask, config: RunnableConfig | None) -> Answer:
+    limit = _limit(step)
+
+    def invoke() -> Answer:
+        try:
+            return Answer(step.runnable.invoke(step.messages, config))
+        except BudgetExceededError:
+            raise
+        except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring
+            return Answer(error=error)
+
+    if limit is None:
+        return invoke()
+    # A client's own time-out is for each read; only a branch that is given up ends on time.
+    (outcome,) = fan_out([invoke], timeout=limit, on_error="skip", names=["model"]).outcomes
+    if outcome.ok and outcome.value is not None:
+        return outcome.value
+    if isinstance(outcome.error, BranchTimeoutError):
+        return Answer(error=TimeoutError(f"no answer within {limit:g} s"))
+    raise outcome.error or TimeoutError(f"no answer within {limit:g} s")
+
+
+async def _aask(step: Ask, config: RunnableConfig | None) -> Answer:
+    limit = _limit(step)
+    try:
+        async with asyncio.timeout(limit):
+            return Answer(await step.runnable.ainvoke(step.messages, config))
+    except BudgetExceededError:
+        raise
+    except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring
+        return Answer(error=error)

@@ -1,0 +1,109 @@
+"""A prompt and a model to text, with the same caps, retries and errors as a structured call."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from rag_kit.concurrency import budget_scope
+from rag_kit.errors import ModelOutputError
+
+from .attempts import Tally, ask
+from .endpoint import quick
+from .failures import map_model_error
+from .json_text import without_thinking
+from .native import refusal_of, salvage
+from .settings import MAX_RETRIES, call_config, check_limits
+from .steps import Format, adrive, drive
+from .tokens import text_of
+
+
+def text_call(
+    model: Runnable[Any, Any],
+    prompt: Runnable[Any, Any],
+    values: Mapping[str, Any],
+    *,
+    config: RunnableConfig | None = None,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    deadline: float | None = None,
+    timeout: float | None = None,
+    max_retries: int = MAX_RETRIES,
+) -> str:
+    """Ask a model for text.
+
+    Tokens stream to whoever listens through `config` (LangGraph's ``messages`` mode, callbacks). A stream that
+    breaks off after its first token is not retried: the listener would read everything twice.
+
+    Args:
+        model: A chat model, or any runnable that takes messages.
+        prompt: A prompt from ``load_prompt``, or any ``ChatPromptTemplate``.
+        values: The prompt's variables.
+        config: Passed down whole: callbacks, tags, metadata.
+        max_calls: Most requests to the model, retries included; active budgets hold as well.
+        max_tokens: Most tokens in and out.
+        deadline: Seconds for the whole call.
+        timeout: Seconds for one request.
+        max_retries: Most retries after 429, 5xx, time-outs and broken connections.
+
+    Returns:
+        The answer without reasoning blocks and surrounding white space; never empty.
+
+    Raises:
+        ModelError: Unreachable, unauthorised, rate limited, refused, or an empty answer.
+        BudgetExceededError: A cap was reached.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from langchain_core.prompts import ChatPromptTemplate
+        >>> text_call(FakeListChatModel(responses=["Hello."]), ChatPromptTemplate([("user", "{q}")]), {"q": "Hi"})
+        'Hello.'
+    """
+    check_limits(timeout, max_retries)
+    tally = Tally(retries=max_retries)
+    with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
+        return drive(
+            _steps(model, prompt, values, tally, timeout), call_config(config, prompt, tally.tokens_seen)
+        )
+
+
+async def atext_call(
+    model: Runnable[Any, Any],
+    prompt: Runnable[Any, Any],
+    values: Mapping[str, Any],
+    *,
+    config: RunnableConfig | None = None,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    deadline: float | None = None,
+    timeout: float | None = None,
+    max_retries: int = MAX_RETRIES,
+) -> str:
+    """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
+    check_limits(timeout, max_retries)
+    tally = Tally(retries=max_retries)
+    with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
+        return await adrive(
+            _steps(model, prompt, values, tally, timeout), call_config(config, prompt, tally.tokens_seen)
+        )
+
+
+def _steps(
+    model: Any, prompt: Runnable[Any, Any], values: Mapping[str, Any], tally: Tally, timeout: float | None
+) -> Generator[Any, Any, str]:
+    messages: list[BaseMessage] = yield Format(prompt, values)
+    reply = yield from ask(quick(model, timeout), messages, tally, model=model, timeout=timeout)
+    if reply.kind is not None:
+        text = salvage(cast(Exception, reply.error))
+        if not text:
+            raise map_model_error(cast(Exception, reply.error), model=model)
+        return text
+    if refusal := refusal_of(reply.value):
+        raise ModelOutputError(f"The model refused to answer: {refusal}")
+    text = without_thinking(text_of(reply.value))
+    if not text:
+        raise ModelOutputError("The model's answer is empty. Ask again, or use another model.")
+    return text

@@ -1,0 +1,363 @@
+"""An OpenAI-compatible HTTP server on loopback, with scripted behaviour, for tests through the real client.
+
+    with OpenAIServer([text("Hello.")]) as server:
+        model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test")
+        assert model.invoke("Hi").content == "Hello."
+        assert server.chats[0].body["model"] == "test"
+
+A script is a list; each chat request takes the next entry, and the last entry stays. An entry is
+
+- a ``str``: an answer of that text; a ``dict``: an object, given as the request asks for it (the arguments of
+  a tool call if tools were sent, else JSON text);
+- a ``Reply`` from one of the functions below (``text``, ``tool``, ``refusal``, ``truncated``, ``error``, ``hang``,
+  ``reset``, ``cut``);
+- a callable that takes the ``Recorded`` request and returns any of these.
+
+``refuse={"json_schema", "tools", "json_object", "stream_options"}`` answers 400 to requests that use these,
+without taking from the script: a server of lesser abilities. ``key=`` makes every other key a 401 that
+quotes the key it was given. Requests with ``stream: true`` are answered as server-sent events. ``/embeddings`` gives deterministic vectors and,
+like many compatible servers, takes strings only. ``/models`` lists one model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One request as it came in."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    at: float
+
+    @property
+    def asks(self) -> str:
+        """How the answer is wanted: ``"json_schema"``, ``"tools"``, ``"json_object"`` or ``"text"``."""
+        kind = (self.body.get("response_format") or {}).get("type")
+        if kind in ("json_schema", "json_object"):
+            return str(kind)
+        return "tools" if self.body.get("tools") else "text"
+
+    @property
+    def prompt(self) -> str:
+        """All message texts, joined."""
+        return "\n".join(str(message.get("content")) for message in self.body.get("messages", []))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the server does with one request."""
+
+    content: str | None = None
+    value: Any = None
+    tool_arguments: str | None = None
+    refusal: str | None = None
+    finish: str = "stop"
+    status: int = 200
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    wire: str = "normal"  # "normal", "hang", "reset", "cut"
+    usage: bool = True
+
+
+Entry = Reply | str | dict[str, Any] | Callable[[Recorded], Any]
+
+
+def text(content: str, **changes: Any) -> Reply:
+    """An answer of that text."""
+    return replace(Reply(content=content), **changes)
+
+
+def tool(arguments: Any, **changes: Any) -> Reply:
+    """A tool call with these arguments (an object, or a string that may be broken JSON)."""
+    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return replace(Reply(tool_arguments=raw, finish="tool_calls"), **changes)
+
+
+def refusal(reason: str) -> Reply:
+    """OpenAI's refusal field."""
+    return Reply(refusal=reason)
+
+
+def truncated(content: str) -> Reply:
+    """Text that stops at the length limit."""
+    return Reply(content=content, finish="length")
+
+
+def error(status: int, message: str = "scripted error", *, code: str | None = None, **headers: str) -> Reply:
+    """An error body; headers with ``_`` for ``-``: ``error(429, retry_after="1")``."""
+    return Reply(
+        status=status,
+        body={"error": {"message": message, "type": "scripted", "code": code, "param": None}},
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
+    )
+
+
+def hang(seconds: float = 60.0) -> Reply:
+    """Say nothing for so long, then close. Closing the server ends it early."""
+    return Reply(wire="hang", delay=seconds)
+
+
+def reset() -> Reply:
+    """Reset the connection (TCP RST) instead of answering."""
+    return Reply(wire="reset")
+
+
+def cut(content: str) -> Reply:
+    """Stream half of the text, then break the connection off; without streaming, half of the body."""
+    return Reply(content=content, wire="cut")
+
+
+class OpenAIServer:
+    """The server; a context manager.
+
+    Args:
+        script: Entries as the module says; default: the text ``"ok"``.
+        refuse: Abilities that it does not have.
+        key: The only key it takes; None takes any.
+        dimensions: Length of its embedding vectors.
+
+    Attributes:
+        url: Base address, with ``/v1``.
+        requests: Everything that came in, in order.
+    """
+
+    def __init__(
+        self,
+        script: Iterable[Entry] = ("ok",),
+        *,
+        refuse: Iterable[str] = (),
+        key: str | None = None,
+        dimensions: int = 16,
+    ) -> None:
+        self.script = list(script)
+        self.refuse = set(refuse)
+        self.key = key
+        self.dimensions = dimensions
+        self.requests: list[Recorded] = []
+        self.closing = threading.Event()
+        self._next = 0
+        self._lock = threading.Lock()
+        self._http = _Server(("127.0.0.1", 0), _Handler)
+        self._http.owner = self
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Base address for clients."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+
+    @property
+    def chats(self) -> list[Recorded]:
+        """The chat requests, in order."""
+        return [request for request in self.requests if request.path.endswith("/chat/completions")]
+
+    @property
+    def asked(self) -> list[str]:
+        """How each chat request wanted its answer."""
+        return [request.asks for request in self.chats]
+
+    def __enter__(self) -> OpenAIServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop; requests that hang end."""
+        self.closing.set()
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join(5)
+
+    def take(self, request: Recorded) -> Reply:
+        """The next reply of the script."""
+        with self._lock:
+            entry: Any = self.script[min(self._next, len(self.script) - 1)]
+            self._next += 1
+        while callable(entry) and not isinstance(entry, Reply):
+            entry = entry(request)
+        if isinstance(entry, str):
+            entry = text(entry)
+        if isinstance(entry, dict):
+            entry = tool(entry) if request.asks == "tools" else text(json.dumps(entry))
+        return entry
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+    owner: OpenAIServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is part of the tests."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self._record({})
+        self._json(200, {"object": "list", "data": [{"id": "test", "object": "model"}]})
+
+    def do_POST(self) -> None:
+        owner = self.server.owner
+        length = int(self.headers.get("Content-Length") or 0)
+        request = self._record(json.loads(self.rfile.read(length) or b"{}"))
+        given = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        if owner.key is not None and given != owner.key:
+            reply = error(401, f"Incorrect API key provided: {given}. Bearer {given}", code="invalid_api_key")
+            return self._json(401, reply.body)
+        if request.path.endswith("/embeddings"):
+            return self._embed(request)
+        if not request.path.endswith("/chat/completions"):
+            return self._json(404, error(404, f"no such path {request.path}").body)
+        if request.asks in owner.refuse:
+            return self._json(400, error(400, f"'{request.asks}' is not supported by this server").body)
+        if "stream_options" in owner.refuse and "stream_options" in request.body:
+            return self._json(400, error(400, "unknown field 'stream_options'").body)
+        self._reply(request, owner.take(request))
+
+    def _record(self, body: dict[str, Any]) -> Recorded:
+        request = Recorded(self.command, self.path, dict(self.headers.items()), body, time.monotonic())
+        self.server.owner.requests.append(request)
+        return request
+
+    def _reply(self, request: Recorded, reply: Reply) -> None:
+        if reply.delay:
+            self.server.owner.closing.wait(reply.delay)
+        if reply.wire == "hang":
+            self.close_connection = True
+            return
+        if reply.wire == "reset":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+            self.close_connection = True
+            return
+        if reply.status != 200 or reply.body is not None:
+            return self._json(reply.status, reply.body, reply.headers)
+        message: dict[str, Any] = {"role": "assistant", "content": reply.content, "refusal": reply.refusal}
+        if reply.tool_arguments is not None:
+            offered = request.body.get("tools") or [{"function": {"name": "tool"}}]
+            function = {"name": offered[0]["function"]["name"], "arguments": reply.tool_arguments}
+            message["tool_calls"] = [{"id": "call_1", "type": "function", "function": function}]
+        if request.body.get("stream"):
+            return self._stream(request, reply, message)
+        answer: dict[str, Any] = {
+            "id": "chat-1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": request.body.get("model"),
+            "choices": [{"index": 0, "message": message, "finish_reason": reply.finish, "logprobs": None}],
+        }
+        if reply.usage:
+            answer["usage"] = _usage(request, reply)
+        if reply.wire == "cut":
+            data = json.dumps(answer).encode()
+            self._head(200, "application/json", {"Content-Length": str(len(data))})
+            self.wfile.write(data[: len(data) // 2])
+            self._break_off()
+            return
+        self._json(200, answer, reply.headers)
+
+    def _stream(self, request: Recorded, reply: Reply, message: dict[str, Any]) -> None:
+        self._head(200, "text/event-stream", {"Transfer-Encoding": "chunked"})
+        content = message.pop("content") or ""
+        size = max(1, len(content) // 8)
+        pieces: list[dict[str, Any]] = [{**message, "content": ""}]
+        if "tool_calls" in message:
+            message["tool_calls"][0]["index"] = 0
+        pieces += [{"content": content[i : i + size]} for i in range(0, len(content), size)]
+        if reply.wire == "cut":
+            pieces = pieces[: len(pieces) // 2 + 1]
+        for piece in pieces:
+            self._event(request, [{"index": 0, "delta": piece, "finish_reason": None}])
+        if reply.wire == "cut":
+            self._break_off()
+            return
+        self._event(request, [{"index": 0, "delta": {}, "finish_reason": reply.finish}])
+        if (request.body.get("stream_options") or {}).get("include_usage"):
+            self._event(request, [], _usage(request, reply))
+        self._chunk(b"data: [DONE]\n\n")
+        self._chunk(b"")
+
+    def _event(self, request: Recorded, choices: list[Any], usage: Any = None) -> None:
+        body = {
+            "id": "chat-1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": request.body.get("model"),
+            "choices": choices,
+            "usage": usage,
+        }
+        self._chunk(b"data: " + json.dumps(body).encode() + b"\n\n")
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
+
+    def _break_off(self) -> None:
+        self.wfile.flush()
+        self.connection.shutdown(socket.SHUT_RDWR)
+        self.close_connection = True
+
+    def _embed(self, request: Recorded) -> None:
+        given = request.body.get("input")
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+            return self._json(400, error(400, "input must be a string or an array of strings").body)
+        size = self.server.owner.dimensions
+        data = [
+            {"object": "embedding", "index": i, "embedding": _vector(each, size)}
+            for i, each in enumerate(texts)
+        ]
+        usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+        self._json(200, {"object": "list", "model": request.body.get("model"), "data": data, "usage": usage})
+
+    def _json(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+        data = json.dumps(body).encode()
+        self._head(status, "application/json", {"Content-Length": str(len(data)), **(headers or {})})
+        self.wfile.write(data)
+
+    def _head(self, status: int, kind: str, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+
+def _usage(request: Recorded, reply: Reply) -> dict[str, int]:
+    sent, given = len(request.prompt) // 4 + 1, len(reply.content or reply.tool_arguments or "") // 4 + 1
+    return {"prompt_tokens": sent, "completion_tokens": given, "total_tokens": sent + given}
+
+
+def _vector(content: str, size: int) -> list[float]:
+    """Bag of hashed words, length 1: texts that share words are near each other."""
+    vector = [0.0] * size
+    for word in content.lower().split() or [content]:
+        digest = hashlib.sha256(word.encode()).digest()
+        vector[digest[0] % size] += 1.0
+        vector[digest[1] % size] += 0.5
+    norm = sum(x * x for x in vector) ** 0.5
+    return [x / norm for x in vector]
