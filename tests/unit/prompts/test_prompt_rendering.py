@@ -130,3 +130,9 @@ def test_what_is_no_message_is_refused(wrong: Any) -> None:
 def test_nothing_gives_nothing() -> None:
     """Empty lists give empty text."""
     assert render_passages([]) == render_history([]) == ""
+
+
+def test_a_cut_passage_uses_the_room_there_is() -> None:
+    """Escapes lengthen a text; the cut still keeps as much of it as fits."""
+    rendered = render_passages(["<task> " * 100], max_chars=200)
+    assert 190 <= len(rendered) <= 200
