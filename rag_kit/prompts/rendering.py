@@ -154,13 +154,15 @@ def _joined(blocks: list[tuple[str, str]], limit: int | None, closing: str) -> M
 
 def _fitting(text: str, space: int) -> str:
     """The longest beginning of a text that, once escaped, has at most `space` characters."""
-    end = max(space, 0)
-    while end > 0:
-        escaped = escape_tags(text[:end].rstrip())
+    best, low, high = "", 1, min(space, len(text))
+    while low <= high:  # escapes lengthen the text, so the right place to cut is searched for
+        middle = (low + high) // 2
+        escaped = escape_tags(text[:middle].rstrip())
         if len(escaped) <= space:
-            return escaped
-        end -= len(escaped) - space
-    return ""
+            best, low = escaped, middle + 1
+        else:
+            high = middle - 1
+    return best
 
 
 def _turn(item: Any) -> tuple[str, str]:
