@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.compose import acall_retriever, call_retriever
     from rag_kit.retrieval.ensemble import EnsembleRetriever
     from rag_kit.retrieval.fusion import reciprocal_rank_fusion
-    from rag_kit.retrieval.index_retriever import index_retriever
+    from rag_kit.retrieval.indexed import index_retriever
     from rag_kit.retrieval.vector import VectorRetriever
 
 __all__ = [
@@ -40,7 +40,7 @@ __getattr__, __dir__ = lazy_attributes(
         "acall_retriever": ".compose",
         "call_retriever": ".compose",
         "explain": "rag_kit.documents",
-        "index_retriever": ".index_retriever",
+        "index_retriever": ".indexed",
         "reciprocal_rank_fusion": ".fusion",
     },
 )

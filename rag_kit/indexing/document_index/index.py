@@ -212,6 +212,10 @@ class DocumentIndex(WritableIndex):
         """Write what is derived, fold the log into the store and let go; then the folder can be copied."""
         self._close(flush=True)
 
+    def discard(self) -> None:
+        """Close without writing what is derived; the next writer does it."""
+        self._close(flush=False)
+
     def _close(self, *, flush: bool) -> None:
         if self._closed:
             return

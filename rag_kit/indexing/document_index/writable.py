@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError
@@ -16,7 +16,7 @@ from rag_kit.indexing.document_index.mirror import MirrorError
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import make_rows
 from rag_kit.indexing.document_index.store import State
-from rag_kit.indexing.document_index.writing import Batch, WriteReport, apply, missing_texts
+from rag_kit.indexing.document_index.writing import Batch, SourceRecord, WriteReport, apply, missing_texts
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -153,6 +153,16 @@ class WritableIndex(ReadableIndex):
         if self._state().embedding is not None:
             return 0
         return fill_vectors(self._store, self.embeddings, name_of(self.embeddings), progress)
+
+    def record_settings(self, settings: Mapping[str, Any]) -> None:
+        """Record how files are read and split, as plain JSON."""
+        self._store.set_meta(settings=dict(settings))
+
+    def source_records(self) -> dict[str, SourceRecord]:
+        """What is remembered about files, by source."""
+        query = "SELECT source, size, mtime_ns, checked_ns, sha256, settings FROM sources ORDER BY source"
+        with self._store.reading() as connection:
+            return {row[0]: SourceRecord(*row) for row in connection.execute(query)}
 
     def _state(self) -> State:
         with self._store.looking() as connection:

@@ -1,0 +1,78 @@
+"""One file to chunks, as of one moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rag_kit.errors import ReadError
+from rag_kit.indexing.ingestion.looking import Sight, file_hash, look
+from rag_kit.indexing.ingestion.settings import SplitSettings
+from rag_kit.indexing.readers import Reader, ReadLimits
+from rag_kit.indexing.splitting import split
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from rag_kit.indexing.files import SourceFile
+
+_TRIES = 3
+
+
+class Converter:
+    """Reads and splits files through one reader process.
+
+    Args:
+        settings: How to split.
+        limits: Caps for reading one file.
+    """
+
+    def __init__(self, settings: SplitSettings, limits: ReadLimits | None) -> None:
+        self._settings = settings
+        self._reader = Reader(limits=limits)
+
+    def __enter__(self) -> Converter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._reader.close()
+
+    def convert(self, file: SourceFile, source: str) -> tuple[list[Document], Sight, str]:
+        """The chunks of a file, and what the file was then.
+
+        Args:
+            file: The file.
+            source: Its identity, put into the chunks' metadata.
+
+        Returns:
+            Chunks, sight and SHA-256 of the file that they were made from.
+
+        Raises:
+            ReadError: It cannot be read, holds no text, or keeps changing.
+        """
+        path = Path(file.path)
+        for _ in range(_TRIES):
+            try:
+                before = look(path)
+                digest = file_hash(path)
+                documents = self._reader.read(path, root=file.root)
+                if look(path).same_as(before):
+                    break
+            except OSError as error:
+                raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
+        else:
+            raise ReadError(
+                f"{file.file}: it is being written to (it changed {_TRIES} times while it was read). "
+                "Ingest it again later."
+            )
+        for document in documents:
+            document.metadata["source"] = source
+        chunks = split(
+            documents, chunk_size=self._settings.chunk_size, chunk_overlap=self._settings.chunk_overlap
+        )
+        if not any(chunk.page_content.strip() for chunk in chunks):
+            raise ReadError(f"{file.file}: no text found in it.")
+        return chunks, before, digest

@@ -1,0 +1,70 @@
+"""Which files there are below the given paths, each once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.writable import in_scope
+
+if TYPE_CHECKING:
+    from rag_kit.indexing.files import SourceFile
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files to look at.
+
+    Attributes:
+        files: By identity: the absolute path, links resolved.
+        problems: What was refused, with the reason.
+        vanished: Whether a source known to the index should be among the files, and is not.
+    """
+
+    files: dict[str, SourceFile]
+    problems: list[tuple[str, str]]
+    vanished: Callable[[str], bool]
+
+
+def identity(path: Path) -> str:
+    """A file's identity in the index; bytes in its name that are no UTF-8 become ``\\xNN``."""
+    name = Path(os.path.realpath(path)).as_posix()
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def list_files(paths: Sequence[Path], folder: Path, known: Sequence[str]) -> Listing:
+    """List the files below some paths.
+
+    Args:
+        paths: Files and folders.
+        folder: The index; what is in it is passed over.
+        known: Sources that may have vanished; a path that is one of them, or their folder, may be missing.
+
+    Raises:
+        InvalidInputError: A path does not exist.
+    """
+    from rag_kit.indexing.files import iter_files
+
+    scopes = [identity(path) for path in paths]
+    for path, scope in zip(paths, scopes, strict=True):
+        if not path.exists() and not any(in_scope(source, [scope]) for source in known):
+            raise InvalidInputError(f"{path} does not exist. Name files or folders that are there.")
+    found, problems = iter_files([path for path in paths if path.exists()])
+    own = identity(folder)
+    files: dict[str, SourceFile] = {}
+    for file in found:
+        source = identity(Path(file.path))
+        if not in_scope(source, [own]):
+            files.setdefault(source, file)
+    # what could not be looked at has not vanished
+    unseen = [identity(Path(problem.path)) for problem in problems]
+
+    def vanished(source: str) -> bool:
+        return source not in files and in_scope(source, scopes) and not in_scope(source, unseen)
+
+    refused = [(problem.file, problem.reason) for problem in problems]
+    return Listing(dict(sorted(files.items())), refused, vanished)

@@ -1,0 +1,256 @@
+"""`ingest`: bring an index up to date with files and folders."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_kit.errors import IndexMissingError, InvalidInputError, ReadError
+from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.indexing.document_index.rows import Row, make_rows
+from rag_kit.indexing.document_index.writing import Batch, SourceRecord
+from rag_kit.indexing.ingestion.converting import Converter
+from rag_kit.indexing.ingestion.listing import Listing, list_files
+from rag_kit.indexing.ingestion.looking import file_hash, look
+from rag_kit.indexing.ingestion.report import IngestReport
+from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from rag_kit.indexing.files import SourceFile
+    from rag_kit.indexing.readers import ReadLimits
+
+_GROUP = 256  # chunks that are embedded, and committed, together
+_GROUP_KEYWORD = 2_000
+_GROUP_FILES = 500
+
+
+def ingest(
+    paths: Sequence[str | PathLike[str]] | str | PathLike[str],
+    folder: str | PathLike[str],
+    *,
+    embeddings: Embeddings | None = None,
+    prune: bool = False,
+    strict: bool = False,
+    progress: Callable[..., object] | None = None,
+    chunk_size: int | None = None,
+    chunk_overlap: int | None = None,
+    wait: float = 0.0,
+    limits: ReadLimits | None = None,
+    rehash: bool = False,
+) -> IngestReport:
+    """Read files and folders into an index, which is made if there is none; run it again to bring it up to date.
+
+    A file is unchanged if its size and time are (or, when it was written within two seconds of being read, or
+    with ``rehash``, if its SHA-256 is); then it is neither read nor embedded. Of a changed file, only chunks
+    whose text is new to the index are embedded. Files are committed in groups: after a kill at any moment the
+    index is whole, and the same call goes on where it stopped.
+
+    Args:
+        paths: Files and folders. A file that is reached by two of them is read once.
+        folder: The index.
+        embeddings: Embedding model; ``None`` for keyword search only. Given to an index that has no vectors
+            yet, all of its chunks get theirs.
+        prune: Remove files from the index that vanished from the given paths.
+        strict: Stop at the first file that cannot be read and leave the index as it was: the whole call is one
+            transaction, so a kill loses all of it.
+        progress: Called as ``progress(file, done, total, bytes=n)`` when a file is begun and when files are
+            done: its name, files done of how many, bytes done.
+        chunk_size: Most characters of a chunk; default: as recorded in the index, else 1000. Another value
+            than recorded splits all given files again.
+        chunk_overlap: Characters repeated between chunks; default: as recorded, else 100.
+        wait: Seconds to wait for another writer.
+        limits: Caps for reading one file.
+        rehash: Compare the bytes of files, even where size and time are the same.
+
+    Returns:
+        What happened; ``failed`` names the files that could not be read, and why.
+
+    Raises:
+        InvalidInputError: A path does not exist, a size is not allowed, the folder cannot hold an index.
+        ReadError: With ``strict``, the first file that cannot be read; nothing was changed.
+        IndexMismatchError: The index was built with another embedding model.
+        IndexLockedError: Another writer holds the index.
+        ModelError: The embedding model failed; what was committed before stays.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> base = pathlib.Path(tempfile.mkdtemp())
+        >>> (base / "docs").mkdir()
+        >>> _ = (base / "docs" / "pump.md").write_text("# Pump\\n\\nThe pump starts at 40 degrees.")
+        >>> ingest(base / "docs", base / "index").added, ingest(base / "docs", base / "index").unchanged
+        (1, 1)
+    """
+    started = time.monotonic()
+    given = [Path(paths)] if isinstance(paths, str | PathLike) else [Path(path) for path in paths]
+    if not given:
+        raise InvalidInputError("paths is empty; name files or folders.")
+    with _opened(Path(folder), embeddings, wait) as (index, is_new):
+        settings = settings_for(index, is_new=is_new, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
+        listing = list_files(given, Path(folder), index.sources() if prune else [])
+        run = _Run(index, settings, listing, strict=strict, progress=progress, rehash=rehash)
+        with (
+            Converter(settings, limits) as converter,
+            index.transaction() if strict else contextlib.nullcontext(),
+        ):
+            run.all(converter, prune=prune)
+        report = run.report
+        index.flush()
+        report.chunks = index.stats()["chunks"]
+    report.seconds = time.monotonic() - started
+    return report
+
+
+@contextlib.contextmanager
+def _opened(folder: Path, embeddings: Embeddings | None, wait: float) -> Iterator[tuple[DocumentIndex, bool]]:
+    """The index, made if need be; one that was made and stayed empty because of an error is taken away."""
+    existed = folder.exists()
+    try:
+        index, is_new = DocumentIndex.open(folder, mode="w", embeddings=embeddings, wait=wait), False
+    except IndexMissingError:
+        index, is_new = DocumentIndex.create(folder, embeddings=embeddings, wait=wait), True
+    with index:
+        try:
+            yield index, is_new
+        except BaseException:
+            if is_new and not index.sources():
+                index.discard()
+                for path in list(folder.iterdir()) if existed else [folder]:
+                    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            raise
+
+
+class _Run:
+    """One pass over the listed files."""
+
+    def __init__(
+        self,
+        index: DocumentIndex,
+        settings: SplitSettings,
+        listing: Listing,
+        *,
+        strict: bool,
+        progress: Callable[..., object] | None,
+        rehash: bool,
+    ) -> None:
+        self.report = IngestReport(notes=list(settings.notes))
+        self._index = index
+        self._settings = settings
+        self._listing = listing
+        self._strict = strict
+        self._progress = progress
+        self._rehash = rehash
+        self._records = index.source_records()
+        self._size = _GROUP if index.embeddings is not None else _GROUP_KEYWORD
+        self._done = 0
+        self._bytes = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rows: list[Row] = []
+        self._new: list[tuple[SourceFile, SourceRecord]] = []
+        self._seen: list[SourceRecord] = []
+
+    def all(self, converter: Converter, *, prune: bool) -> None:
+        """Look at every file, write what changed, remove what vanished."""
+        index, listing = self._index, self._listing
+        for name, reason in listing.problems:
+            self._fail(name, reason)
+        self._settings.record(index)
+        if index.embeddings is not None and index.embedding is None and (count := index.add_vectors()):
+            self.report.embedded += count
+            self.report.notes.append(f"the index had no vectors; {count} chunks got theirs")
+        for source, file in listing.files.items():
+            self._tell(file.file)
+            try:
+                self._one(converter, source, file)
+            except ReadError as error:
+                if self._strict:
+                    raise
+                known = " (its earlier version stays in the index)" if source in self._records else ""
+                self._fail(file.file, f"{_without_name(str(error))}{known}")
+                self._done += 1
+            if len(self._rows) >= self._size or len(self._new) + len(self._seen) >= _GROUP_FILES:
+                self._commit()
+        self._commit()
+        if prune:
+            gone = [source for source in self._records if listing.vanished(source)]
+            index.delete_sources(gone)
+            for source in gone:
+                self.report.count(source, "removed")
+        self._tell("")
+
+    def _one(self, converter: Converter, source: str, file: SourceFile) -> None:
+        record = self._records.get(source)
+        known = record is not None and record.settings == self._settings.key
+        try:
+            sight = look(file.path)
+            if known and record is not None:
+                if not self._rehash and sight.same_as_record(record):
+                    self._unchanged(sight.size)
+                    return
+                if sight.size == record.size and file_hash(file.path) == record.sha256:
+                    self._seen.append(
+                        SourceRecord(
+                            source, sight.size, sight.mtime_ns, sight.seen_ns, record.sha256, record.settings
+                        )
+                    )
+                    self._unchanged(sight.size)
+                    return
+        except OSError as error:
+            raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
+        documents, sight, digest = converter.convert(file, source)
+        try:
+            rows = make_rows(documents)
+        except InvalidInputError as error:
+            raise ReadError(f"{file.file}: {error}") from error
+        self._rows += rows
+        self._new.append(
+            (
+                file,
+                SourceRecord(source, sight.size, sight.mtime_ns, sight.seen_ns, digest, self._settings.key),
+            )
+        )
+
+    def _unchanged(self, size: int) -> None:
+        self.report.unchanged += 1
+        self._done += 1
+        self._bytes += size
+
+    def _commit(self) -> None:
+        """Write the files that are waiting, all their chunks in one transaction."""
+        if not self._new and not self._seen:
+            return
+        new = [record for _, record in self._new]
+        written = self._index.write(
+            Batch(rows=self._rows, whole=[record.source for record in new], records=[*new, *self._seen])
+        )
+        self.report.embedded += written.embedded
+        for file, record in self._new:
+            self.report.count(file.file, "updated" if record.source in self._records else "added")
+            self._done += 1
+            self._bytes += record.size
+        if self._new:
+            self._tell(self._new[-1][0].file)
+        self._clear()
+
+    def _fail(self, name: str, reason: str) -> None:
+        if self._strict:
+            raise ReadError(f"{name}: {reason}")
+        self.report.failed.append((name, reason))
+
+    def _tell(self, name: str) -> None:
+        if self._progress is not None:
+            self._progress(name, self._done, len(self._listing.files), bytes=self._bytes)
+
+
+def _without_name(text: str) -> str:
+    """The reason in a reader's message, which begins with the file's name."""
+    _, found, reason = text.partition(": ")
+    return reason if found else text

@@ -1,0 +1,153 @@
+"""Retrievers over a `DocumentIndex`: by keyword, by vector, or both fused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from langchain_core.documents import Document
+
+from rag_kit.documents import add_note, with_provenance
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.ensemble import EnsembleRetriever
+
+PIPELINES = ("hybrid", "bm25", "dense")
+Hits = list[tuple[Document, float]]
+
+
+class KeywordIndexRetriever(RagKitRetriever):
+    """BM25 over an index.
+
+    Args:
+        index: An open index.
+        k: Most documents to return.
+        filter: Metadata filter for every call.
+        note: Put into the provenance of every document.
+
+    Example:
+        >>> import tempfile
+        >>> index = DocumentIndex.create(tempfile.mkdtemp())
+        >>> _ = index.upsert([Document("The pump starts at 40 degrees.", id="pump")])
+        >>> [doc.id for doc in KeywordIndexRetriever(index=index).invoke("pump")]
+        ['pump']
+        >>> index.close()
+    """
+
+    index: DocumentIndex
+    note: str | None = None
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        return self._finish(query, self.index.search_keyword(query, request.k, request.filter))
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        hits = await self.index.asearch_keyword(query, request.k, request.filter)
+        return self._finish(query, hits)
+
+    def _finish(self, query: str, hits: Hits) -> list[Document]:
+        found = _with_provenance(hits, "bm25", self.get_name(), query)
+        return found if self.note is None else [add_note(document, self.note) for document in found]
+
+
+class DenseIndexRetriever(RagKitRetriever):
+    """Vector search over an index that was opened with its embedding model; scores are cosines.
+
+    Args:
+        index: An open index.
+        k: Most documents to return.
+        filter: Metadata filter for every call.
+
+    Example:
+        >>> import tempfile
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> index = DocumentIndex.create(tempfile.mkdtemp(), embeddings=DeterministicFakeEmbedding(size=8))
+        >>> _ = index.upsert([Document("lake", id="1"), Document("pump", id="2")])
+        >>> [doc.id for doc in DenseIndexRetriever(index=index, k=1).invoke("pump")]
+        ['2']
+        >>> index.close()
+    """
+
+    index: DocumentIndex
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        hits = self.index.search_dense(query, request.k, request.filter)
+        return _with_provenance(hits, "dense", self.get_name(), query)
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        hits = await self.index.asearch_dense(query, request.k, request.filter)
+        return _with_provenance(hits, "dense", self.get_name(), query)
+
+
+def _with_provenance(hits: Hits, stage: str, name: str, query: str) -> list[Document]:
+    return [
+        with_provenance(document, score=score, rank=rank, stage=stage, retriever=name, query=query)
+        for rank, (document, score) in enumerate(hits, start=1)
+    ]
+
+
+def index_retriever(
+    index: DocumentIndex,
+    pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid",
+    k: int = 5,
+    filter: Mapping[str, Any] | None = None,
+    *,
+    fetch_k: int | None = None,
+    **ensemble: Any,
+) -> RagKitRetriever:
+    """A retriever over an index.
+
+    Args:
+        index: An open index.
+        pipeline: ``"bm25"``, ``"dense"``, or ``"hybrid"``: both, fused by reciprocal rank. Over an index
+            without vectors ``"hybrid"`` is keyword search, and says so in the provenance of what it finds.
+        k: Most documents to return.
+        filter: Metadata filter for every call.
+        fetch_k: How many documents each half of a hybrid fetches; default: ten times ``k``, at least 50.
+        **ensemble: Further arguments of `EnsembleRetriever`: ``weights``, ``rrf_k``, ``timeout``...
+
+    Returns:
+        The retriever. The index must stay open as long as it is used.
+
+    Raises:
+        InvalidInputError: The pipeline is unknown, or needs vectors or a model that are not there.
+
+    Example:
+        >>> import tempfile
+        >>> index = DocumentIndex.create(tempfile.mkdtemp())
+        >>> _ = index.upsert([Document("The pump starts at 40 degrees.", id="pump")])
+        >>> [found] = index_retriever(index).invoke("pump")
+        >>> found.metadata["rag_kit"]["notes"]
+        ['degraded: keyword search only, for the index has no vectors']
+        >>> index.close()
+    """
+    if pipeline not in PIPELINES:
+        raise InvalidInputError(f"pipeline={pipeline!r} is unknown; allowed: {', '.join(PIPELINES)}.")
+    if pipeline == "bm25":
+        return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25")
+    recorded = index.embedding
+    if recorded is None:
+        if pipeline == "dense":
+            raise InvalidInputError(
+                f"The index in {index.folder} has no vectors, which pipeline='dense' needs. Use 'bm25', or add "
+                f"them: rag-kit ingest PATH --index {index.folder} --embedding-model NAME"
+            )
+        note = "degraded: keyword search only, for the index has no vectors"
+        return KeywordIndexRetriever(index=index, k=k, filter=filter, name="bm25", note=note)
+    if index.embeddings is None:
+        raise InvalidInputError(
+            f"pipeline={pipeline!r} needs the embedding model {recorded!r} of the index: "
+            "DocumentIndex.open(folder, embeddings=embedding_model(...)); or use pipeline='bm25'."
+        )
+    if pipeline == "dense":
+        return DenseIndexRetriever(index=index, k=k, filter=filter, name="dense")
+    return EnsembleRetriever(
+        retrievers=[
+            KeywordIndexRetriever(index=index, k=k, name="bm25"),
+            DenseIndexRetriever(index=index, k=k, name="dense"),
+        ],
+        k=k,
+        filter=filter,
+        fetch_k=fetch_k if fetch_k is not None else max(50, 10 * k),
+        **ensemble,
+    )
