@@ -25,10 +25,11 @@ $(STAMPS)/venv:
 	@$(PYTHON) -m venv $(VENV)
 	@mkdir -p $(STAMPS) && touch $@
 
-# one stamp per set of extras: `make demo` installs the base only
+# one stamp per set of extras: `make demo` installs the base only. Without --no-compile half of the time goes into
+# byte code of modules that are never imported.
 define install
 	@echo "installing $(1) (pinned by $(CONSTRAINTS)) ..."
-	@$(PIP) install --quiet -c $(CONSTRAINTS) -e '.$(2)'
+	@$(PIP) install --quiet --no-compile -c $(CONSTRAINTS) -e '.$(2)'
 	@touch $@
 endef
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_kit import __version__
+from rag_kit._privacy import TELEMETRY_OFF
 from rag_kit.cli import exits
 from rag_kit.cli.output import one_line, say, say_json
 
@@ -148,11 +149,10 @@ def _embedding_model() -> tuple[str, str]:
 
 
 def _telemetry() -> tuple[str, str]:
-    on = [
-        name
-        for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2")
-        if os.environ.get(name, "").lower() == "true"
+    tracing = [
+        name for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2") if os.environ.get(name) == "true"
     ]
+    on = tracing + [name for name, value in TELEMETRY_OFF.items() if os.environ.get(name) != value]
     return ("ok", f"on, by your setting of {', '.join(on)}") if on else ("off", "nothing is sent")
 
 

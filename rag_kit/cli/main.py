@@ -54,7 +54,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         An exit code of `rag_kit.cli.exits`. A user's mistake gives one line on stderr, never a traceback.
     """
-    _quiet_telemetry()
     arguments = parser().parse_args(argv)
     try:
         code: int = import_module(f"rag_kit.cli.{COMMANDS[arguments.command]}").run(arguments)
@@ -73,17 +72,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         problem(one_line(error))
         return exits.exit_code(error)
-
-
-def _quiet_telemetry() -> None:
-    """No dependency phones home unless the user turned that on in the environment."""
-    for name, value in {
-        "ANONYMIZED_TELEMETRY": "False",
-        "RAGAS_DO_NOT_TRACK": "true",
-        "LANGSMITH_TRACING": "false",
-        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
-    }.items():
-        os.environ.setdefault(name, value)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from rag_kit.graphs.state import PlainRagInput, PlainRagState, Turn, Update
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.prompts import PromptTemplate, load_prompt, render_history, render_passages
 from rag_kit.prompts.schemas import Query
-from rag_kit.retrieval.base import acall_retriever, call_retriever
+from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.text import detect_language, warm_up
 from rag_kit.text.citations import DECLINED
 

@@ -34,7 +34,7 @@ def run_context(schema: type[ContextT]) -> ContextT:
     Raises:
         InvalidInputError: A setting is unknown or out of range.
     """
-    given = get_runtime().context
+    given: Any = get_runtime().context
     if given is None:
         return schema()
     if isinstance(given, schema):
