@@ -10,7 +10,7 @@ _SECRETS = (
     (re.compile(r"(://)[^\s/@]+@"), r"\1***@"),
     (
         re.compile(
-            r"(?i)\b((?:[a-z0-9]+[_-])*(?:api[_-]?key|key|token|secret|password|passwd|authorization))"
+            r"(?i)\b(?!id_key)((?:[a-z0-9]+[_-])*(?:api[_-]?key|key|token|secret|password|passwd|authorization))"
             r"(['\"]?\s*[=:]\s*['\"]?)[^\s'\",;&}]{4,}"
         ),
         r"\1\2***",

@@ -99,8 +99,13 @@ class Pool:
             BranchError: If no thread can be started and none is there to take the job.
         """
         with self._condition:
-            heapq.heappush(self._queue, (-depth, next(self._numbers), job))
+            entry = (-depth, next(self._numbers), job)
+            heapq.heappush(self._queue, entry)
             self._find_thread()
+            if self._active() <= 0:
+                self._queue.remove(entry)
+                heapq.heapify(self._queue)
+                raise BranchError("The system lets no thread be started. Lower max_concurrency.")
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -177,11 +182,9 @@ class Pool:
         self._live += 1
         try:
             worker.start()
-        except RuntimeError as error:
+        except RuntimeError:
+            # No thread to be had; those there are will take the work, or ``submit`` refuses it.
             self._live -= 1
-            if self._active() == 0:
-                self._queue.clear()
-                raise BranchError("The system lets no thread be started. Lower max_concurrency.") from error
 
 
 _pool: Pool | None = None

@@ -355,3 +355,15 @@ def test_idle_threads_end() -> None:
     while pool.threads and time.monotonic() < limit:
         time.sleep(0.02)
     assert pool.threads == 0
+
+
+def test_a_system_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the system starts no thread there is an error, not a wait for ever."""
+
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("rag_kit.concurrency.pool._pool", Pool())
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(BranchError, match="no thread"):
+        fan_out([lambda: 1, lambda: 2])

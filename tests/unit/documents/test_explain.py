@@ -112,4 +112,5 @@ def test_edge_cases() -> None:
 def test_redact(text: str) -> None:
     """Keys in provider messages are masked."""
     assert "canary" not in redact(text)
+    assert redact("id_key='isbn' was given") == "id_key='isbn' was given"
     assert redact("the key: a monkey, keyboard = fine").startswith("the key")

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from blockbuster import BlockingError, blockbuster_ctx
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -323,6 +324,18 @@ async def test_whole_config_is_passed_down() -> None:
         assert parent is None and len(children) == 2
         assert {p for _, p, _ in children} == {root}
         assert {tag for _, _, tags in children for tag in tags} >= {"retriever_1", "retriever_2"}
+
+
+async def test_nothing_blocks_the_event_loop() -> None:
+    """Async calls make no blocking call in the loop's thread, over async and sync-only retrievers."""
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(docs("a", "b"))
+    leaves = [VectorRetriever(vectorstore=store), Plain(docs=docs("a")), Fixed(docs=docs("b"), delay=0.01)]
+    retriever = EnsembleRetriever(retrievers=leaves, timeout=5, max_concurrency=2)
+    with blockbuster_ctx():
+        assert len(await retriever.ainvoke("text a")) == 2
+    with blockbuster_ctx(), pytest.raises(BlockingError):
+        time.sleep(0.01)
 
 
 async def test_wrong_results_are_named() -> None:
