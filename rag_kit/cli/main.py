@@ -11,6 +11,7 @@ from importlib import import_module
 from rag_kit import __version__
 from rag_kit.cli import exits
 from rag_kit.cli.output import one_line, problem
+from rag_kit.errors import BranchError
 
 #: Command -> module with ``add_parser(subparsers)`` and ``run(arguments) -> exit code``.
 COMMANDS = {
@@ -70,8 +71,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("RAG_KIT_DEBUG"):
             raise
-        problem(one_line(error))
-        return exits.exit_code(error)
+        cause = _told_apart(error)
+        problem(one_line(cause))
+        return exits.exit_code(cause)
+
+
+def _told_apart(error: Exception) -> Exception:
+    """What went wrong at the root: inside a branch of a fan-out, or in a provider's own words."""
+    for _ in range(8):
+        if not isinstance(error, BranchError) or not isinstance(error.__cause__, Exception):
+            break
+        error = error.__cause__
+    if type(error).__module__.partition(".")[0] in ("openai", "httpx", "httpcore"):
+        from rag_kit.models import map_model_error
+
+        return map_model_error(error)
+    return error
 
 
 if __name__ == "__main__":
