@@ -59,7 +59,7 @@ def groups(
         The table, and the numbers (from 1, the header not counted) of its first and last row.
 
     Example:
-        >>> [(first, last) for _, first, last in groups(["n"], [["1"], ["2"], ["3"]], characters=25)]
+        >>> [(first, last) for _, first, last in groups(["n"], [["1"], ["2"], ["3"]], characters=27)]
         [(1, 2), (3, 3)]
     """
     width = len(header)

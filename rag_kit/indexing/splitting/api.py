@@ -41,7 +41,7 @@ def split(
     Example:
         >>> from langchain_core.documents import Document
         >>> lake = Document("# 湖\\n\\n湖水很深。湖水很冷，没有人敢在冬天游泳。")
-        >>> chunks = split([lake], chunk_size=25, chunk_overlap=0)
+        >>> chunks = split([lake], chunk_size=20, chunk_overlap=0)
         >>> [(chunk.page_content, chunk.metadata["heading"]) for chunk in chunks]
         [('# 湖\\n\\n湖水很深。', '湖'), ('湖水很冷，没有人敢在冬天游泳。', '湖')]
     """

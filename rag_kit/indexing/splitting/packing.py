@@ -170,6 +170,8 @@ class _Packer:
         return sentence if 0 <= sentence < stop and self.text[sentence:stop].strip() else cut
 
     def _header(self, keeps: list[Keep], starts: list[int], position: int) -> str:
+        if not starts:
+            return ""
         index = bisect_right(starts, position) - 1
         if index < 0:
             return ""
@@ -179,7 +181,7 @@ class _Packer:
     def _trim_start(self, position: int, end: int, keeps: list[Keep], starts: list[int]) -> int:
         """Past white space; inside code the indentation of the first line stays."""
         text = self.text
-        index = bisect_right(starts, position) - 1
+        index = bisect_right(starts, position) - 1 if starts else -1
         if index >= 0 and keeps[index].kind == "code" and position < keeps[index].end:
             match = _BLANK_LINES.match(text, position, end)
             return match.end() if match else position

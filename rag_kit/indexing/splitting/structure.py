@@ -7,9 +7,12 @@ expression.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+# Which lines are worth a look; begins with a plain character, since the engine is quick at finding one.
+_CANDIDATE = re.compile(r"\n(?=[ \t]*(?:[#|`~\-*+•\d\n]|\Z)|[^\n]*\n={3})")
 _SPECIAL = re.compile(
     r"^(?: {0,3}(?P<mark>\#{1,6})[ \t]+(?P<title>\S[^\n]*)"
     r"|(?P<setext>[^\s#|>\-*+`~][^\n]*)\n={3,}[ \t]*$"
@@ -63,7 +66,7 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> list[Sec
     bare, body = True, 0  # only headings so far in this section; where its text could begin
     item: int | None = None
     skip = 0
-    for match in _SPECIAL.finditer(text):
+    for match in _special_lines(text):
         start, kind = match.start(), match.lastgroup
         if start < skip:
             continue
@@ -114,6 +117,17 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> list[Sec
         current.keeps.append(Keep("item", item, len(text)))
     _end(current, len(text))
     return found
+
+
+def _special_lines(text: str) -> Iterator[re.Match[str]]:
+    """The lines that carry structure, blank ones among them."""
+    first = _SPECIAL.match(text)
+    if first:
+        yield first
+    for candidate in _CANDIDATE.finditer(text):
+        match = _SPECIAL.match(text, candidate.end())
+        if match:
+            yield match
 
 
 def _end(section: Section, position: int) -> None:
