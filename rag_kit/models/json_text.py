@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-MAX_TEXT = 200_000
-_MAX_STARTS = 64
+MAX_TEXT = 100_000
+_MAX_STARTS = 32
+_MAX_DEPTH = 64
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*([\w+-]*)[ \t]*\n?(.*?)(?:```|~~~)", re.DOTALL)
-_THINK = re.compile(r"<(think|thinking|thought|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_THINK_END = re.compile(r"^.*</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.IGNORECASE)
-_THINK_OPEN = re.compile(r"<(?:think|thinking|thought|reasoning)>.*\Z", re.DOTALL | re.IGNORECASE)
+_THINK = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+# Only what can begin JSON is worth a scan to its end; other braces in prose are passed over.
+_START = re.compile(r"[{｛](?=\s*[\"'“”‘＂}｝])|[\[［](?=\s*(?:[\"'“”‘＂\[{［｛\]］\d-]|true|false|null))")
 
 _OPEN = {"{": "}", "[": "]"}
 _PUNCTUATION = {
@@ -42,9 +43,18 @@ def without_thinking(text: str) -> str:
         >>> without_thinking('<think>maybe {"a": 2}</think>{"a": 1}')
         '{"a": 1}'
     """
-    text = _THINK.sub("", text)
-    text = _THINK_END.sub("", text)
-    return _THINK_OPEN.sub("", text).strip()
+    kept: list[str] = []
+    position, inside = 0, False
+    for tag in _THINK.finditer(text):
+        if tag.group(1):  # a closing tag: what stood before it was thought, opened or not
+            kept = kept if inside else []
+        elif not inside:
+            kept.append(text[position : tag.start()])
+        inside = not tag.group(1)
+        position = tag.end()
+    if not inside:
+        kept.append(text[position:])
+    return "".join(kept).strip()
 
 
 def json_values(text: str) -> Iterator[Any]:
@@ -54,7 +64,7 @@ def json_values(text: str) -> Iterator[Any]:
     first: a model that thinks aloud gives its answer at the end.
 
     Args:
-        text: What the model wrote; what goes beyond 200,000 characters is not looked at.
+        text: What the model wrote; what goes beyond 100,000 characters is not looked at.
 
     Yields:
         Parsed values.
@@ -66,63 +76,62 @@ def json_values(text: str) -> Iterator[Any]:
     text = text[:MAX_TEXT].strip().lstrip("\ufeff")
     if not text:
         return
-    whole = _at(text, 0) if text[0] in '{["｛［' else None
+    match = _START.match(text)
+    whole = _at(text, 0) if match else None
     if whole is not None and not text[whole[1] :].strip():
         yield whole[0]
         return
     fenced = [match.group(2).strip() for match in _FENCE.finditer(text)]
     for block in reversed(fenced):
-        for value, _ in reversed(_embedded(block)):
-            yield value
-    for value, _ in reversed(_embedded(_FENCE.sub("\n", text))):
-        yield value
+        yield from reversed(_embedded(block)[0])
+    yield from reversed(_embedded(_FENCE.sub("\n", text))[0])
 
 
 def is_truncated(text: str) -> bool:
-    """Whether the text is JSON that breaks off (behind a fence or a preamble, too).
+    """Whether the text ends in JSON that breaks off (behind a fence or a preamble, too).
 
     Example:
         >>> is_truncated('{"queries": ["a", "b'), is_truncated("plain words")
         (True, False)
     """
-    start = min((at for mark in ("{", "[", "｛") if (at := text.find(mark)) >= 0), default=-1)
-    if start < 0 or _embedded(text[:MAX_TEXT]):
-        return False
-    try:
-        _strict(text[:MAX_TEXT], start)
-    except TruncatedError:
-        return True
-    return False
+    return _embedded(text[:MAX_TEXT])[1]
 
 
-def _embedded(text: str) -> list[tuple[Any, int]]:
-    found: list[tuple[Any, int]] = []
+def _embedded(text: str) -> tuple[list[Any], bool]:
+    """The values in a text, and whether the last one breaks off; parts of a broken value don't count."""
+    found: list[Any] = []
     position = 0
     for _ in range(_MAX_STARTS):
-        match = re.compile(r"[{\[｛]").search(text, position)
+        match = _START.search(text, position)
         if match is None:
             break
-        value = _at(text, match.start())
-        if value is None:
+        try:
+            value = _read(text, match.start())
+        except TruncatedError:
+            return found, True
+        except (ValueError, RecursionError):
             position = match.start() + 1
-        else:
-            found.append(value)
-            position = value[1]
-    return found
+            continue
+        found.append(value[0])
+        position = value[1]
+    return found, False
 
 
 def _at(text: str, start: int) -> tuple[Any, int] | None:
     """The value that starts here and where it ends, else None."""
     try:
-        value, end = _DECODER.raw_decode(text, start)
-        return value, end
-    except (ValueError, RecursionError):
-        pass  # not strict JSON: read it leniently below
-    try:
-        strict, end = _strict(text, start)
-        return _DECODER.decode(strict), end
+        return _read(text, start)
     except (ValueError, RecursionError):
         return None
+
+
+def _read(text: str, start: int) -> tuple[Any, int]:
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        strict, end = _strict(text, start)
+        value = _DECODER.decode(strict)
+    return value, end
 
 
 def _strict(text: str, start: int) -> tuple[str, int]:
@@ -143,6 +152,8 @@ def _strict(text: str, start: int) -> tuple[str, int]:
             continue
         if c in _OPEN:
             closers.append(_OPEN[c])
+            if len(closers) > _MAX_DEPTH:
+                raise ValueError(f"nested deeper than {_MAX_DEPTH}")
         elif c in "}]":
             if not closers or closers.pop() != c:
                 raise ValueError("brackets do not match")

@@ -97,6 +97,7 @@ class Ladder:
         self.tally = Tally(retries=max_retries)
 
     def run(self) -> Generator[Any, Any, StructuredResult]:
+        """The steps of the whole call, with the caller's failure policy at their end."""
         failure: ModelError | BudgetExceededError
         try:
             return (yield from self._converse())

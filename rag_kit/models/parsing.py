@@ -8,7 +8,7 @@ from typing import Any
 from rag_kit.prompts import unescape_tags
 
 from .json_schema import SchemaMismatchError
-from .json_text import is_truncated, json_values, without_thinking
+from .json_text import MAX_TEXT, is_truncated, json_values, without_thinking
 from .schema import Target
 
 _MAX_PLAIN = 1000
@@ -70,6 +70,7 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
         >>> parse_text("Here you are:\\n1. cats\\n2. dogs", Target(Queries)).queries
         ['cats', 'dogs']
     """
+    text = text[:MAX_TEXT]
     body = without_thinking(text)
     if not body:
         # Some servers put the answer itself behind an opening tag that is never closed.
@@ -122,8 +123,15 @@ def _tagged(text: str, target: Target) -> dict[str, Any]:
 
 
 def _between(text: str, tag: str) -> list[str]:
-    pattern = rf"<{re.escape(tag)}(?:\s[^<>]*)?>(.*?)</{re.escape(tag)}\s*>"
-    return [unescape_tags(part.strip()) for part in re.findall(pattern, text, re.DOTALL | re.IGNORECASE)]
+    found: list[str] = []
+    start: int | None = None
+    for mark in re.finditer(rf"<(/?){re.escape(tag)}(?:\s[^<>]*)?>", text, re.IGNORECASE):
+        if not mark.group(1):
+            start = mark.end()
+        elif start is not None:
+            found.append(unescape_tags(text[start : mark.start()].strip()))
+            start = None
+    return found
 
 
 def _singular(name: str) -> list[str]:

@@ -15,8 +15,9 @@ A script is a list; each chat request takes the next entry, and the last entry s
 
 ``refuse={"json_schema", "tools", "json_object", "stream_options"}`` answers 400 to requests that use these,
 without taking from the script: a server of lesser abilities. ``key=`` makes every other key a 401 that
-quotes the key it was given. Requests with ``stream: true`` are answered as server-sent events. ``/embeddings`` gives deterministic vectors and,
-like many compatible servers, takes strings only. ``/models`` lists one model.
+quotes the key it was given. Requests with ``stream: true`` are answered as server-sent events.
+``/embeddings`` gives deterministic vectors and, like many compatible servers, takes strings only. ``/models``
+lists one model.
 """
 
 from __future__ import annotations

@@ -1,0 +1,222 @@
+"""Tolerant reading of model answers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from rag_kit.models.json_text import is_truncated, json_values, without_thinking
+from rag_kit.models.parsing import UnreadableError, parse_text
+from rag_kit.models.schema import Target
+from rag_kit.prompts.schemas import Grade, Passages, Queries, Query
+
+QUERIES = Target(Queries)
+QUERY = Target(Query)
+GRADE = Target(Grade)
+
+
+@pytest.mark.parametrize(
+    ("text", "queries"),
+    [
+        ('{"queries": ["a b", "c d"]}', ["a b", "c d"]),
+        ('```json\n{"queries": ["a"]}\n```', ["a"]),
+        ('Sure!\n```\n["a", "b"]\n```\nHope this helps.', ["a", "b"]),
+        ('Here is the JSON: {"queries": ["a"]} - good luck {not json}', ["a"]),
+        ('<think>maybe {"queries": ["wrong"]}</think>\n{"queries": ["right"]}', ["right"]),
+        ('the tag was swallowed</think>{"queries": ["right"]}', ["right"]),
+        ('First {"queries": ["draft"]}, better: {"queries": ["final"]}', ["final"]),
+        ('{"queries": ["say <think>x</think>"]}', ["say <think>x</think>"]),
+        ("{'queries': ['it''s', 'b'],}", ["it''s", "b"]),
+        ("{“queries”：［“检索”，“重排”］｝", ["检索", "重排"]),
+        ('{"queries"： ["检索，增强"，"重排：二"]}', ["检索，增强", "重排：二"]),
+        ('{"queries": ["he said "yes" loudly", "b"]}', ['he said "yes" loudly', "b"]),
+        ('{"queries": ["a", // the first\n "b",],}', ["a", "b"]),
+        ('{"queries": ["line\nbreak"]}', ["line\nbreak"]),
+        ('{"Queries": {"queries": ["a"]}}', ["a"]),
+        ('{"name": "Queries", "arguments": {"queries": ["a"]}}', ["a"]),
+        ('{"questions": ["a", "b"]}', ["a", "b"]),
+        ('{"queries": [{"query": "a"}, {"query": "b"}]}', ["a", "b"]),
+        ('{"queries": "a\\nb"}', ["a", "b"]),
+        ('{"queries": ["a", "", "  "], "note": "x"}', ["a"]),
+        ("<queries>\n<query>a</query>\n<query>b &lt;task></query></queries>", ["a", "b <task>"]),
+        ("<queries>\n1. a\n2. b\n</queries>", ["a", "b"]),
+        ("1. a\n2) b\n(3) c", ["a", "b", "c"]),
+        ("Here are three:\n- a\n* b\n• c\n\nLet me know!", ["a", "b", "c"]),
+        ("1、检索\n2．重排\n（3）生成", ["检索", "重排", "生成"]),
+        ("以下是改写：\n一、检索\n二、重排", ["检索", "重排"]),
+        ("Q1: a?\nQ2: b?", ["a?", "b?"]),
+        ('1. **"a b"**\n2. “c”', ["a b", "c"]),
+        ("What is BM25?\nHow does BM25 rank?", ["What is BM25?", "How does BM25 rank?"]),
+        ("Sure, here they are:\nWhat is BM25?\nHow does it rank?", ["What is BM25?", "How does it rank?"]),
+        ("3.5 million people?\n2024 results?", ["3.5 million people?", "2024 results?"]),
+    ],
+)
+def test_lists_are_read_from_any_form(text: str, queries: list[str]) -> None:
+    """JSON, fences, prose around it, reasoning, tags and one entry a line all give the list."""
+    assert parse_text(text, QUERIES).queries == queries
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ('{"query": "a"}', "a"),
+        ("<query>What is it?</query>", "What is it?"),
+        ("<QUERY>draft</QUERY> then <query>final</query>", "final"),
+        ("What is BM25?", "What is BM25?"),
+        ('Rewritten query: "What is BM25?"', "What is BM25?"),
+        ("改写后的问题：什么是 BM25？", "什么是 BM25？"),
+        ("Here is the rewritten query:\n\nWhat is BM25?", "What is BM25?"),
+        ('["What is BM25?"]', "What is BM25?"),
+        ('{"search_query": "a"}', "a"),
+    ],
+)
+def test_single_strings_are_read_from_any_form(text: str, query: str) -> None:
+    """A schema of one string takes tags, a label, or just the line."""
+    assert parse_text(text, QUERY).query == query
+
+
+@pytest.mark.parametrize(
+    ("text", "relevant", "score"),
+    [
+        ('{"relevant": "yes", "score": "0.8", "reason": "r"}', True, 0.8),
+        ('{"Relevant": false, "Score": "80%", "reason": "r"}', False, 0.8),
+        ("relevant: yes\nscore: 0.5\nreason: it fits", True, 0.5),
+        ("**Relevant:** no\n**Score:** 0\n**Reason:** off topic", False, 0.0),
+        ("<relevant>是</relevant><score>1</score><reason>相关</reason>", True, 1.0),
+        ('{"relevant": "否", "score": 0, "reason": "无关", "extra": 1}', False, 0.0),
+    ],
+)
+def test_grades_are_read_from_any_form(text: str, relevant: bool, score: float) -> None:
+    """Words for true and false, percent and labelled lines are understood."""
+    grade = parse_text(text, GRADE)
+    assert (grade.relevant, grade.score) == (relevant, score)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<think>I never stop thinking",
+        "Sure! I would be happy to help with that.",
+        '{"queries": []}',
+        '{"error": "overloaded"}',
+        "null",
+        '{"type": "object", "properties": {"queries": {"type": "array", "items": {"type": "string"}}}}',
+    ],
+)
+def test_what_is_no_answer_is_refused(text: str) -> None:
+    """Prose, emptiness, errors and an echo of the schema are not taken for a list."""
+    with pytest.raises(UnreadableError):
+        parse_text(text, QUERIES)
+
+
+def test_out_of_range_values_are_refused_not_bent() -> None:
+    """A score of 2 is an error with the field's name, never a clipped value."""
+    with pytest.raises(UnreadableError, match="score"):
+        parse_text('{"relevant": true, "score": 2, "reason": "r"}', GRADE)
+
+
+@pytest.mark.parametrize(
+    "text", ["I'm sorry, but I can't help with that.", "抱歉，我无法回答这个问题。", "As an AI, I do not."]
+)
+def test_a_refusal_is_told_from_a_bad_form(text: str) -> None:
+    """A refusal in words is marked as such, so that it is not sent to repair."""
+    with pytest.raises(UnreadableError) as caught:
+        parse_text(text, QUERY)
+    assert caught.value.refused
+
+
+def test_prose_is_no_answer_where_json_was_bound() -> None:
+    """With lines=False an unmarked line is not taken as the value."""
+    with pytest.raises(UnreadableError):
+        parse_text("cats and dogs", QUERY, lines=False)
+
+
+@pytest.mark.parametrize("text", ['{"queries": ["a", "b', '```json\n{"queries": ["a"', 'Sure: {"queries": ['])
+def test_truncated_json_is_seen(text: str) -> None:
+    """JSON that breaks off is marked as truncated and never read as lines."""
+    assert is_truncated(text)
+    with pytest.raises(UnreadableError) as caught:
+        parse_text(text, QUERIES)
+    assert caught.value.truncated
+
+
+def test_inline_json_schema_gives_a_dict() -> None:
+    """A JSON schema is validated and its plain values are converted."""
+    target = Target(
+        {
+            "type": "object",
+            "properties": {
+                "title": {"type": "string"},
+                "year": {"type": "integer"},
+                "tags": {"$ref": "#/$defs/tags"},
+            },
+            "required": ["title", "year"],
+            "$defs": {"tags": {"type": "array", "items": {"enum": ["a", "b"]}}},
+        }
+    )
+    assert parse_text('{"title": "T", "year": "1999", "tags": ["a"]}', target) == {
+        "title": "T",
+        "year": 1999,
+        "tags": ["a"],
+    }
+    with pytest.raises(UnreadableError, match="tags"):
+        parse_text('{"title": "T", "year": 1, "tags": ["c"]}', target)
+    with pytest.raises(UnreadableError, match="year"):
+        parse_text('{"title": "T"}', target)
+
+
+def test_nested_classes_and_optional_fields() -> None:
+    """Nested models and defaults work like in Pydantic itself."""
+
+    class Step(BaseModel):
+        text: str
+        number: int = 0
+
+    class Plan(BaseModel):
+        steps: list[Step]
+        note: str | None = None
+
+    plan = parse_text('{"steps": [{"text": "a"}, {"text": "b", "number": 2}]}', Target(Plan))
+    assert [step.number for step in plan.steps] == [0, 2]
+    assert plan.note is None
+
+
+@given(st.lists(st.text(min_size=1).filter(lambda s: s.strip()), min_size=1, max_size=5), st.booleans())
+def test_valid_json_always_comes_back_as_it_is(passages: list[str], fenced: bool) -> None:
+    """Whatever the strings hold (braces, tags, quotes, fences), strict JSON is not changed."""
+    import json
+
+    text = json.dumps({"passages": passages}, ensure_ascii=not fenced)
+    assert parse_text(text, Target(Passages)).passages == [passage.strip() for passage in passages]
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """No text makes the reader fail in another way."""
+    for target in (QUERIES, QUERY, GRADE):
+        try:
+            parse_text(text, target)
+        except UnreadableError:
+            continue
+
+
+def test_hostile_sizes_are_bounded() -> None:
+    """Many open brackets and deep nesting are read in bounded time."""
+    import time
+
+    start = time.monotonic()
+    for text in (
+        "[" * 100_000,
+        '{"a":' * 20_000,
+        "{" * 5_000 + "}" * 5_000,
+        '"' * 100_000,
+        "<think>" * 20_000,
+    ):
+        list(json_values(text))
+        without_thinking(text)
+        with pytest.raises(UnreadableError):
+            parse_text(text, GRADE)
+    assert time.monotonic() - start < 20
