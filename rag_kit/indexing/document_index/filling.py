@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -39,10 +40,9 @@ def fill_vectors(
         with store.writing() as connection:
             begun = connection.execute("SELECT value FROM meta WHERE key = 'filling'").fetchone()
             state = store.state(connection)
-            if state.embedding is None and (begun is None or begun[0] != name):
+            if state.embedding is None and (begun is None or json.loads(begun[0]) != name):
                 connection.execute("DELETE FROM vectors")
-                connection.execute("INSERT OR REPLACE INTO meta VALUES ('filling', ?)", (name,))
-                store.set_meta(dimension=None)
+                store.set_meta(dimension=None, filling=name)
             total = connection.execute(f"SELECT count(*) {_WITHOUT}").fetchone()[0]
         while True:
             with store.looking() as connection:

@@ -13,7 +13,7 @@ from rag_kit.documents import Filter, compile_filter, validate_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.changes import documents
 from rag_kit.indexing.document_index.keyword import KeywordLeg
-from rag_kit.indexing.document_index.matrix import VectorMatrix, Vectors, best, unit, unpack
+from rag_kit.indexing.document_index.matrix import TIE, VectorMatrix, Vectors, best, unit, unpack
 from rag_kit.indexing.document_index.mirror import ChromaMirror, MirrorError
 from rag_kit.indexing.document_index.store import State, Store, in_groups, marks
 
@@ -112,12 +112,15 @@ class Searcher:
                 ).fetchall()
                 candidates = list(dict.fromkeys([*ids, *(key for (key,) in fresh)]))
                 keys, scores = self._scored(connection, self._store.state(connection), query, candidates)
+                worst = float(scores.min()) if len(scores) else 0.0
                 if passes is not None:
                     metadata = {key: doc.metadata for key, doc in documents(connection, keys).items()}
                     kept = [i for i, key in enumerate(keys) if passes(metadata[key])]
                     keys, scores = [keys[i] for i in kept], scores[kept]
-            if len(keys) >= k or len(ids) < fetch:
-                return best(scores, keys, k)
+            hits = best(scores, keys, k)
+            # more may follow that pass the filter, or that score as the last hit does
+            if len(ids) < fetch or (len(hits) == k and hits[-1][1] > worst + 2 * TIE):
+                return hits
             if fetch > 100 * k:
                 return None
             fetch *= 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,16 @@ class Listing:
 
 def identity(path: Path) -> str:
     """A file's identity in the index; bytes in its name that are no UTF-8 become ``\\xNN``."""
-    name = Path(os.path.realpath(path)).as_posix()
+    return as_text(Path(os.path.realpath(path)).as_posix())
+
+
+def as_text(name: str) -> str:
+    """A name as valid text.
+
+    Example:
+        >>> as_text("caf\\udce9.txt")
+        'caf\\\\xe9.txt'
+    """
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
@@ -53,15 +62,13 @@ def list_files(paths: Sequence[Path], folder: Path, known: Sequence[str]) -> Lis
     for path, scope in zip(paths, scopes, strict=True):
         if not path.exists() and not any(in_scope(source, [scope]) for source in known):
             raise InvalidInputError(f"{path} does not exist. Name files or folders that are there.")
-    found, problems = iter_files([path for path in paths if path.exists()])
-    own = identity(folder)
+    found, problems = iter_files([path for path in paths if path.exists()], exclude=[folder])
     files: dict[str, SourceFile] = {}
     for file in found:
-        source = identity(Path(file.path))
-        if not in_scope(source, [own]):
-            files.setdefault(source, file)
+        # names that are no UTF-8 must be text in messages and metadata; the path itself stays as it is
+        files.setdefault(identity(file.path), replace(file, file=as_text(file.file)))
     # what could not be looked at has not vanished
-    unseen = [identity(Path(problem.path)) for problem in problems]
+    unseen = [identity(problem.path) for problem in problems]
 
     def vanished(source: str) -> bool:
         return source not in files and in_scope(source, scopes) and not in_scope(source, unseen)

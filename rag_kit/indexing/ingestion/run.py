@@ -172,7 +172,7 @@ class _Run:
                 self._one(converter, source, file)
             except ReadError as error:
                 if self._strict:
-                    raise
+                    raise ReadError(f"{error} Nothing was changed, for strict was asked for.") from error
                 known = " (its earlier version stays in the index)" if source in self._records else ""
                 self._fail(file.file, f"{_without_name(str(error))}{known}")
                 self._done += 1
@@ -242,7 +242,7 @@ class _Run:
 
     def _fail(self, name: str, reason: str) -> None:
         if self._strict:
-            raise ReadError(f"{name}: {reason}")
+            raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")
         self.report.failed.append((name, reason))
 
     def _tell(self, name: str) -> None:
