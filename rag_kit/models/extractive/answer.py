@@ -1,0 +1,61 @@
+"""The task ``answer``: at most two sentences of the passages, each with its citation, or the decline sentence."""
+
+from __future__ import annotations
+
+import re
+
+from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.evidence import Candidate, collect
+from rag_kit.models.extractive.question import analyse
+from rag_kit.models.extractive.select import choose
+from rag_kit.models.extractive.support import strength
+from rag_kit.models.extractive.tasks import Reply
+from rag_kit.text import detect_language
+from rag_kit.text.citations import DECLINED
+
+MAX_SENTENCES = 2
+_OWN_MARKS = re.compile(r"\s?[\[［【]\s*(?:\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*)\s*[\]］】]")
+_LIST_MARK = re.compile(r"^(?:[-*•·‣]|#{1,6})\s+")
+_ENDED = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
+
+
+def answer(prompt: Prompt) -> Reply:
+    """Answer from the passages of the prompt, or decline.
+
+    Example:
+        >>> from rag_kit.models.extractive.evidence import PassageText
+        >>> passage = PassageText(1, "BM25 ranks by words. It was made in the 1990s by Robertson.", "BM25")
+        >>> prompt = Prompt("answer", "", "Who made BM25?", (passage,), (), None)
+        >>> answer(prompt).text
+        'BM25 ranks by words.[1] It was made in the 1990s by Robertson.[1]'
+    """
+    question = analyse((prompt.question or prompt.user)[:4000])
+    found = collect(question, prompt.passages)
+    picked = choose(found, MAX_SENTENCES)
+    support = strength(question, prompt.passages, found, picked)
+    if support < 0.5:
+        text = DECLINED[question.language]
+        return Reply(text, {"answer": text, "declined": True, "score": support})
+    if len({one.place for one in picked}) == 1:
+        picked.sort(key=lambda one: one.order)
+    text = _join([cite(one) for one in picked])
+    return Reply(text, {"answer": text, "declined": False, "score": support})
+
+
+def cite(candidate: Candidate) -> str:
+    """A sentence as it stands in the answer: on one line, ended, with its number.
+
+    Bracketed numbers of the source's own are left out, since they would read as citations of passages.
+    """
+    text = " ".join(_OWN_MARKS.sub("", candidate.text).split())
+    text = _LIST_MARK.sub("", text)
+    if not _ENDED.search(text):
+        text = text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")
+    return f"{text}[{candidate.number}]"
+
+
+def _join(sentences: list[str]) -> str:
+    return "".join(
+        part if index == 0 or detect_language(part) == "zh" else f" {part}"
+        for index, part in enumerate(sentences)
+    )

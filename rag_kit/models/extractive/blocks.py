@@ -1,0 +1,136 @@
+"""Reading a rendered prompt: its task, and the tagged blocks that hold its values."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import BaseMessage, SystemMessage
+
+from rag_kit.models.extractive.evidence import PassageText
+from rag_kit.prompts import unescape_tags
+from rag_kit.text import detect_language
+
+MAX_PASSAGE_CHARS = 100_000
+_TASK = re.compile(r"<task>\s*([A-Za-z][\w-]{0,63})\s*</task>")
+_PASSAGE = re.compile(r"<passage\b([^<>]*)>(.*?)</passage>", re.DOTALL)
+_TURN = re.compile(r"<turn\b([^<>]*)>(.*?)</turn>", re.DOTALL)
+_ATTRIBUTE = re.compile(r'([\w-]{1,40})="([^"]*)"')
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a prompt holds, as far as this model understands it.
+
+    Attributes:
+        task: Name in the ``<task>`` tag of the system message, else "".
+        user: Text of the last message that is not a system message.
+        question: The ``<question>`` block, else "".
+        passages: The ``<passage>`` blocks in order.
+        turns: ``(role, text)`` of each ``<turn>`` block.
+        schema: The JSON schema in the ``<schema>`` block, else None.
+        blocks: Text of every other block of one level, by name.
+    """
+
+    task: str
+    user: str
+    question: str
+    passages: tuple[PassageText, ...]
+    turns: tuple[tuple[str, str], ...]
+    schema: dict[str, Any] | None
+    system: str = ""
+    body: str = ""
+
+    @property
+    def language(self) -> str:
+        """Language of the question, or of what the user wrote: ``"en"`` or ``"zh"``."""
+        return detect_language(self.question or self.user)
+
+    def block(self, name: str) -> str:
+        """Text of the first block of that name, unescaped; "" where there is none."""
+        return _block(self.body, name)
+
+
+def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
+    """Read the messages of a prompt.
+
+    The task counts only in a system message, so that no passage and no user can change it; a value cannot end
+    its block early because prompts escape the tags inside values.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> prompt = read_prompt([SystemMessage("<task>answer</task>"), HumanMessage("<question>Why?</question>")])
+        >>> prompt.task, prompt.question
+        ('answer', 'Why?')
+    """
+    system = "\n".join(message_text(m) for m in messages if isinstance(m, SystemMessage))
+    others = [message_text(m) for m in messages if not isinstance(m, SystemMessage)]
+    body = "\n".join(others)
+    task = _TASK.search(system)
+    return Prompt(
+        task=task[1] if task else "",
+        user=others[-1] if others else "",
+        question=_block(body, "question"),
+        passages=tuple(_passages(body)),
+        turns=tuple((_attributes(m[1]).get("role", "user"), _inner(m[2])) for m in _TURN.finditer(body)),
+        schema=_schema(body) or _schema(system),
+        system=system,
+        body=body,
+    )
+
+
+def message_text(message: BaseMessage) -> str:
+    """The text of a message whose content may be a list of blocks."""
+    content = message.content
+    if isinstance(content, str):
+        return content
+    parts = [part if isinstance(part, str) else str(part.get("text") or "") for part in content]
+    return "\n".join(part for part in parts if part)
+
+
+def _passages(body: str) -> list[PassageText]:
+    found = []
+    for place, match in enumerate(_PASSAGE.finditer(body), start=1):
+        attributes = _attributes(match[1])
+        number = attributes.get("id", "")
+        title = " ".join(part for part in (attributes.get("title"), attributes.get("heading")) if part)
+        found.append(
+            PassageText(
+                number=int(number) if number.isascii() and number.isdigit() and len(number) < 7 else place,
+                text=_inner(match[2])[:MAX_PASSAGE_CHARS],
+                title=title,
+            )
+        )
+    return found
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {match[1]: html.unescape(match[2]) for match in _ATTRIBUTE.finditer(text)}
+
+
+def _block(body: str, name: str) -> str:
+    opening, closing = f"<{name}>", f"</{name}>"
+    start = body.find(opening)
+    if start < 0:
+        return ""
+    end = body.find(closing, start)
+    return _inner(body[start + len(opening) : end if end >= 0 else len(body)])
+
+
+def _inner(text: str) -> str:
+    return unescape_tags(text).strip()
+
+
+def _schema(body: str) -> dict[str, Any] | None:
+    text = _block(body, "schema")
+    if not text:
+        return None
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return schema if isinstance(schema, dict) else None

@@ -1,0 +1,175 @@
+"""The sentences of the passages as evidence: for each one, how well it may answer the question."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rag_kit.models.extractive.question import Question, offers
+from rag_kit.models.extractive.terms import terms
+from rag_kit.models.extractive.timespan import Span, fit_in_time, time_spans
+from rag_kit.text import sentences
+
+MAX_SENTENCES = 400
+"""Sentences looked at in one prompt; what follows is left out, so that time is bounded."""
+
+FEATURES = (
+    "cover",  # weight of the question's terms in the sentence
+    "rest",  # the same, without the terms that the passage's title holds anyway
+    "near",  # the same as cover, in the sentence, its two neighbours and the title
+    "soft",  # Chinese terms whose characters are all there, though not side by side
+    "passage",  # the same as cover, in the whole passage
+    "rank",  # place of the passage: 1, 1/2, 1/3 ...
+    "first",  # first sentence of its passage
+    "kind",  # offers something of the kind that is asked for, not named in the question
+    "edges",  # names the start and the end of the asked span of time
+    "overlap",  # overlap with the asked span of time
+    "recent",  # tells what began last before the asked span of time, or in it
+    "asks",  # is itself a question
+)
+
+
+@dataclass(frozen=True)
+class PassageText:
+    """A passage as the model sees it: its number in the prompt, its text and its title."""
+
+    number: int
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A sentence that may become a part of the answer.
+
+    Attributes:
+        text: The sentence, verbatim.
+        number: Number of its passage in the prompt.
+        place: Index of its passage in the list of passages.
+        order: Its place among all sentences of the prompt.
+        matched: Terms of the question in it.
+        near: Terms of the question in it, its neighbours and the title of its passage.
+        features: Values in the order of FEATURES.
+    """
+
+    text: str
+    number: int
+    place: int
+    order: int
+    matched: frozenset[str]
+    near: frozenset[str]
+    features: tuple[float, ...]
+
+
+@dataclass
+class _Row:
+    """A sentence while its features are being collected."""
+
+    text: str
+    place: int
+    keys: tuple[str, ...]
+    hits: frozenset[str]
+    bag: frozenset[str] = field(default_factory=frozenset)
+
+
+def collect(question: Question, passages: Sequence[PassageText]) -> list[Candidate]:
+    """Every sentence of the passages with its features, in reading order.
+
+    Args:
+        question: The analysed question.
+        passages: The passages in the order of the prompt.
+
+    Returns:
+        At most MAX_SENTENCES candidates.
+
+    Example:
+        >>> from rag_kit.models.extractive.question import analyse
+        >>> found = collect(analyse("Who wrote Emma?"), [PassageText(1, "Emma is a novel. Jane Austen wrote Emma.")])
+        >>> [sorted(candidate.matched) for candidate in found]
+        [['emma'], ['emma', 'wrote']]
+    """
+    rows = _rows(question, passages)
+    weight = weigh(question, [row.bag for row in rows])
+    total = sum(weight.values()) or 1.0
+    titles = [question.keys & frozenset(terms(passage.title)) for passage in passages]
+    whole = [set(title) for title in titles]
+    for row in rows:
+        whole[row.place] |= row.hits
+
+    def share(keys: frozenset[str] | set[str]) -> float:
+        return sum(weight[key] for key in keys) / total
+
+    found = []
+    last_spans: dict[int, list[Span]] = {}
+    for order, row in enumerate(rows):
+        title = titles[row.place]
+        neighbours = [
+            rows[i].hits for i in (order - 1, order + 1) if 0 <= i < len(rows) and rows[i].place == row.place
+        ]
+        near = row.hits.union(title, *neighbours)
+        rest = question.keys - title
+        edges, overlap, recent = _time(question, row, last_spans)
+        features = (
+            share(row.hits),
+            share(row.hits & rest) / (share(rest) or 1.0),
+            share(near),
+            share(_scattered(question.keys - row.hits, row.bag)),
+            share(whole[row.place]),
+            1 / (1 + row.place),
+            float(order == 0 or rows[order - 1].place != row.place),
+            float(offers(question.kind, row.text, question.text)),
+            edges,
+            overlap,
+            recent,
+            float(row.text.rstrip("\"'”’」』)）").endswith(("?", "？"))),
+        )
+        found.append(
+            Candidate(row.text, passages[row.place].number, row.place, order, row.hits, near, features)
+        )
+    return found
+
+
+def weigh(question: Question, bags: Sequence[frozenset[str]]) -> dict[str, float]:
+    """Weight of each term of the question: its salience times its rarity among the sentences given."""
+    frequency = Counter(key for bag in bags for key in bag & question.keys)
+    return {
+        term.key: term.salience * math.log1p((len(bags) + 1) / (frequency[term.key] + 0.5))
+        for term in question.terms
+    }
+
+
+def _rows(question: Question, passages: Sequence[PassageText]) -> list[_Row]:
+    rows: list[_Row] = []
+    for place, passage in enumerate(passages):
+        for sentence in sentences(passage.text):
+            if len(rows) >= MAX_SENTENCES:
+                return rows
+            text = sentence.text.strip()
+            if text:
+                keys = terms(text)
+                bag = frozenset(keys)
+                rows.append(_Row(text, place, keys, bag & question.keys, bag))
+    return rows
+
+
+def _scattered(missing: frozenset[str], bag: frozenset[str]) -> set[str]:
+    """Chinese terms that are not in the sentence as such although all their characters are."""
+    missing = frozenset(key for key in missing if not key.isascii())
+    if not missing:
+        return set()
+    characters = set("".join(key for key in bag if not key.isascii()))
+    return {key for key in missing if characters.issuperset(key)}
+
+
+def _time(question: Question, row: _Row, last: dict[int, list[Span]]) -> tuple[float, float, float]:
+    """Fit in time; a sentence without a date takes the last one named before it, at half value."""
+    if not question.spans:
+        return 0.0, 0.0, 0.0
+    found = time_spans(row.text)
+    if found:
+        last[row.place] = found[-1:]
+        return fit_in_time(list(question.spans), found)
+    edges, overlap, recent = fit_in_time(list(question.spans), last.get(row.place, []))
+    return edges / 2, overlap / 2, recent / 2

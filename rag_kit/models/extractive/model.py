@@ -1,0 +1,155 @@
+"""The chat model that is no language model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LangSmithParams
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+
+from rag_kit.models.extractive.blocks import message_text, read_prompt
+from rag_kit.models.extractive.tasks import perform
+from rag_kit.text import warm_up
+
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_PIECE = re.compile(rf"\s*[{_HAN}]{{1,2}}|\s*[^\s{_HAN}]+|\s+")
+_HAN_CHARACTER = re.compile(f"[{_HAN}]")
+
+
+class ExtractiveChatModel(BaseChatModel):
+    """A deterministic stand-in for a language model: it selects sentences, cites them, or declines.
+
+    It reads the tagged blocks of this kit's prompts (the task from the system message alone) and nothing else:
+    no network, no weights, no state between calls. The task ``answer`` gives at most two sentences of the passages
+    with ``[n]`` after each, or the decline sentence; ``condense`` gives ``{"query": ...}``; a prompt of another
+    kind gets an honest line about what this model is. It exists so that demos, tests and notebooks run everywhere;
+    for real use name a real model.
+
+    Token counts in ``usage_metadata`` are estimates: one for a Chinese character, one for four others.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage, SystemMessage
+        >>> passages = '<passage id="1">The Rhine is 1,230 km long. Ships use it.</passage>'
+        >>> reply = ExtractiveChatModel().invoke([
+        ...     SystemMessage("<task>answer</task>"),
+        ...     HumanMessage(f"<passages>{passages}</passages><question>How long is the Rhine?</question>"),
+        ... ])
+        >>> reply.content
+        'The Rhine is 1,230 km long.[1] Ships use it.[1]'
+    """
+
+    model: str = "extractive"
+    stop: list[str] | None = None
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Load the dictionaries now, so that no call blocks on a file."""
+        super().model_post_init(context)
+        warm_up()
+
+    @property
+    def _llm_type(self) -> str:
+        return "rag-kit-extractive"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"model": self.model}
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        params = super()._get_ls_params(stop=stop, **kwargs)
+        params["ls_provider"] = "rag_kit"
+        params["ls_model_name"] = self.model
+        return params
+
+    def _reply(self, messages: list[BaseMessage], stop: list[str] | None) -> tuple[str, UsageMetadata]:
+        text = perform(read_prompt(messages))
+        for mark in stop or self.stop or []:
+            if mark and mark in text:
+                text = text[: text.index(mark)]
+        used = sum(estimate_tokens(message_text(message)) for message in messages)
+        given = estimate_tokens(text)
+        return text, UsageMetadata(input_tokens=used, output_tokens=given, total_tokens=used + given)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        text, usage = self._reply(messages, stop)
+        message = AIMessage(
+            content=text,
+            usage_metadata=usage,
+            response_metadata={
+                "model_name": self.model,
+                "model_provider": "rag_kit",
+                "finish_reason": "stop",
+            },
+        )
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._generate(messages, stop)
+
+    def _chunks(self, messages: list[BaseMessage], stop: list[str] | None) -> Iterator[ChatGenerationChunk]:
+        text, usage = self._reply(messages, stop)
+        for piece in _PIECE.findall(text):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
+        yield ChatGenerationChunk(
+            message=AIMessageChunk(
+                content="",
+                usage_metadata=usage,
+                response_metadata={
+                    "model_name": self.model,
+                    "model_provider": "rag_kit",
+                    "finish_reason": "stop",
+                },
+                chunk_position="last",
+            )
+        )
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        for chunk in self._chunks(messages, stop):
+            if run_manager:
+                run_manager.on_llm_new_token(str(chunk.message.content), chunk=chunk)
+            yield chunk
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        for chunk in self._chunks(messages, stop):
+            if run_manager:
+                await run_manager.on_llm_new_token(str(chunk.message.content), chunk=chunk)
+            yield chunk
+
+
+def estimate_tokens(text: str) -> int:
+    """A rough count of tokens: one for a Chinese character, one for four other characters.
+
+    Example:
+        >>> estimate_tokens("tokens 文档")
+        4
+    """
+    han = len(_HAN_CHARACTER.findall(text))
+    return han + -(-(len(text) - han) // 4)

@@ -1,0 +1,54 @@
+"""Which function answers which task. A new task is one file with a function, and one line here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_kit.models.extractive.blocks import Prompt
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a task gives back.
+
+    Attributes:
+        text: The reply as prose.
+        fields: The reply by field name, for prompts that ask for JSON.
+        as_json: Whether the reply is JSON even where the prompt holds no schema.
+    """
+
+    text: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    as_json: bool = False
+
+
+Task = Callable[[Prompt], Reply]
+
+
+def _tasks() -> dict[str, Task]:
+    from rag_kit.models.extractive.answer import answer
+    from rag_kit.models.extractive.condense import condense
+
+    return {"answer": answer, "condense": condense}
+
+
+def perform(prompt: Prompt) -> str:
+    """Do what a prompt asks for; never raises on account of what the prompt says.
+
+    Returns:
+        Prose, or JSON where the task or a schema in the prompt wants it.
+    """
+    from rag_kit.models.extractive.fallback import fill, unknown
+
+    task = _tasks().get(prompt.task)
+    if task is None and not prompt.task and prompt.question and prompt.passages:
+        task = _tasks()["answer"]
+    reply = task(prompt) if task is not None else unknown(prompt)
+    if prompt.schema is not None:
+        return json.dumps(fill(prompt.schema, reply.fields, prompt), ensure_ascii=False)
+    if reply.as_json:
+        return json.dumps(dict(reply.fields), ensure_ascii=False)
+    return reply.text

@@ -1,0 +1,139 @@
+"""Years, months and spans of time in running text, English and Chinese."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "jan january",
+            "feb february",
+            "mar march",
+            "apr april",
+            "may",
+            "jun june",
+            "jul july",
+            "aug august",
+            "sep sept september",
+            "oct october",
+            "nov november",
+            "dec december",
+        )
+    )
+    for name in names.split()
+}
+_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_POINT = re.compile(
+    rf"(?:\b(?P<month>{_MONTH})\b\.?(?: \d{{1,2}})?(?: ?,)? )?"
+    r"(?<![\d.,])(?P<year>1[0-9]{3}|20[0-9]{2})(?![\d%]|[.,]\d)"
+    r"(?P<short>[-–—/]\d{2}(?!\d))?(?:s\b)?(?: ?年 ?(?:(?P<zh>1[0-2]|[1-9]) ?月)?)?"
+)
+_JOINER = re.compile(
+    r"\s*(?:\d{1,2}\s*日)?\s*(?:[-–—~〜至到]+|to|until|till|and|through)\s*(?:the )?(?:\d{1,2} )?"
+)
+_BETWEEN = re.compile(r"(?:from|between|[(（,，自从由])\s*(?:\d{1,2} )?$")
+_OPEN_START = re.compile(r"(?:since|after|from|自|从)\s*(?:\d{1,2} )?$")
+_OPEN_END = re.compile(r"(?:until|till|before|by|直到)\s*(?:\d{1,2} )?$")
+_PRESENT = re.compile(r"\s*(?:[-–—至]+\s*)?(?:present|now|今|现在|以来|[-–—]\s*[)）])|\s*起")
+_LOWEST, _HIGHEST = 0.0, 9999.0
+
+
+class Span(NamedTuple):
+    """A span of time in years; ``start`` is in it, ``end`` is not."""
+
+    start: float
+    end: float
+
+
+def time_spans(text: str) -> list[Span]:
+    """Find the spans of time that a text names, in order of appearance.
+
+    A lone year is a span of one year, a month of one twelfth; "since 1990" ends at 9999 and "until 1990"
+    starts at 0. Only years from 1000 to 2099 count.
+
+    Example:
+        >>> time_spans("She led the club from May 1990 to 1994, and again in 2001.")
+        [Span(start=1990.3333333333333, end=1995.0), Span(start=2001.0, end=2002.0)]
+        >>> time_spans("1912年至2001年")
+        [Span(start=1912.0, end=2002.0)]
+    """
+    text = unicodedata.normalize("NFKC", text).casefold()
+    points = [(match, _point(match)) for match in _POINT.finditer(text)]
+    spans: list[Span] = []
+    index = 0
+    while index < len(points):
+        match, span = points[index]
+        before = text[max(0, match.start() - 12) : match.start()]
+        after = text[match.end() : match.end() + 24]
+        following = points[index + 1] if index + 1 < len(points) else None
+        if following is not None:
+            gap = text[match.end() : following[0].start()] if following[0].start() - match.end() < 20 else "."
+            joins = _JOINER.fullmatch(gap)
+            is_range = joins and (gap.strip() != "and" or _BETWEEN.search(before))
+            if is_range and following[1].end > span.start:
+                spans.append(Span(span.start, following[1].end))
+                index += 2
+                continue
+        if _PRESENT.match(after) or _OPEN_START.search(before):
+            span = Span(span.start, _HIGHEST)
+        elif _OPEN_END.search(before):
+            span = Span(_LOWEST, span.end)
+        spans.append(span)
+        index += 1
+    return spans
+
+
+def _point(match: re.Match[str]) -> Span:
+    """One year or month as a span; "1914-17" and "1939/40" run to the end of the second year."""
+    year = float(match["year"])
+    if match["short"]:
+        end = year - year % 100 + float(match["short"][1:])
+        if end > year:
+            return Span(year, end + 1)
+    if match["month"] or match["zh"]:
+        start = year + (_MONTHS[match["month"]] if match["month"] else int(match["zh"]) - 1) / 12
+        return Span(start, start + 1 / 12)
+    return Span(year, year + 1)
+
+
+def fit_in_time(wanted: list[Span], found: list[Span]) -> tuple[float, float, float]:
+    """How well the spans of a sentence fit those of a question.
+
+    Args:
+        wanted: Spans of the question.
+        found: Spans of the sentence.
+
+    Returns:
+        Three values in [0, 1]: ``edges`` (share of the question's start and end that the sentence names),
+        ``overlap`` (best intersection over union), ``recent`` (how closely the sentence's latest
+        start precedes the question's start, or lies in the question's span: what began last still holds).
+
+    Example:
+        >>> fit_in_time([Span(1979, 1982)], [Span(1979, 1982)])
+        (1.0, 1.0, 1.0)
+    """
+    if not wanted or not found:
+        return 0.0, 0.0, 0.0
+    edges = overlap = recent = 0.0
+    for want in wanted:
+        starts = any(int(span.start) == int(want.start) for span in found)
+        last = int(want.end - 1e-6)
+        ends = any(int(span.end - 1e-6) == last or int(span.start) == last for span in found)
+        edges = max(edges, 0.5 * starts + 0.5 * ends)
+        for span in found:
+            shared = min(want.end, span.end) - max(want.start, span.start)
+            if shared > 0:
+                union = max(want.end, span.end) - min(want.start, span.start)
+                overlap = max(overlap, shared / union)
+            gap = want.start - span.start
+            if -(want.end - want.start) < gap <= 0:
+                recent = 1.0
+            elif gap > 0 and span.end > want.start - 1:
+                recent = max(recent, 1 / (1 + gap / 4))
+            elif gap > 0:
+                recent = max(recent, 0.5 / (1 + gap / 4))
+    return edges, overlap, recent

@@ -1,0 +1,126 @@
+"""Does each citation of an answer hold?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_kit.text.citations.decline import is_declined
+from rag_kit.text.citations.match import Source, Verdict, judge
+from rag_kit.text.citations.report import Citation, CitationReport, ReportStatus
+from rag_kit.text.citations.statements import MAX_ANSWER, MAX_STATEMENTS, Statement, statements
+
+
+def check_citations(answer: str, passages: Sequence[str], *, language: str | None = None) -> CitationReport:
+    """Check every citation ``[n]`` of an answer against the passage that it names.
+
+    A statement is supported where the passage says it: word for word, or with most of its words and with all of
+    its numbers and names, the same negations and no opposites. It is lexical: a statement that says the same
+    in quite other words is reported as unsupported, and one that merely rearranges the words of a passage may
+    pass. Time is linear in the answer and in each cited passage; MAX_ANSWER characters and MAX_STATEMENTS statements
+    of an answer are checked, and a longer one is flagged.
+
+    Args:
+        answer: The answer, with marks such as ``[1]``, ``[1, 2]`` or ``【1】``.
+        passages: The texts of the passages; number n is ``passages[n - 1]``.
+        language: Of the answer, ``"en"`` or ``"zh"``: the language that reasons are given in; None: English.
+
+    Returns:
+        The report; see :class:`CitationReport`.
+
+    Example:
+        >>> report = check_citations("The Rhine is 1,230 km long [1].", ["Rivers: The Rhine is 1,230 km long."])
+        >>> report.status, report.citations[0].status
+        ('grounded', 'supported')
+        >>> check_citations("The Rhine is 1,320 km long [1].", ["The Rhine is 1,230 km long."]).citations[0].reason
+        'A number differs from the passage.'
+    """
+    if is_declined(answer):
+        return CitationReport("declined")
+    reasons = _REASONS.get(language or "en", _REASONS["en"])
+    sources: dict[int, Source] = {}
+    citations: list[Citation] = []
+    uncited: list[str] = []
+    found = statements(answer)
+    for statement in found:
+        if not statement.numbers:
+            uncited.append(statement.text)
+            continue
+        citations.extend(_cited(statement, passages, sources, reasons))
+    status: ReportStatus = "grounded"
+    if any(one.status != "supported" for one in citations) or len(answer) > MAX_ANSWER:
+        status = "flagged"
+    elif uncited or not citations or len(found) >= MAX_STATEMENTS:
+        status = "uncited"
+    return CitationReport(status, tuple(citations), tuple(uncited))
+
+
+def _cited(
+    statement: Statement, passages: Sequence[str], sources: dict[int, Source], reasons: dict[str, str]
+) -> list[Citation]:
+    known = [number for number in statement.numbers if 1 <= number <= len(passages)]
+    for number in known:
+        if number not in sources:
+            sources[number] = Source(passages[number - 1])
+    verdicts = judge(statement.text, [sources[number] for number in known])
+    by_number: dict[int, Verdict] = dict(zip(known, verdicts, strict=True))
+    result = []
+    for number in statement.numbers:
+        verdict = by_number.get(number)
+        if verdict is None:
+            result.append(
+                Citation(
+                    number,
+                    statement.text,
+                    None,
+                    None,
+                    None,
+                    "missing_passage",
+                    0.0,
+                    reasons["missing_passage"],
+                )
+            )
+            continue
+        start, end = verdict.start, verdict.end
+        result.append(
+            Citation(
+                number,
+                statement.text,
+                passages[number - 1][start:end],
+                start,
+                end,
+                "supported" if verdict.supported else "unsupported",
+                round(verdict.score, 3),
+                reasons[verdict.reason],
+            )
+        )
+    return result
+
+
+_REASONS = {
+    "en": {
+        "verbatim": "The passage says it word for word.",
+        "covered": "The passage holds its words, numbers and names.",
+        "thin": "The passage holds too few of its words.",
+        "number": "A number differs from the passage.",
+        "name": "A name differs from the passage.",
+        "negation": "A negation was added or left out.",
+        "opposite": "A word was turned into its opposite.",
+        "order": "Names or numbers stand in another order than in the passage.",
+        "changed": "Words were changed against the passage.",
+        "empty": "There is no statement to check.",
+        "missing_passage": "There is no passage of that number.",
+    },
+    "zh": {
+        "verbatim": "段落原文如此。",
+        "covered": "段落包含其中的词语、数字和名称。",
+        "thin": "段落里找到的词语太少。",
+        "number": "数字与段落不符。",
+        "name": "名称与段落不符。",
+        "negation": "多了或少了否定词。",
+        "opposite": "词语被换成了反义词。",
+        "order": "名称或数字的顺序与段落不同。",
+        "changed": "词语与段落不一致。",
+        "empty": "没有可核对的论断。",
+        "missing_passage": "没有这个编号的段落。",
+    },
+}
