@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -35,7 +36,9 @@ def run() -> int:
     print(
         f"\ndone in {time.perf_counter() - start:.0f} s; the index is in .demo/index, ask it what you like:"
     )
-    print(f'  {Path(sys.executable).with_name("rag-kit").relative_to(ROOT)} ask "..." --index .demo/index')
+    print(
+        f'  {os.path.relpath(Path(sys.executable).with_name("rag-kit"), ROOT)} ask "..." --index .demo/index'
+    )
     return code
 
 

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
             return exits.OK
         hint(describe_model(llm))
         result = _stream(graph, arguments.question, context, explained=arguments.explain)
-    _sources(result)
+    _sources(result, explained=arguments.explain)
     return exits.OK
 
 
@@ -115,28 +115,34 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
-def _sources(result: Mapping[str, Any]) -> None:
-    """Print each citation once with its quote, then whatever does not hold."""
-    citations = result["citations"]
-    if citations:
+def _sources(result: Mapping[str, Any], *, explained: bool) -> None:
+    """Print each cited passage once with its quotes, then whatever does not hold."""
+    if quoted := _quotes(result["citations"]):
         say("\nSources")
-    for citation in _once(citations):
+    for citation, quotes in quoted:
         say(f"  [{citation['number']}] {where(citation)}")
-        if citation["quote"]:
-            say(f"      “{shorten(citation['quote'], 300)}”")
-    for citation in citations:
+        for quote in quotes:
+            say(f"      “{shorten(quote, 300)}”")
+    for citation in result["citations"]:
         if citation["status"] != "supported":
             say(f"  ! citation [{citation['number']}] does not hold: {citation['reason']}")
     for statement in result["uncited"]:
         say(f"  ! no citation for: {shorten(statement)}")
-    for note in _notes(result):
+    # what passages carry is part of the explanation, where one was printed
+    for note in result["notes"] if explained else _notes(result):
         hint(f"note: {note}")
 
 
-def _once(citations: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Citations without repeats of the same number and quote, in order of number."""
-    unique = {(c["number"], c["quote"]): c for c in citations if c["status"] != "missing_passage"}
-    return sorted(unique.values(), key=lambda c: c["number"])
+def _quotes(citations: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[str]]]:
+    """For each cited passage, in order of its number: one of its citations, and its quotes without repeats."""
+    grouped: dict[int, tuple[dict[str, Any], list[str]]] = {}
+    for citation in citations:
+        if citation["quote"] is None:
+            continue
+        _, quotes = grouped.setdefault(citation["number"], (citation, []))
+        if citation["quote"] not in quotes:
+            quotes.append(citation["quote"])
+    return [grouped[number] for number in sorted(grouped)]
 
 
 def _notes(result: Mapping[str, Any]) -> list[str]:

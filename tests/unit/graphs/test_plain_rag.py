@@ -150,7 +150,7 @@ def test_follow_up_is_condensed_and_the_question_is_kept() -> None:
 def test_unusable_rewriting_falls_back_to_the_question_and_says_so() -> None:
     """A model that gives nothing usable does not lose the question."""
     found = Fixed(documents=[PASSAGES[1]], queries=[])
-    model = scripted("The fan starts at 60 degrees. [1]", "", "", "The fan is loud. [1]", "", "")
+    model = scripted("The fan starts at 60 degrees. [1]", "", "The fan is loud. [1]")
     graph = build_plain_rag(found, model, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     graph.invoke({"question": "When does the fan start?"}, config)

@@ -1,0 +1,192 @@
+"""Write the tables of docs/benchmarks.md from benchmarks/quality.yaml and the result files.
+
+python scripts/make_tables.py            write them
+python scripts/make_tables.py --check    change nothing; exit 1 when a table is not what the files say
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import quality  # noqa: E402 - found by the line above
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+MARKED = re.compile(
+    r"(<!-- begin table: (?P<name>[a-z-]+)[^>]*-->\n).*?(<!-- end table: (?P=name) -->)", re.DOTALL
+)
+COLUMNS = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "hit_rate@10", "gold_span_recall@3000")
+TITLES = (
+    "nDCG@10",
+    "Recall@10",
+    "Recall@100",
+    "MRR@10",
+    "MAP",
+    "Hit rate@10",
+    "Gold span in 3000 characters",
+)
+Loaded = list[tuple[dict[str, Any], dict[str, Any]]]
+
+
+def row(cells: list[str]) -> str:
+    """A row of a Markdown table; a bar in a cell does not end it."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join([row(head), row(["---"] * len(head)), *(row(cells) for cells in rows)])
+
+
+def interval(cell: dict[str, float] | None) -> str:
+    """``.687 [.640, .731]``, or a dash."""
+    if cell is None:
+        return "–"
+    return "{value:.3f} [{low:.3f}, {high:.3f}]".format(**cell)
+
+
+def quality_table(loaded: Loaded) -> str:
+    """All metrics with their intervals; the best nDCG@10 of a set is bold."""
+    rows = []
+    for run, result in loaded:
+        best = max(entry["ndcg@10"]["value"] for entry in result["pipelines"])
+        for number, entry in enumerate(result["pipelines"]):
+            cells = [interval(entry.get(column)) for column in COLUMNS]
+            if len(result["pipelines"]) > 1 and entry["ndcg@10"]["value"] == best:
+                cells[0] = f"**{cells[0]}**"
+            rows.append([run["name"] if number == 0 else "", entry["pipeline"], *cells])
+    return table(["set", "pipeline", *TITLES], rows)
+
+
+def sets_table(loaded: Loaded) -> str:
+    """What each set holds."""
+    rows = []
+    for run, result in loaded:
+        counts = result["counts"]
+        rows.append(
+            [
+                run["name"],
+                run["language"],
+                f"{counts['documents']:,}",
+                f"{counts['passages']:,}",
+                f"{counts['queries_scored']:,}",
+                f"{counts['queries_without_relevant_documents']:,}",
+                f"{counts['queries_with_gold_span']:,}",
+                run.get("note", ""),
+            ]
+        )
+    head = ["set", "language", "documents", "passages", "queries scored", "left out: no answer in the corpus"]
+    return table([*head, "with a gold span", "note"], rows)
+
+
+def speed_table(loaded: Loaded) -> str:
+    """Milliseconds a query, one at a time."""
+    rows = []
+    for run, result in loaded:
+        for number, entry in enumerate(result["pipelines"]):
+            rows.append(
+                [
+                    run["name"] if number == 0 else "",
+                    entry["pipeline"],
+                    f"{entry['p50_ms']:.2f}",
+                    f"{entry['p95_ms']:.2f}",
+                    f"{entry['queries_per_second']:,.0f}",
+                ]
+            )
+    return table(["set", "pipeline", "p50 (ms)", "p95 (ms)", "queries/s"], rows)
+
+
+def verdict_table(loaded: Loaded, tolerance: dict[str, float]) -> str:
+    """What is expected beside what was measured."""
+    rows = []
+    for run, result in loaded:
+        for verdict in quality.judge(run, result, tolerance):
+            value = "missing" if verdict.measured is None else f"{verdict.measured:.4f}"
+            rows.append([verdict.run, verdict.what, verdict.expected, value, verdict.verdict])
+    return table(["set", "score", "expected", "measured", "verdict"], rows)
+
+
+def commands(loaded: Loaded) -> str:
+    """The commands, as a block to paste."""
+    lines = []
+    for run, _ in loaded:
+        names = {"data": "$RAG_KIT_DATA", "out": f"benchmarks/results/{run['name']}.json"}
+        lines.append(run["command"].format(**names, cache="benchmarks/results/local/vectors"))
+    return "```bash\n" + "\n".join(lines) + "\n```"
+
+
+def versions(loaded: Loaded) -> str:
+    """With which versions the results were made."""
+    found = {json.dumps(result["versions"], sort_keys=True) for _, result in loaded}
+    lines = []
+    for text in sorted(found):
+        versions = json.loads(text)
+        cpus = versions.pop("cpus")
+        named = ", ".join(f"{name} {version}" for name, version in versions.items())
+        lines.append(f"{named}; {cpus} processor cores.")
+    return "\n".join(lines)
+
+
+def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
+    """The page with every marked table written anew."""
+    parts = {
+        "sets": sets_table(loaded),
+        "quality": quality_table(loaded),
+        "speed": speed_table(loaded),
+        "verdicts": verdict_table(loaded, content["tolerance"]),
+        "commands": commands(loaded),
+        "versions": versions(loaded),
+    }
+    seen = {match["name"] for match in MARKED.finditer(page)}
+    if seen != parts.keys():
+        raise SystemExit(f"{PAGE.name} has the tables {sorted(seen)}; it must have {sorted(parts)}")
+    return MARKED.sub(lambda match: f"{match[1]}\n{parts[match['name']]}\n\n{match[3]}", page)
+
+
+def main() -> int:
+    """Write or check the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing, say whether the tables are current"
+    )
+    check = parser.parse_args().check
+    content = quality.load()
+    loaded = []
+    for run in content["runs"]:
+        path = quality.result_file(run)
+        if not path.is_file():
+            print(f"{path.relative_to(ROOT)} is missing; run python benchmarks/quality.py {run['name']}")
+            return 1
+        loaded.append((run, json.loads(path.read_text(encoding="utf-8"))))
+    failed = [
+        v
+        for run, result in loaded
+        for v in quality.judge(run, result, content["tolerance"])
+        if v.verdict == "FAIL"
+    ]
+    for verdict in failed:
+        print(f"FAIL {verdict.run}: {verdict.what} is {verdict.measured}, expected {verdict.expected}")
+    page = PAGE.read_text(encoding="utf-8")
+    wanted = render(page, content, loaded)
+    if wanted != page:
+        if check:
+            print(
+                f"{PAGE.relative_to(ROOT)} is not what the result files say; run python scripts/make_tables.py"
+            )
+            return 1
+        PAGE.write_text(wanted, encoding="utf-8")
+        print(f"{PAGE.relative_to(ROOT)} written")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,45 @@
+"""``make demo`` keeps its promise: two questions answered with citations, one declined."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from rag_kit.text import content_words
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The demo script, with its index somewhere else."""
+    spec = importlib.util.spec_from_file_location("demo_script", ROOT / "scripts" / "demo.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "INDEX", tmp_path / "index")
+    monkeypatch.setenv("RAG_KIT_EMBEDDING_MODEL", "none")
+    return module
+
+
+def test_demo_answers_two_and_declines_one(demo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """The English and the Chinese question are answered with quotes; the third is said not to be there."""
+    assert demo.run() == 0
+    out, err = capsys.readouterr()
+    english, chinese, absent = out.split("--- a question ")[1:]
+    assert "w / (k + rank)" in english and "Sources" in english and "en/retrieval.md" in english
+    assert "不会被调用" in chinese and "Sources" in chinese and "zh/retrieval.md" in chinese
+    assert "The answer is not in the documents." in absent and "Sources" not in absent
+    for part in (english, chinese, absent):
+        assert "bm25" in part and "rank 1" in part
+    assert err.count("RAG_KIT_CHAT_MODEL") == 3
+
+
+def test_the_absent_answer_shares_words_with_the_guide(demo: ModuleType) -> None:
+    """The declined question is a hard one: at least three of its content words are in the documents."""
+    [question] = [text for text, what in demo.QUESTIONS.items() if "not answered" in what]
+    guide = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "guide").rglob("*.md"))
+    assert len(set(content_words(question)) & set(content_words(guide))) >= 3
