@@ -24,6 +24,9 @@ _BLOCK = frozenset(
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _SPACES = re.compile(r"[ \t\n\r\f\v\u00a0]+")
+_GROUPING = re.compile(
+    r"</?(?:div|span|font|section|center|b|i|em|strong|u|blockquote|ul|ol|li|dl|table|tr|td)\b[^>]*>", re.I
+)
 _MAX_DEPTH = 200
 
 
@@ -33,17 +36,27 @@ def parse_html(text: str) -> Any:
     Raises:
         Unreadable: There is no element in it.
     """
+    tree, too_deep = _parsed(text)
+    if (
+        too_deep
+    ):  # the parser gave up there and lost the rest: without the elements that only group, it is flatter
+        tree, _ = _parsed(_GROUPING.sub(" ", text))
+    return tree
+
+
+def _parsed(text: str) -> tuple[Any, bool]:
     from lxml import etree, html
 
-    parser = html.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
-    data = text.encode("utf-8", "replace")
+    parser = html.HTMLParser(
+        encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True
+    )
     try:
-        tree = html.document_fromstring(data, parser=parser)
+        tree = html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, AssertionError) as error:
         raise Unreadable(
             f"no HTML element could be found ({error})", "Check that the file is HTML"
         ) from error
-    return tree
+    return tree, any("depth" in entry.message for entry in parser.error_log)
 
 
 def html_title(tree: Any) -> str:

@@ -26,7 +26,7 @@ def over_limit(what: str, limit: str, value: float) -> Unreadable:
         'Allow more with ReadLimits(max_pages=...), or split the file'
     """
     return Unreadable(
-        f"{what}, more than {limit}={value:g} allows",
+        f"{what}, more than {limit}={value} allows",
         f"Allow more with ReadLimits({limit}=...), or split the file",
     )
 

@@ -88,7 +88,7 @@ def _refusal(message: str) -> Unreadable:
     if "password" in message.lower():
         return Unreadable("it is encrypted with a password", "Save it without the password")
     return Unreadable(
-        f"it is damaged ({message.split(':')[-1].strip(' .')})",
+        f"it is damaged ({message.split(':')[-1].strip(' .)')})",
         "Open it in a PDF viewer and print it to a new PDF",
     )
 

@@ -168,7 +168,7 @@ class Layout:
         if len(text) > _MAX_HEADING or not re.search(r"[^\W\d_]", text) or HYPHEN in text:
             return 0
         for level, size in enumerate(self._sizes, 1):
-            if line.size >= size * 0.97 and not (len(text) < 2):
+            if line.size >= size * 0.97 and not (_END.search(text) and line.size < self.body * 1.4):
                 return level
         if not line.bold or _END.search(text) or _BULLET.match(text) or line.size < self.body * 0.95:
             return 0

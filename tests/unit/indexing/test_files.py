@@ -1,0 +1,152 @@
+"""Listing files under folders."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.files import iter_files
+
+
+def put(path: Path, text: str = "x") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def names(folder: Path, **settings: object) -> list[str]:
+    return [source.file for source in iter_files([folder], **settings).files]  # type: ignore[arg-type]
+
+
+def reasons(folder: Path) -> dict[str, str]:
+    return {problem.file: problem.reason for problem in iter_files([folder]).problems}
+
+
+def test_files_come_in_a_fixed_order_with_root_and_relative_name(tmp_path):
+    """The order of the names, not of the disk."""
+    for name in ("b.md", "a/z.md", "a/b/c.txt", "B.md"):
+        put(tmp_path / name)
+    files = iter_files([tmp_path]).files
+    assert [source.file for source in files] == ["B.md", "a/b/c.txt", "a/z.md", "b.md"]
+    assert all(source.root == tmp_path and source.path == tmp_path / source.file for source in files)
+
+
+def test_hidden_version_control_and_excluded_folders_are_passed_over(tmp_path):
+    """.git, dot files, caches and the index's own folder are no documents."""
+    for name in (
+        "a.md",
+        ".git/config",
+        ".secret.md",
+        "__pycache__/x.md",
+        "node_modules/y.md",
+        "index/rows.json",
+    ):
+        put(tmp_path / name)
+    assert names(tmp_path, exclude=[tmp_path / "index"]) == ["a.md"]
+    assert ".secret.md" in names(tmp_path, hidden=True)
+    assert names(tmp_path / "index", exclude=[tmp_path / "index"]) == []
+
+
+def test_links_that_leave_the_folder_are_problems(tmp_path):
+    """To files and to folders alike, and by way of another link."""
+    root = tmp_path / "root"
+    put(root / "a.md")
+    put(tmp_path / "other" / "secret.md")
+    (root / "file.md").symlink_to(tmp_path / "other" / "secret.md")
+    (root / "folder").symlink_to(tmp_path / "other")
+    (root / "twice.md").symlink_to(root / "file.md")
+    assert names(root) == ["a.md"]
+    found = reasons(root)
+    assert set(found) == {"file.md", "folder", "twice.md"}
+    assert all("leaves the folder" in reason for reason in found.values())
+
+
+def test_links_inside_the_folder_add_nothing_twice_and_circles_end(tmp_path):
+    """A link to what is listed is passed over; to what is hidden it counts; circles and dead ends are handled."""
+    put(tmp_path / "a.md")
+    put(tmp_path / ".store" / "b.md")
+    (tmp_path / "same.md").symlink_to(tmp_path / "a.md")
+    (tmp_path / "b.md").symlink_to(tmp_path / ".store" / "b.md")
+    (tmp_path / "up").symlink_to(tmp_path)
+    (tmp_path / "dead.md").symlink_to(tmp_path / "none")
+    (tmp_path / "x").symlink_to(tmp_path / "y")
+    (tmp_path / "y").symlink_to(tmp_path / "x")
+    assert names(tmp_path) == ["a.md", "b.md"]
+    found = reasons(tmp_path)
+    assert found["dead.md"] == "the link leads nowhere" and "circle" in found["x"] and "circle" in found["y"]
+
+
+def test_pipes_and_sockets_are_problems_and_never_opened(tmp_path):
+    """Listing a folder with a pipe in it ends at once."""
+    os.mkfifo(tmp_path / "pipe.md")
+    with socket.socket(socket.AF_UNIX) as server:
+        here = Path.cwd()
+        os.chdir(tmp_path)
+        try:
+            server.bind("s.md")
+        finally:
+            os.chdir(here)
+        assert names(tmp_path) == []
+        assert set(reasons(tmp_path)) == {"pipe.md", "s.md"}
+
+
+def test_a_folder_that_may_not_be_read_is_a_problem(tmp_path, monkeypatch):
+    """The folder is named; the rest is listed."""
+    put(tmp_path / "a.md")
+    put(tmp_path / "shut" / "b.md")
+    scandir = os.scandir
+
+    def refusing(path: Path) -> object:
+        if Path(path).name == "shut":
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr("rag_kit.indexing.files.os.scandir", refusing)
+    assert names(tmp_path) == ["a.md"]
+    assert reasons(tmp_path) == {"shut": "the folder cannot be read (Permission denied)"}
+
+
+def test_permission_is_asked_of_the_system(tmp_path, monkeypatch):
+    """What the system says may not be read is a problem (also where the test runs as root)."""
+    put(tmp_path / "a.md")
+    monkeypatch.setattr("rag_kit.indexing.files.os.access", lambda path, mode: False)
+    assert names(tmp_path) == [] and "not permitted" in reasons(tmp_path)["a.md"]
+
+
+def test_strange_names_are_listed_and_problems_can_be_printed(tmp_path):
+    """Line breaks, right-to-left marks and bytes that are no UTF-8."""
+    for name in ("a\nb.md", "\u202egnp.md", "caf\udce9.md"):
+        put(tmp_path / name)
+    (tmp_path / "dead\udce9.md").symlink_to("nowhere")
+    files, problems = iter_files([tmp_path])
+    assert len(files) == 3
+    assert problems[0].file == "dead\\xe9.md" and problems[0].path.name == "dead\udce9.md"
+
+
+def test_named_files_overlap_with_folders_without_doubles(tmp_path):
+    """A file that is named and also lies in a named folder is listed once, under the folder."""
+    path = put(tmp_path / "a" / "b.md")
+    files = iter_files([path, tmp_path, tmp_path / "a"]).files
+    assert [(source.root, source.file) for source in files] == [(tmp_path, "a/b.md")]
+    assert iter_files([path]).files[0].file == "b.md"
+
+
+def test_hard_links_are_two_files(tmp_path):
+    """Two names of one file are two documents, as in any listing."""
+    os.link(put(tmp_path / "a.md"), tmp_path / "b.md")
+    assert names(tmp_path) == ["a.md", "b.md"]
+
+
+def test_missing_paths_and_too_many_files_are_refused(tmp_path):
+    """Wrong input is an error with the path, not an empty listing."""
+    with pytest.raises(InvalidInputError, match="none"):
+        iter_files([tmp_path / "none"])
+    for number in range(5):
+        put(tmp_path / f"{number}.md")
+    with pytest.raises(InvalidInputError, match="max_files=3"):
+        iter_files([tmp_path], max_files=3)
+    assert names(tmp_path, suffixes=[".TXT"]) == []

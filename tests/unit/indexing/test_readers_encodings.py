@@ -1,0 +1,66 @@
+"""Text files in the encodings that people have."""
+
+from __future__ import annotations
+
+import codecs
+
+import pytest
+
+from rag_kit.indexing.readers.encodings import decode, detect
+from rag_kit.indexing.readers.parts import Unreadable
+
+SIMPLIFIED = "检索增强生成把检索与生成结合在一起，先找到相关的段落，再写出有依据的答案。"
+TRADITIONAL = "檢索增強生成把檢索與生成結合在一起，先找到相關的段落，再寫出有依據的答案。"
+KOREAN = "이 보고서는 국회입법조사처에서 발행한 것으로, 보험금 지급 문제를 다룬다."
+JAPANESE = "これは日本語の文章です。湖は深くて冷たいので、冬に泳ぐ人はいません。"
+FRENCH = "Le café était déjà fermé; l'élève a mangé une crème brûlée."
+
+
+@pytest.mark.parametrize("text", [SIMPLIFIED, TRADITIONAL, KOREAN, JAPANESE, FRENCH, "plain", "emoji 🦆"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_unicode_with_or_without_mark(text, encoding):
+    """UTF-8 always; UTF-16 and UTF-32 by their mark."""
+    assert decode(text.encode(encoding)) == text
+
+
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
+def test_utf16_both_ways_round(mark):
+    """The mark says which byte comes first."""
+    encoding = "utf-16-le" if mark == codecs.BOM_UTF16_LE else "utf-16-be"
+    assert decode(mark + SIMPLIFIED.encode(encoding)) == SIMPLIFIED
+    assert decode("plain text".encode(encoding)) == "plain text"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (SIMPLIFIED, "gb18030"),
+        (SIMPLIFIED, "gbk"),
+        (SIMPLIFIED[:8], "gb18030"),
+        (TRADITIONAL, "big5"),
+        (TRADITIONAL[:12], "big5"),
+        (KOREAN, "cp949"),
+        (JAPANESE, "cp932"),
+        (JAPANESE, "euc_jp"),
+        (FRENCH, "cp1252"),
+        ("RAG 检索 " * 3 + "uses retrieval", "gb18030"),
+        ("name,城市\nLi,北京\nWang,上海\n", "gb18030"),
+        ("name,城市\nLi,臺北\nWang,高雄\n", "big5"),
+    ],
+)
+def test_legacy_encodings_are_told_apart(text, encoding):
+    """Short texts too: the encoding is found by how usual its characters are."""
+    assert decode(text.encode(encoding)) == text
+
+
+def test_a_declared_charset_is_believed_in_markup_only():
+    """An HTML meta element settles what bytes alone cannot."""
+    data = '<meta charset="windows-1251"><p>Утка'.encode("windows-1251")
+    assert "Утка" in decode(data, markup=True)
+    assert detect(b'charset="utf-16" plain') == "utf-8"
+
+
+def test_binary_data_is_refused():
+    """Bytes that are no text in any encoding are not turned into rubbish."""
+    with pytest.raises(Unreadable, match="binary"):
+        decode(bytes(range(256)) * 10)

@@ -1,0 +1,380 @@
+"""What comes out of each format."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from langchain_core.documents import Document
+from support import documents as make
+
+from rag_kit.errors import InvalidInputError, ReadError
+from rag_kit.indexing.readers import Reader, aread, read, register_reader, supported_suffixes
+
+
+@pytest.fixture(scope="module")
+def reader():
+    """One reader process for all tests of this file."""
+    with Reader() as shared:
+        yield shared
+
+
+def put(folder: Path, name: str, data: bytes | str) -> Path:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def texts(documents: list[Document]) -> list[str]:
+    return [document.page_content for document in documents]
+
+
+def test_pdf_gives_a_document_a_page_with_number_title_and_running_heading(tmp_path, reader):
+    """Pages are numbered from 1; a page that begins in a section knows the section."""
+    first = [
+        (50.0, 780.0, 18.0, "The lake"),
+        (50.0, 740.0, 10.0, "It is deep."),
+        (50.0, 700.0, 10.0, "And cold."),
+    ]
+    path = put(tmp_path, "lake.pdf", make.pdf([first, [], [(50, 700, 10, "Nobody swims there in winter.")]]))
+    pages = reader.read(path)
+    assert [page.metadata["page"] for page in pages] == [1, 3]
+    assert pages[0].page_content.startswith("# The lake\n\nIt is deep.")
+    assert pages[0].metadata["title"] == "The lake"
+    assert pages[1].metadata["heading"] == "The lake"
+    assert pages[1].metadata["pages"] == 3 and pages[1].metadata["pages_without_text"] == 1
+
+
+def test_pdf_columns_are_read_one_after_the_other_and_lines_become_paragraphs(tmp_path, reader):
+    """Wrapped lines are joined into the sentence they were, column by column."""
+    left = "The first column goes on for quite a number of lines, so that they must be joined by the reader."
+    right = "The second column stands at the right and is read after the first one has come to its end."
+    lines = make.wrapped(left, width=40, x=50, top=740) + make.wrapped(right, width=40, x=310, top=740)
+    (page,) = reader.read(put(tmp_path, "columns.pdf", make.pdf([lines])))
+    assert page.page_content == f"{left}\n\n{right}"
+
+
+def test_pdf_line_ends_in_chinese_leave_no_space_and_hyphens_go(tmp_path, reader):
+    """A Chinese sentence over two lines has no gap; a word cut by a hyphen is whole again."""
+    lines = [
+        (50.0, 740.0, 10.0, "检索增强生成把检索与生成结合在一起，先找到"),
+        (50.0, 727.0, 10.0, "相关的段落，再写出有依据的答案。"),
+        (50.0, 600.0, 10.0, "The reader must put together every word that is hyphen-"),
+        (50.0, 588.0, 10.0, "ated at the end of a line of the page."),
+    ]
+    (page,) = reader.read(put(tmp_path, "zh.pdf", make.pdf([lines])))
+    assert "先找到相关的段落，再写出有依据的答案。" in page.page_content
+    assert "every word that is hyphenated at the end" in page.page_content
+
+
+def test_pdf_running_heads_and_page_numbers_are_left_out(tmp_path, reader):
+    """A line that comes back at the edge of each page is not text."""
+    pages = [
+        [
+            (50.0, 820.0, 8.0, f"Annual report 2024 | {n}"),
+            (50.0, 500.0, 10.0, f"Text number {n}."),
+            (290.0, 20.0, 8.0, str(n)),
+        ]
+        for n in range(1, 5)
+    ]
+    documents = reader.read(put(tmp_path, "report.pdf", make.pdf(pages)))
+    assert texts(documents) == [f"Text number {n}." for n in range(1, 5)]
+
+
+def test_docx_keeps_headings_lists_merged_cells_and_equations(tmp_path, reader):
+    """Headings by outline level whatever the style is called; a merged cell's text in each place it covers."""
+    table = (
+        "<w:tbl><w:tr><w:tc>"
+        + make.paragraph("City")
+        + "</w:tc><w:tc>"
+        + make.paragraph("River")
+        + "</w:tc></w:tr>"
+        '<w:tr><w:tc><w:tcPr><w:gridSpan w:val="2"/></w:tcPr>'
+        + make.paragraph("Bern | Aare")
+        + "</w:tc></w:tr></w:tbl>"
+    )
+    body = (
+        make.paragraph("Top", "Heading1")
+        + make.paragraph("Some text.")
+        + make.paragraph("第二节", "a5")
+        + table
+        + "<w:p><w:r><w:t>Energy: </w:t></w:r><m:oMath><m:r><m:t>E=mc²</m:t></m:r></m:oMath></w:p>"
+    )
+    (document,) = reader.read(put(tmp_path, "a.docx", make.docx(body)))
+    assert "# Top\n\nSome text.\n\n## 第二节" in document.page_content
+    assert "| City | River |\n| --- | --- |\n| Bern \\| Aare | Bern \\| Aare |" in document.page_content
+    assert "Energy: E=mc²" in document.page_content
+    assert document.metadata["title"] == "Top"
+
+
+def test_pptx_gives_a_document_a_slide_with_notes(tmp_path, reader):
+    """Slide numbers, titles as headings, the speaker's notes."""
+    slides = reader.read(
+        put(tmp_path, "a.pptx", make.pptx([("One", "first"), ("Two", "second")], notes="say it"))
+    )
+    assert [slide.metadata["page"] for slide in slides] == [1, 2]
+    assert slides[0].page_content == "# One\n\nfirst\n\nNotes: say it"
+
+
+def test_xlsx_gives_sheet_names_separate_tables_and_row_groups_with_header(tmp_path, reader):
+    """Each group of rows repeats the header and knows its rows; merged cells are filled; formulas are shown."""
+    rows = [["name", "square"], *([n, n * n] for n in range(200))]
+    book = make.xlsx(
+        {
+            "Squares": rows,
+            "Two": [["a", "b"], [1, "=A2*2"], [None, None], ["c", "d"], [True, 0.5]],
+            "M": [["x", None], [1, 2]],
+        },
+        merge={"M": "A1:B1"},
+    )
+    documents = reader.read(put(tmp_path, "a.xlsx", book))
+    squares = [document for document in documents if document.metadata["sheet"] == "Squares"]
+    assert len(squares) > 2
+    assert all("| name | square |\n| --- | --- |\n" in document.page_content for document in squares)
+    assert squares[0].metadata["row_start"] == 2 and squares[-1].metadata["row_end"] == 201
+    assert "| 199 | 39601 |" in squares[-1].page_content
+    two = texts([document for document in documents if document.metadata["sheet"] == "Two"])
+    assert len(two) == 2 and "| 1 | =A2*2 |" in two[0] and "| TRUE | 0.5 |" in two[1]
+    assert "| x | x |" in documents[-1].page_content
+
+
+def test_html_gives_visible_text_as_markdown(tmp_path, reader):
+    """Scripts and hidden parts are out; lists nest; cells span; code keeps its lines."""
+    page = """<html><head><title>A  page</title><style>p{}</style></head><body><script>alert(1)</script>
+      <h1>Top</h1><p>Some <b>bold</b> text with a <a href="https://x.example/y">link</a>.<br>Next line</p>
+      <div hidden>secret</div><p style="display: none">secret</p>
+      <ul><li>one<ul><li>inner</li></ul></li><li>two</li></ul><ol start="3"><li>three</li></ol>
+      <table><tr><th>a</th><th>b</th></tr><tr><td colspan="2">wide</td></tr></table>
+      <pre>if x:\n    y()</pre></body></html>"""
+    (document,) = reader.read(put(tmp_path, "a.html", page))
+    text = document.page_content
+    assert document.metadata["title"] == "A page"
+    assert "secret" not in text and "alert" not in text and "https" not in text
+    assert "# Top\n\nSome bold text with a link.\nNext line" in text
+    assert "- one\n  - inner\n- two\n\n3. three" in text
+    assert "| a | b |\n| --- | --- |\n| wide | wide |" in text
+    assert "```\nif x:\n    y()\n```" in text
+
+
+def test_html_links_are_printed_on_demand(tmp_path):
+    """``Reader(links=True)`` keeps the addresses."""
+    path = put(tmp_path, "a.html", '<p>See <a href="https://x.example/a b">this</a>.</p>')
+    with Reader(links=True) as reader:
+        assert reader.read(path)[0].page_content == "See [this](https://x.example/a%20b)."
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<div>" * 5000 + "deep" + "</div>" * 5000,
+        '<table><tr><td colspan="99999" rowspan="99999">deep</table>',
+    ],
+)
+def test_html_that_is_hostile_gives_its_text(tmp_path, reader, html):
+    """Very deep nesting and enormous spans cost neither the text nor the process."""
+    (document,) = reader.read(put(tmp_path, "a.html", html))
+    assert "deep" in document.page_content and len(document.page_content) < 100_000
+
+
+def test_markdown_and_text_stand_as_they_are(tmp_path, reader):
+    """Markdown loses only images written into it; its title is the front matter's or the first heading."""
+    image = "data:image/png;base64," + "A" * 200
+    (document,) = reader.read(
+        put(tmp_path, "a.md", f"---\ntitle: 'Mine'\n---\n# H\n\n![x]({image})\n\nText.\n")
+    )
+    assert document.metadata["title"] == "Mine" and "AAAA" not in document.page_content
+    assert document.page_content.endswith("Text.\n")
+    (plain,) = reader.read(put(tmp_path, "b.txt", "one\r\ntwo"))
+    assert plain.page_content == "one\ntwo" and plain.metadata["title"] == "b"
+
+
+def test_csv_is_read_in_groups_with_the_header(tmp_path, reader):
+    """The separator is found; quoted line breaks stay in their cell; no cell is lost."""
+    rows = "\n".join(f'{n};"Town {n}\nby the river";{n * 1000}' for n in range(1, 101))
+    documents = reader.read(put(tmp_path, "a.csv", f"id;name;people\n{rows}\n101;x;1;extra\n"))
+    assert all(
+        document.page_content.startswith("| id | name | people |\n| --- | --- | --- |\n")
+        for document in documents
+    )
+    assert "| 7 | Town 7 by the river | 7000 |" in documents[0].page_content
+    assert "1 extra |" in documents[-1].page_content
+    spans = [(document.metadata["row_start"], document.metadata["row_end"]) for document in documents]
+    assert spans[0][0] == 1 and spans[-1][1] == 101
+    assert all(last + 1 == first for (_, last), (first, _) in pairwise(spans))
+
+
+def test_json_and_jsonl_give_a_document_a_record(tmp_path, reader):
+    """Records keep their number and title; nested values read as indented lines; Chinese is not escaped."""
+    records = [{"title": "鸭子", "tags": ["a", "b"], "size": {"m": 0.5, "kg": 1}}, {"x": [{"y": 1}]}]
+    for name, data in (
+        ("a.json", json.dumps({"data": records})),
+        ("b.jsonl", "\n\n".join(map(json.dumps, records))),
+    ):
+        first, second = reader.read(put(tmp_path, name, data))
+        assert first.page_content == "title: 鸭子\ntags: a, b\nsize:\n  m: 0.5\n  kg: 1"
+        assert first.metadata["title"] == "鸭子" and first.metadata["record"] == 1
+        assert second.metadata["record"] == (2 if name == "a.json" else 3)
+
+
+def test_notebook_gives_cells_and_textual_outputs_only(tmp_path, reader):
+    """No picture, no base64."""
+    outputs = [
+        {"output_type": "display_data", "data": {"image/png": "iVBOR" * 100, "text/plain": ["<Figure>"]}}
+    ]
+    path = put(
+        tmp_path, "a.ipynb", make.notebook([("markdown", "# Study"), ("code", "x = 1")], outputs=outputs)
+    )
+    (document,) = reader.read(path)
+    assert document.page_content == "# Study\n\n```python\nx = 1\n```\n\n```text\n<Figure>\n```"
+    assert document.metadata["title"] == "Study"
+
+
+def test_epub_gives_chapters_in_reading_order(tmp_path, reader):
+    """A document a chapter, with the book's title and the chapter's."""
+    path = put(tmp_path, "a.epub", make.epub([("One", "First."), ("第二章", "你好。")], title="The book"))
+    first, second = reader.read(path)
+    assert first.page_content == "# One\n\nFirst." and second.page_content == "# 第二章\n\n你好。"
+    assert second.metadata["chapter"] == 2 and second.metadata["chapter_title"] == "第二章"
+    assert second.metadata["title"] == "The book"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("empty.txt", b"", "empty"),
+        ("blank.md", b" \n\t", "empty"),
+        ("picture.txt", b"\x89PNG\r\n" + bytes(range(256)) * 20, "PNG"),
+        ("noise.csv", bytes(range(256)) * 20, "binary"),
+        ("broken.pdf", b"%PDF-1.4 nothing", "damaged"),
+        ("locked.pdf", make.pdf([[(50, 700, 12, "x")]], password="p"), "encrypted"),
+        ("scan.pdf", make.pdf([[]], image_only=True), "OCR"),
+        ("really-a.docx", make.pdf([[(50, 700, 12, "x")]]), "a PDF"),
+        ("really-a.pdf", make.docx(make.paragraph("x")), "zip"),
+        ("locked.xlsx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100), "encrypted"),
+        ("broken.docx", make.docx(make.paragraph("x"))[:200], "damaged"),
+        ("other.pptx", make.docx(make.paragraph("x")), "slides"),
+        ("hollow.xlsx", make.zipped({"a.xml": "<a/>"}), "sheets"),
+        ("bad.json", b'{"a": ', "JSON"),
+        ("bad.jsonl", b'{"a": 1}\n{"a"', "line 2"),
+        ("bad.ipynb", b"[]", "cells"),
+        (
+            "drm.epub",
+            make.epub([("a", "b")], extra={"META-INF/encryption.xml": "<EncryptionMethod/>"}),
+            "DRM",
+        ),
+        ("old.doc", b"x", ".docx"),
+        ("tool.exe", b"x", "not among the supported"),
+        ("nothing", b"x", "without a suffix"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_reason_and_advice(tmp_path, reader, name, data, reason):
+    """One clear line: the file, why, and what to do."""
+    path = put(tmp_path, name, data)
+    with pytest.raises(ReadError, match=reason) as caught:
+        reader.read(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ") and "\n" not in message and "Traceback" not in message
+    assert message.rstrip(".").count(". ") >= 1  # a reason and an advice
+
+
+def test_missing_files_folders_addresses_and_pipes_are_refused(tmp_path, reader):
+    """Nothing but a regular local file is opened."""
+    import os
+
+    os.mkfifo(tmp_path / "pipe.txt")
+    for path, reason in (
+        (tmp_path / "gone.txt", "no such file"),
+        (tmp_path, "suffix"),
+        (tmp_path / "pipe.txt", "pipe"),
+        ("https://x.example/a.pdf", "address"),
+        ("file:///etc/hosts.txt", "address"),
+    ):
+        with pytest.raises(ReadError, match=reason):
+            reader.read(path)
+
+
+def test_a_file_outside_of_the_root_is_refused_and_names_are_relative(tmp_path, reader):
+    """A link that leaves the folder is refused; metadata ``file`` is relative to the root."""
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    put(tmp_path, "secret.txt", "secret")
+    (root / "link.txt").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(ReadError, match="outside"):
+        reader.read(root / "link.txt", root=root)
+    (document,) = reader.read(put(root / "sub", "a\nb.txt", "text"), root=root)
+    assert document.metadata["file"] == "sub/a\nb.txt"
+
+
+def test_file_names_that_are_no_text_become_text(tmp_path, reader):
+    """Metadata can always be written as UTF-8; messages hold no control characters."""
+    path = tmp_path / "caf\udce9.txt"
+    path.write_text("text")
+    (document,) = reader.read(path)
+    assert document.metadata["file"] == "caf\\xe9.txt"
+    document.metadata["source"].encode()
+    with pytest.raises(ReadError) as caught:
+        reader.read(tmp_path / "a\x1b[31m\u202e.txt")
+    assert "\x1b" not in str(caught.value) and "\u202e" not in str(caught.value)
+
+
+def test_registered_readers_win_and_their_failures_are_named(tmp_path, reader):
+    """A user's function reads its suffix; what it raises or returns wrongly is a ReadError."""
+    path = put(tmp_path, "a.shout", "hello")
+    register_reader(".Shout", lambda path: [Document(path.read_text().upper(), metadata={"page": 3}), "more"])
+    try:
+        assert ".shout" in supported_suffixes()
+        first, second = reader.read(path)
+        assert (
+            first.page_content == "HELLO"
+            and first.metadata["page"] == 3
+            and second.metadata["file"] == "a.shout"
+        )
+        register_reader(".shout", lambda path: 1 / 0)
+        with pytest.raises(ReadError, match="ZeroDivisionError"):
+            reader.read(path)
+        register_reader(".shout", lambda path: [3])
+        with pytest.raises(ReadError, match="gave int"):
+            reader.read(path)
+    finally:
+        register_reader(".shout", None)
+    with pytest.raises(ReadError, match="not among the supported"):
+        reader.read(path)
+    with pytest.raises(InvalidInputError, match="dot"):
+        register_reader("shout", str)
+
+
+async def test_aread_gives_the_same_as_read(tmp_path):
+    """Async and sync agree."""
+    path = put(tmp_path, "a.md", "# A\n\nb")
+    assert await aread(path) == read(path)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("2305.03393v1-pg9.pdf", 0.95),
+        ("amt_handbook_sample.pdf", 0.99),
+        ("code_and_formula.pdf", 0.98),
+        ("multi_page.pdf", 0.99),
+        ("normal_4pages.pdf", 0.99),
+        ("table_mislabeled_as_picture.pdf", 0.94),
+        ("powerpoint_sample.pptx", 0.99),
+        ("wiki_duck.html", 0.98),
+        ("word_sample.docx", 0.99),
+        ("word_tables.docx", 0.98),
+        ("xlsx_01.xlsx", 0.74),
+    ],
+)
+def test_recall_on_the_sample_documents(data_sets, reader, name, least):
+    """Of the words in the expected text, at least so many come out (East Asian scripts by character)."""
+    from support.recall import recall
+
+    folder = data_sets / "doc_samples"
+    expected = folder / f"groundtruth_{name}.md"
+    if not expected.exists():
+        expected = folder / f"groundtruth_{Path(name).stem}.md"
+    text = "\n\n".join(texts(reader.read(folder / name)))
+    assert recall(expected.read_text(), text) >= least
