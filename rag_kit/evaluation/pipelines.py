@@ -158,10 +158,9 @@ class Parts:
         return index
 
     def _bm25_settings(self) -> dict[str, Any]:
-        from rag_kit.documents import to_plain
-
-        settings: dict[str, Any] = to_plain(self._index.settings())
-        return settings
+        index = self._index
+        analyzer: dict[str, Any] = getattr(index.analyzer, "settings", dict)()
+        return {"k1": index.k1, "b": index.b, "variant": index.variant, "analyzer": analyzer}
 
     @cached_property
     def _vectors(self) -> np.ndarray:

@@ -1,0 +1,86 @@
+"""The file of expected scores, and the tables made from it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def quality():
+    """benchmarks/quality.py as a module."""
+    path = ROOT / "benchmarks" / "quality.py"
+    spec = importlib.util.spec_from_file_location("quality", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["quality"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def result(**scores):
+    return {"pipelines": [{"pipeline": name, "ndcg@10": {"value": value}} for name, value in scores.items()]}
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [(0.6871, "OK"), (0.6866, "OK"), (0.6865, "OKish"), (0.6921, "OKish"), (0.6922, "FAIL"), (None, "FAIL")],
+)
+def test_grades(quality, value, verdict):
+    """Within .0005 is OK, within .005 OKish, beyond or missing is FAIL."""
+    assert quality.grade(0.6871, value, {"ok": 0.0005, "okish": 0.005}) == verdict
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("bm25 ndcg@10 >= 0.68", "OK"),
+        ("bm25 ndcg@10 >= 0.69", "FAIL"),
+        ("hybrid ndcg@10 > bm25 ndcg@10", "OK"),
+        ("bm25 ndcg@10 > hybrid ndcg@10", "FAIL"),
+        ("hybrid ndcg@10 > dense ndcg@10", "FAIL"),
+    ],
+)
+def test_claims(quality, claim, verdict):
+    """A claim compares a score with a number or another score; a missing one fails."""
+    run = {"name": "x", "claims": [claim]}
+    (found,) = quality.judge(run, result(bm25=0.687, hybrid=0.71), {})
+    assert found.verdict == verdict
+
+
+def test_every_command_parses(quality):
+    """Each command of the file is one that the command line understands."""
+    from rag_kit.cli.main import parser
+
+    for run in quality.load()["runs"]:
+        command = quality.command_of(run, data="/data", out="out.json", cache="cache")
+        arguments = parser().parse_args(command[1:])
+        assert arguments.command == "benchmark" and str(arguments.out) == "out.json", shlex.join(command)
+
+
+def test_committed_results_are_as_expected(quality):
+    """No result file that stands in the repository fails its own expectations."""
+    content = quality.load()
+    assert content["runs"]
+    for run in content["runs"]:
+        found = json.loads(quality.result_file(run).read_text(encoding="utf-8"))
+        failed = [v for v in quality.judge(run, found, content["tolerance"]) if v.verdict == "FAIL"]
+        assert not failed
+
+
+def test_tables_of_the_page_are_current():
+    """docs/benchmarks.md says what the result files say."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "make_tables.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
