@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from rag_kit.documents import Filter
 
-DEFAULT_K1 = 1.2
-DEFAULT_B = 0.4
+DEFAULT_K1 = 0.9
+DEFAULT_B = 0.5
 _BATCH = 2048  # documents analysed between two turns of the lock
 
 
@@ -56,7 +56,7 @@ class BM25Index:
     Example:
         >>> index = BM25Index.from_texts(["a cat sat", "two dogs ran", "猫和狗"])
         >>> [(doc.page_content, round(score, 2)) for doc, score in index.search("cats")]
-        [('a cat sat', 0.49)]
+        [('a cat sat', 0.57)]
         >>> index.search("zebra")
         []
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 from rag_kit.indexing.bm25.postings import Postings
 
 DENSE_SHARE = 16  # a term in more than 1/16 of the documents is kept as a full row
-_ROWS = 64  # rows of the score table; the best score of a column stands for its 64 documents
-_SMALL = 4096  # below this many documents a plain partition is faster
+# The score table is looked at as a grid; the best score of a column stands for all documents of the column.
+_GRIDS = ((8192, 64), (2048, 16), (0, 1))  # (more documents than this, rows)
 
 Hits = tuple[NDArray[np.int64], NDArray[np.floating[Any]]]
 
@@ -72,8 +71,9 @@ class View:
         self._vocabulary = vocabulary
         self._pointers: list[int] = postings.pointers.tolist()
         self._size = len(columns.ids)
-        self._width = -(-self._size // _ROWS) if self._size > _SMALL else self._size
-        self._padded = self._width * (_ROWS if self._size > _SMALL else 1)
+        self._height = next((rows for least, rows in _GRIDS if self._size > least), 1)
+        self._width = -(-self._size // self._height)
+        self._padded = self._width * self._height
         self._rows: dict[int, NDArray[np.floating[Any]]] = {}
         self._local = threading.local()
         for term in np.flatnonzero(postings.frequencies() * DENSE_SHARE > self._size).tolist():
@@ -132,36 +132,34 @@ class View:
         known = self.postings.terms
         find, rows, pointers = self._vocabulary.get, self._rows, self._pointers
         documents, weights = self.postings.documents, self._weights
-        for term, times in Counter(terms).items():
+        for term in terms:
             number = find(term, known)
             if number >= known:
                 continue
             row = rows.get(number)
             if row is not None:
-                table += row if times == 1 else row * times
-            else:
-                a, z = pointers[number], pointers[number + 1]
-                if a < z:
-                    part = weights[a:z]
-                    # A term names a document once, so plain addition by index loses nothing.
-                    table[documents[a:z]] += part if times == 1 else part * times
+                np.add(table, row, out=table)
+                continue
+            a, z = pointers[number], pointers[number + 1]
+            if a < z:
+                np.add.at(table, documents[a:z].astype(np.intp), weights[a:z])
         return table
 
     def _best(self, table: NDArray[np.floating[Any]], k: int) -> Hits:
-        if self._size > _SMALL and k < self._width:
-            grid = table.reshape(_ROWS, self._width)
-            best = grid.max(axis=0)
-            limit = np.partition(best, self._width - k)[self._width - k]
+        width = self._width
+        if k < width:
+            grid = table.reshape(self._height, width)
+            best = grid.max(axis=0) if self._height > 1 else table
+            limit = np.partition(best, width - k)[width - k]
             # k columns reach the limit, so the k-th best document does too.
-            columns = np.flatnonzero(best >= limit if limit > 0 else best > 0)
-            part = grid[:, columns]
-            row, column = np.nonzero(part >= limit if limit > 0 else part > 0)
-            positions = row * self._width + columns[column]
-        elif k < self._size:
-            limit = np.partition(table, len(table) - k)[len(table) - k]
-            positions = np.flatnonzero(table >= limit if limit > 0 else table > 0)
+            positions = (best >= limit if limit > 0 else best > 0).nonzero()[0]
+            if self._height > 1:
+                part = grid.take(positions, axis=1).ravel()
+                chosen = (part >= limit if limit > 0 else part > 0).nonzero()[0]
+                row, column = np.divmod(chosen, max(1, len(positions)))
+                positions = row * width + positions[column]
         else:
-            positions = np.flatnonzero(table > 0)
+            positions = (table > 0).nonzero()[0]
         scores = table[positions]
         order = np.lexsort((positions, -scores))[:k]
         return positions[order], scores[order]
