@@ -153,6 +153,21 @@ def test_own_retriever_by_module_and_object(
     assert code == exits.USAGE and "retriever" in err
 
 
+def test_an_edited_prompt_file_is_used(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """`prompts show` gives the file itself; an edited copy in --prompts replaces it, a broken one is named."""
+    _, text, _ = run(capsys, "prompts", "show", "answer", "--language", "en")
+    own = tmp_path / "answer.en.prompt"
+    ask = ["ask", "When does the pump start?", "--index", folder / "index", "--prompts", tmp_path]
+    own.write_text(text, encoding="utf-8")
+    assert run(capsys, *ask)[0] == exits.OK
+    own.write_text(text.replace("{{question}}", "{{qestion}}"), encoding="utf-8")
+    code, _, err = run(capsys, *ask)
+    assert code == exits.USAGE
+    assert "answer.en.prompt:" in err and "qestion" in err
+
+
 def test_verify_finds_a_whole_index(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A fresh index is whole."""
     assert run(capsys, "verify", "--index", folder / "index")[0] == exits.OK
