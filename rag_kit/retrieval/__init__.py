@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.ensemble import EnsembleRetriever
     from rag_kit.retrieval.fusion import reciprocal_rank_fusion
     from rag_kit.retrieval.indexed import index_retriever
+    from rag_kit.retrieval.multi_query import MultiQueryRetriever
     from rag_kit.retrieval.vector import VectorRetriever
 
 __all__ = [
     "BM25Retriever",
     "EnsembleRetriever",
+    "MultiQueryRetriever",
     "RagKitRetriever",
     "Request",
     "VectorRetriever",
@@ -34,6 +36,7 @@ __getattr__, __dir__ = lazy_attributes(
     {
         "BM25Retriever": ".bm25",
         "EnsembleRetriever": ".ensemble",
+        "MultiQueryRetriever": ".multi_query",
         "RagKitRetriever": ".base",
         "Request": ".base",
         "VectorRetriever": ".vector",

@@ -1,0 +1,64 @@
+"""Multi-query retrieval: a question asked in several ways."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, field_validator
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.prompts.schemas import Queries
+from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.comparisons import entity_queries, uncovered
+from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
+from rag_kit.retrieval.rewriting import MAX_REWRITES, RewritingRetriever
+
+_MAX_CHARS = 500
+
+
+class MultiQueryRetriever(RewritingRetriever):
+    """Ask a model for other versions of the question, search for all of them at once, and fuse the lists.
+
+    Versions are written in the user's language. Those that are empty, repeat another, are written in another
+    script, or are longer than 500 characters are dropped. A question that compares several things ("compare A, B
+    and C") also gets one search for each of them that no version is about alone, without another model call. If
+    the model gives nothing usable, the question alone is searched for, and the provenance says so.
+
+    Args:
+        n: Versions to ask for, 1 to 32.
+        entity_variants: Add the searches for each thing that is compared.
+
+    All other arguments are those of ``RewritingRetriever``.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> words = BM25Retriever.from_texts(["A fan cools the case.", "A ventilator hums at night."])
+        >>> model = FakeListChatModel(responses=['{"queries": ["ventilator noise"]}'])
+        >>> retriever = MultiQueryRetriever.from_llm(model, words, n=1)
+        >>> [doc.page_content for doc in retriever.invoke("Why is the blower loud?")]
+        ['A ventilator hums at night.']
+    """
+
+    task: ClassVar[str] = "multi_query"
+    answer_form: ClassVar[type[BaseModel]] = Queries
+
+    n: int = 3
+    entity_variants: bool = True
+
+    @field_validator("n", mode="before")
+    @classmethod
+    def _n_is_allowed(cls, value: Any) -> int:
+        if (count := check_count("n", value)) > MAX_REWRITES:
+            raise InvalidInputError(f"n={count} was given; at most {MAX_REWRITES} are allowed.")
+        return count
+
+    def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
+        answers = yield from call.ask([{"question": question, "count": self.n}])
+        written = texts_of(answers, "queries")
+        variants = self._usable(written, question, call, most=self.n, max_chars=_MAX_CHARS)
+        if answers and not variants:
+            call.note(f"degraded: {self.task}: the model gave no usable query")
+        if self.entity_variants and (pairs := entity_queries(question)):
+            variants += uncovered(pairs, variants)
+        return [Search(variant, "variant") for variant in variants]

@@ -1,0 +1,241 @@
+"""The base of retrievers that have a model rewrite the question, search with what it wrote, and fuse.
+
+A technique says what to ask the model for and what to search with; it is written once, as a generator of
+``Batch``es of calls, and driven either by threads or natively asynchronous.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+from langchain_core.documents import Document
+from langchain_core.prompts import BasePromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
+from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
+
+from rag_kit.concurrency import Budget
+from rag_kit.errors import InvalidInputError
+from rag_kit.prompts import LANGUAGES, load_prompt
+from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
+from rag_kit.retrieval.fusion import check_weights, fusion_function
+from rag_kit.retrieval.merging import Merging, merge
+from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, adrive, drive
+from rag_kit.retrieval.variants import dropped_note, usable_variants
+from rag_kit.text import detect_language
+
+_log = logging.getLogger(__name__)
+MAX_REWRITES = 32
+
+
+class RewritingRetriever(RagKitRetriever):
+    """Base of the retrievers that rewrite the question with a model.
+
+    Whatever the model does, the question itself is searched for at least: no answer, a useless one, or a budget
+    that is used up leads to the plain search, and ``notes`` in the provenance say so ("degraded: ...").
+    The last stage of each document holds the question and, under ``queries``, every text that was searched for.
+
+    Args:
+        llm: A chat model, or another runnable that takes messages.
+        retriever: Any LangChain retriever, or another runnable from a string to documents.
+        prompt: A prompt from ``load_prompt``, any ``ChatPromptTemplate`` with the variable ``question``, or one a
+            language (``{"en": ..., "zh": ...}``). ``None`` for the kit's own, in the language of the question.
+        language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the question.
+        include_original: Search for the question too.
+        fusion: How several lists are fused; a name from ``rag_kit.retrieval.fusion.FUSIONS``.
+        rrf_k: The ``k`` of reciprocal rank fusion.
+        weights: One weight a search, in order, the question first if it is included; the last one holds for all
+            further ones, so ``[2, 1]`` counts the question twice as much as each rewrite. Searches of weight 0
+            are not made.
+        k: Most documents to return.
+        fetch_k: How many each search is asked for; ``None`` for ``k``. Never fewer than ``k``.
+        filter: Metadata filter; reaches every search.
+        on_error: ``"skip"`` what fails and report it, or ``"raise"`` it. If all searches fail, that raises always.
+        timeout: Seconds that one model request, and one search, may take.
+        max_concurrency: Most calls at a time; ``None`` for the config's ``max_concurrency``, else all.
+        max_calls: Most model calls, those of the inner retriever included.
+        max_tokens: Most tokens in and out; the call that goes over is kept, the next one is refused.
+        deadline: Seconds for the whole. The model gets three quarters of them, so that time is left to search.
+        id_key: Metadata key that identifies a document.
+
+    Raises:
+        InvalidInputError: On construction, for arguments that are unknown or not allowed.
+        ModelError: On call, if ``on_error="raise"`` and the model fails.
+        BudgetExceededError: The same, if a cap is reached.
+        BranchError: If a search fails (``on_error="raise"``) or all do.
+    """
+
+    task: ClassVar[str]
+    answer_form: ClassVar[type[BaseModel]]
+
+    llm: Runnable[Any, Any]
+    retriever: Runnable[str, list[Document]]
+    prompt: Any = None
+    language: Literal["auto", "en", "zh"] = "auto"
+    include_original: bool = True
+    fusion: str = "rrf"
+    rrf_k: float = 60
+    weights: Sequence[float] | None = None
+    fetch_k: int | None = None
+    on_error: Literal["raise", "skip"] = "skip"
+    timeout: float | None = None
+    max_concurrency: int | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    deadline: float | None = None
+
+    _prompts: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def from_llm(
+        cls,
+        llm: Runnable[Any, Any],
+        retriever: Any,
+        *,
+        prompt: Any = None,
+        k: int = 4,
+        **settings: Any,
+    ) -> Self:
+        """Make the retriever from a model and the retriever to search with.
+
+        Args:
+            llm: The model.
+            retriever: The retriever.
+            prompt: A prompt of one's own.
+            k: Most documents to return.
+            **settings: Any further argument of the class.
+
+        Raises:
+            InvalidInputError: For arguments that are unknown or not allowed.
+        """
+        return cls(llm=llm, retriever=retriever, prompt=prompt, k=k, **settings)
+
+    @field_validator("llm", "retriever", mode="before")
+    @classmethod
+    def _parts_are_runnables(cls, value: Any, info: Any) -> Any:
+        if not isinstance(value, Runnable):
+            what = "a chat model" if info.field_name == "llm" else "a LangChain retriever"
+            raise InvalidInputError(
+                f"{info.field_name} is {type(value).__name__}; it must be {what} (or another runnable)."
+            )
+        if info.field_name == "llm" and isinstance(value, BaseRetriever):
+            raise InvalidInputError(
+                f"llm is the retriever {value.get_name()}; from_llm takes the model first, then the retriever."
+            )
+        return value
+
+    @field_validator("fetch_k", "max_concurrency", mode="before")
+    @classmethod
+    def _count_is_allowed(cls, value: Any, info: Any) -> Any:
+        return None if value is None else check_count(info.field_name, value)
+
+    @field_validator("timeout", "deadline")
+    @classmethod
+    def _seconds_are_allowed(cls, value: float | None, info: Any) -> float | None:
+        if value is not None and not value > 0:
+            raise InvalidInputError(
+                f"{info.field_name}={value!r} was given; it must be seconds > 0, or None."
+            )
+        return value
+
+    @field_validator("weights", mode="before")
+    @classmethod
+    def _weights_are_allowed(cls, value: Any) -> Any:
+        if value is None:
+            return None
+        weights = list(value) if hasattr(value, "__iter__") and not isinstance(value, str) else value
+        return check_weights(weights, len(weights) if isinstance(weights, list) else 0)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        fusion_function(self.fusion)
+        if self.rrf_k < 0:
+            raise InvalidInputError(f"rrf_k={self.rrf_k!r} was given; it must be >= 0 (60 is usual).")
+        if self.weights is not None and not self.weights:
+            raise InvalidInputError("weights is empty; give at least one, or None for equal weights.")
+        Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
+        self._prompts = self._load_prompts(self.prompt, self.task)
+        return self
+
+    def _load_prompts(self, given: Any, name: str) -> Mapping[str, Any]:
+        """The prompt of each language. Read now: reading a file would block an event loop."""
+        if given is None:
+            return {language: load_prompt(name, language=language) for language in LANGUAGES}
+        prompts = dict(given) if isinstance(given, Mapping) else dict.fromkeys(LANGUAGES, given)
+        for language, prompt in prompts.items():
+            if language not in LANGUAGES or not isinstance(prompt, BasePromptTemplate):
+                raise InvalidInputError(
+                    f"prompt holds {type(prompt).__name__} for {language!r}; it must be a LangChain prompt, or "
+                    f"one for each of: {', '.join(LANGUAGES)}."
+                )
+            if "question" not in prompt.input_variables:
+                raise InvalidInputError(
+                    f"The prompt takes {prompt.input_variables}; it must take 'question', the user's question."
+                )
+        return prompts
+
+    def prompt_for(self, question: str, prompts: Mapping[str, Any] | None = None) -> Any:
+        """The prompt in the language of a question, else in the one there is."""
+        prompts = self._prompts if prompts is None else prompts
+        language = detect_language(question) if self.language == "auto" else self.language
+        return prompts.get(language) or next(iter(prompts.values()))
+
+    @abstractmethod
+    def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
+        """Ask the model, and say what to search with; an empty list leads to the plain search."""
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        call = RewriteCall(self, query, request)
+        return drive(self._steps(query, call), call.budget)
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        call = RewriteCall(self, query, request)
+        return await adrive(self._steps(query, call), call.budget)
+
+    def _steps(self, question: str, call: RewriteCall) -> Steps[list[Document]]:
+        rewritten = yield from self._rewrite(question, call)
+        searches = [*self._original(question, call, rewritten), *rewritten]
+        found = yield from call.search(searches)
+        return self._merge(question, call, found)
+
+    def _original(self, question: str, call: RewriteCall, rewritten: Sequence[Search]) -> list[Search]:
+        """The question itself, if it is to be searched for or nothing else is left."""
+        if not rewritten:
+            call.note(f"degraded: {self.task}: searched with the question alone")
+        return [Search(question, "original")] if self.include_original or not rewritten else []
+
+    def _usable(
+        self,
+        written: Sequence[str],
+        question: str,
+        call: RewriteCall,
+        *,
+        most: int,
+        max_chars: int,
+        **more: Any,
+    ) -> list[str]:
+        """What is worth a search of what the model wrote; the rest is noted."""
+        kept, dropped = usable_variants(written, question, most=most, max_chars=max_chars, **more)
+        if note := dropped_note(dropped):
+            call.note(note)
+        return kept
+
+    def _merge(self, question: str, call: RewriteCall, found: Sequence[Any], **more: Any) -> list[Document]:
+        for note in call.notes:
+            if note.startswith("degraded"):
+                _log.warning("%s: %s", self.get_name(), note)
+        how = Merging(
+            question=question,
+            name=self.get_name(),
+            technique=self.task,
+            k=call.request.k,
+            fusion=self.fusion,
+            rrf_k=self.rrf_k,
+            id_key=self.id_key,
+            notes=[*call.notes, call.cost()],
+            **more,
+        )
+        return merge(found, how)

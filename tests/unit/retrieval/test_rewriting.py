@@ -1,0 +1,249 @@
+"""What every rewriting retriever does alike: fall back, keep to budgets, pass k, filter and config to each leaf."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain_core.callbacks import BaseCallbackHandler
+from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
+
+from rag_kit.concurrency import Budget, use_budget
+from rag_kit.documents import get_provenance
+from rag_kit.errors import (
+    BranchError,
+    BudgetExceededError,
+    FilterError,
+    InvalidInputError,
+    ModelError,
+    PromptError,
+)
+from rag_kit.retrieval import EnsembleRetriever, MultiQueryRetriever
+from rag_kit.retrieval.rewriting import RewritingRetriever
+
+QUESTION = "Which fan is loud?"
+DOCS = [
+    *corpus(a="fan one", b="loud two", c="noise three", d="fan loud four", e="noise five"),
+    *corpus(f="fan noise six"),
+]
+for _number, _doc in enumerate(DOCS):
+    _doc.metadata["year"] = 2000 + _number % 2
+
+Make = Callable[..., RewritingRetriever]
+
+
+def multi_query(script: Any = None, words: Any = None, **settings: Any) -> MultiQueryRetriever:
+    script = json.dumps({"queries": ["noise", "loud noise"]}) if script is None else script
+    model = script if isinstance(script, Scripted) else Scripted(script=script)
+    return MultiQueryRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
+
+
+TECHNIQUES: list[Make] = [multi_query]
+each = pytest.mark.parametrize("make", TECHNIQUES, ids=lambda make: make.__name__)
+
+
+@each
+async def test_differs_from_its_inner_retriever(make: Make) -> None:
+    """The technique finds what its inner retriever alone does not."""
+    words = Words(docs=corpus(n="noise", o="other"))
+    assert words.invoke(QUESTION) == []
+    assert ids(await both(make(words=words), QUESTION)) == ["n"]
+
+
+@each
+async def test_a_failing_model_leads_to_the_plain_search(make: Make) -> None:
+    """By default a model that fails is noted, without keys, and the question alone is searched for."""
+    retriever = make(ConnectionError("no route, api_key=sk-canary12345"))
+    found = await both(retriever, QUESTION)
+    assert ids(found) == ids(retriever.retriever.invoke(QUESTION))[:4] and sent(found) == [QUESTION]
+    told = " ".join(notes(found))
+    assert "degraded:" in told and "question alone" in told and "canary" not in told
+
+
+@each
+async def test_raise_policy(make: Make) -> None:
+    """on_error="raise" raises the model's own error, and a search's."""
+    failing = make(ConnectionError("no route"), on_error="raise")
+    with pytest.raises(ModelError, match="no route"):
+        failing.invoke(QUESTION)
+    with pytest.raises(ModelError, match="no route"):
+        await failing.ainvoke(QUESTION)
+    with pytest.raises(BranchError, match="the search is down"):
+        make(words=Words(docs=DOCS, fail_on="noise"), on_error="raise").invoke(QUESTION)
+
+
+@each
+async def test_all_searches_failing_raises(make: Make) -> None:
+    """When no search answers there is an error, not an empty list."""
+    retriever = make(words=Words(docs=DOCS, fail_on="o"))
+    with pytest.raises(BranchError, match="the search is down"):
+        retriever.invoke(QUESTION)
+    with pytest.raises(BranchError, match="the search is down"):
+        await retriever.ainvoke(QUESTION)
+
+
+@each
+async def test_k_and_filter_reach_every_leaf(make: Make) -> None:
+    """The call's k and filter, ANDed with the retriever's own, go to each search, and hold in the result."""
+    words = Words(docs=DOCS, filter={"tenant": "t"})
+    retriever = make(words=words, filter={"name": {"$ne": "a"}})
+    retriever.invoke(QUESTION, None, k=2, filter={"year": 2000})
+    await retriever.ainvoke(QUESTION, None, k=2, filter={"year": 2000})
+    assert {request.k for _, request in words.asked} == {2}
+    wanted = {"$and": [{"tenant": "t"}, {"name": {"$ne": "a"}}, {"year": 2000}]}
+    flat = [json.dumps(request.filter) for _, request in words.asked]
+    assert len(flat) >= 2 and all(all(json.dumps(part) in one for part in wanted["$and"]) for one in flat)
+    from langchain_core.runnables import RunnableLambda
+
+    plain = make(words=RunnableLambda(lambda query: DOCS))
+    found = await both(plain, QUESTION, k=5, filter={"year": 2001})
+    assert sorted(map(str, ids(found))) == ["b", "d", "f"]
+    with pytest.raises((FilterError, BranchError)):
+        retriever.invoke(QUESTION, None, filter={"year": {"$near": 1}})
+
+
+@each
+async def test_fetch_k_and_k(make: Make) -> None:
+    """fetch_k is what each search is asked for; k documents come back."""
+    words = Words(docs=DOCS)
+    assert len(await both(make(words=words, k=2, fetch_k=5), QUESTION)) == 2
+    assert {request.k for _, request in words.asked} == {5}
+
+
+@each
+async def test_budgets_lead_to_the_plain_search(make: Make) -> None:
+    """A cap on calls or tokens, or a deadline, ends the rewriting and is told; the search is still made."""
+    for caps in ({"max_calls": 0}, {"max_tokens": 0}):
+        retriever = make(**caps)
+        found = await both(retriever, QUESTION)
+        assert sent(found) == [QUESTION] and retriever.llm.prompts == []  # type: ignore[attr-defined]
+        assert any("budget" in note for note in notes(found))
+    slow = make(Scripted(script="{}", delay=3), deadline=0.4)
+    for call in (lambda: slow.invoke(QUESTION), lambda: asyncio.run(slow.ainvoke(QUESTION))):
+        begun = time.monotonic()
+        found = await asyncio.to_thread(call)
+        assert time.monotonic() - begun < 1.5 and sent(found) == [QUESTION]
+    with pytest.raises(BudgetExceededError):
+        make(max_calls=0, on_error="raise").invoke(QUESTION)
+    with use_budget(Budget(max_calls=0)):
+        assert sent(await both(make(), QUESTION)) == [QUESTION]
+
+
+@each
+async def test_the_cost_is_told(make: Make) -> None:
+    """Active budgets are charged, and the provenance names calls and tokens."""
+    with use_budget(Budget()) as budget:
+        found = make().invoke(QUESTION)
+    assert budget.calls >= 1 and budget.tokens > 0
+    plural = "" if budget.calls == 1 else "s"
+    assert f"model: {budget.calls} call{plural}, {budget.tokens} tokens" in notes(found)
+
+
+@each
+async def test_timeouts(make: Make) -> None:
+    """A model or a search that hangs costs its time-out."""
+    begun = time.monotonic()
+    found = make(Scripted(script="{}", delay=3), timeout=0.2).invoke(QUESTION)
+    assert sent(found) == [QUESTION]
+    with pytest.raises(BranchError, match=r"in time|took longer"):
+        make(words=Words(docs=DOCS, delay=3), timeout=0.2).invoke(QUESTION)
+    assert time.monotonic() - begun < 2.9
+
+
+@each
+async def test_config_lost_on_the_way_down(make: Make) -> None:
+    """The whole config reaches model and searches: tags, metadata, callbacks; the runs are children of one."""
+    seen: list[tuple[str, Any, Any]] = []
+
+    class Watch(BaseCallbackHandler):
+        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
+            seen.append(("model", kwargs["metadata"], kwargs["parent_run_id"]))
+
+        def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+            seen.append(("retriever", kwargs["metadata"], kwargs["parent_run_id"]))
+
+    config: Any = {"callbacks": [Watch()], "metadata": {"who": "me"}, "configurable": {"tenant": "t"}}
+    words = Words(docs=DOCS)
+    retriever = make(words=words)
+    retriever.invoke(QUESTION, config)
+    await retriever.ainvoke(QUESTION, config)
+    assert {kind for kind, _, _ in seen} == {"model", "retriever"}
+    assert all(metadata["who"] == "me" for _, metadata, _ in seen)
+    assert len({parent for _, _, parent in seen}) == 3  # none for the two outer runs, which are the others'
+    assert {request.config["configurable"]["tenant"] for _, request in words.asked} == {"t"}
+    assert {m["prompt_name"] for kind, m, _ in seen if kind == "model"} == {retriever.task}
+
+
+@each
+async def test_nothing_blocks_the_event_loop(make: Make) -> None:
+    """Async calls read no file and sleep nowhere in the loop's thread."""
+    retriever = make()
+    with blockbuster_ctx():
+        assert await retriever.ainvoke(QUESTION)
+
+
+@each
+async def test_an_empty_question(make: Make) -> None:
+    """White space alone finds nothing and asks no model."""
+    retriever = make()
+    assert await both(retriever, " \n") == []
+    assert retriever.llm.prompts == []  # type: ignore[attr-defined]
+
+
+@each
+def test_wrong_parts(make: Make) -> None:
+    """What is no model, retriever or allowed value is refused at construction, by name."""
+    for settings, says in (
+        ({"words": "bm25"}, "retriever is str"),
+        ({"timeout": 0}, "timeout=0"),
+        ({"deadline": -1}, "deadline=-1"),
+        ({"max_calls": -1}, "max_calls=-1"),
+        ({"max_concurrency": 0}, "max_concurrency=0"),
+        ({"fetch_k": 0}, "fetch_k=0"),
+        ({"k": 0}, "k=0"),
+        ({"weights": []}, "weights"),
+        ({"weights": "12"}, "weights"),
+        ({"language": "fr"}, "language"),
+        ({"nn": 3}, "'nn'"),
+    ):
+        with pytest.raises(InvalidInputError, match=says):
+            make(**settings)
+    with pytest.raises(InvalidInputError, match="llm is str"):
+        type(make()).from_llm("gpt", Words(docs=[]))
+    with pytest.raises(InvalidInputError, match="the model first"):
+        type(make()).from_llm(Words(docs=[]), Scripted(script=""))
+
+
+@each
+async def test_composes(make: Make) -> None:
+    """It works inside an ensemble, over one, over itself, and in wrappers, with the provenance of all stages."""
+    inner = make()
+    nested = make(words=EnsembleRetriever(retrievers=[inner, Words(docs=DOCS)]).with_retry())
+    outer = EnsembleRetriever(retrievers=[nested.with_config(tags=["x"]), Words(docs=DOCS)], k=3)
+    found = await both(outer, QUESTION, filter={"year": 2000})
+    assert found and {doc.metadata["year"] for doc in found} == {2000}
+    stages = {stage["stage"] for doc in found for stage in get_provenance(doc)["stages"]}
+    assert "fusion:rrf" in stages
+    assert len(await asyncio.to_thread(make().batch, [QUESTION] * 3)) == 3
+
+
+@each
+def test_a_mistake_in_the_prompt_is_not_hidden(make: Make) -> None:
+    """A prompt that wants values the technique does not give raises, rather than degrade for ever."""
+    from langchain_core.prompts import ChatPromptTemplate
+
+    from rag_kit.prompts import prompt_from_text
+
+    text = (
+        '---\nname: own\ndescription: d\nversion: "1"\ninput:\n  question: q\n  colour: c\n---\n'
+        '{{role "user"}}\n<question>{{question}}</question> {{colour}}\n'
+    )
+    with pytest.raises(PromptError, match="colour"):
+        make(prompt=prompt_from_text(text, name="own")).invoke(QUESTION)
+    with pytest.raises(InvalidInputError, match="question"):
+        make(prompt=ChatPromptTemplate([("user", "{other}")]))
