@@ -41,6 +41,7 @@ class Line:
     end_bottom: float
     size: float
     bold: bool
+    italic: bool
     place: float
     space: bool
 
@@ -170,6 +171,8 @@ class Layout:
         for level, size in enumerate(self._sizes, 1):
             if line.size >= size * 0.97 and not (_END.search(text) and line.size < self.body * 1.4):
                 return level
+        if line.italic and not line.bold:
+            return self._italic_level(lines, index)
         if not line.bold or _END.search(text) or _BULLET.match(text) or line.size < self.body * 0.95:
             return 0
         for near in (
@@ -185,6 +188,18 @@ class Layout:
             ):
                 return 0
         return len(self._sizes) + 1
+
+    def _italic_level(self, lines: Sequence[Line], index: int) -> int:
+        """A short line all in italics above one that is not: a heading in many books."""
+        line = lines[index]
+        text = line.text.strip()
+        after = lines[index + 1] if index + 1 < len(lines) else None
+        before = lines[index - 1] if index else None
+        alone = after is not None and not after.italic and 0 < line.bottom - after.bottom < 3 * line.size
+        if before is not None and before.italic:
+            alone = False
+        fits = len(text) <= _ROW and text[0].isupper() and not _END.search(text) and "," not in text
+        return len(self._sizes) + 1 if alone and fits and abs(line.size - self.body) < 0.1 * self.body else 0
 
     @staticmethod
     def _beside(line: Line, after: Line) -> bool:

@@ -18,6 +18,7 @@ _LIGATURES = {
     0xFB06: "st",
 }
 _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
+_ITALIC = re.compile(rb"italic|oblique")
 _FORCE_BOLD = 0x40000
 _DROP = (0xFEFF, 0x200B, 0xAD, 0x0)
 
@@ -74,9 +75,11 @@ def _lines(raw: Any, handle: Any, height: float) -> list[Line]:
         left, bottom = _place(raw, handle, first)[0:2]
         right, last_bottom = _place(raw, handle, last)[2:4]
         word = next((place for place in range(first, last + 1) if chr(codes[place]).isalnum()), first)
-        size, bold = _font(raw, handle, word)  # a bullet before the word may be of another font
-        if bold:
-            bold = _font(raw, handle, last if codes[last] > 32 else (word + last) // 2)[1]
+        # a bullet before the word may be of another font
+        size, bold, italic = _font(raw, handle, word)
+        if bold or italic:
+            end = _font(raw, handle, last if codes[last] > 32 else (word + last) // 2)
+            bold, italic = bold and end[1], italic and end[2]
         lines.append(
             Line(
                 text=text,
@@ -86,6 +89,7 @@ def _lines(raw: Any, handle: Any, height: float) -> list[Line]:
                 end_bottom=last_bottom,
                 size=round(size, 1),
                 bold=bold,
+                italic=italic,
                 place=bottom / height if height else 0.5,
                 space=trailing > last,
             )
@@ -125,8 +129,8 @@ def _place(raw: Any, handle: Any, index: int) -> tuple[float, float, float, floa
     return left.value, y.value, right.value, y.value
 
 
-def _font(raw: Any, handle: Any, index: int) -> tuple[float, bool]:
-    """Size in points as it stands on the page, and whether the font is a bold one."""
+def _font(raw: Any, handle: Any, index: int) -> tuple[float, bool, bool]:
+    """Size in points as it stands on the page, and whether the font is bold, and italic."""
     size = raw.FPDFText_GetFontSize(handle, index)
     matrix = raw.FS_MATRIX()
     if raw.FPDFText_GetMatrix(handle, index, matrix):
@@ -135,4 +139,4 @@ def _font(raw: Any, handle: Any, index: int) -> tuple[float, bool]:
     flags = ctypes.c_int()
     raw.FPDFText_GetFontInfo(handle, index, buffer, 128, flags)
     name = buffer.value.lower()
-    return float(size), bool(_BOLD.search(name)) or bool(flags.value & _FORCE_BOLD)
+    return float(size), bool(_BOLD.search(name) or flags.value & _FORCE_BOLD), bool(_ITALIC.search(name))
