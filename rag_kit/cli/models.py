@@ -86,8 +86,7 @@ def _minilm_note(weights: bool, extra: bool) -> str:
 
 
 def _install(args: argparse.Namespace) -> int:
-    from rag_kit.models.minilm import files
-    from rag_kit.models.minilm.install import install
+    from rag_kit.models.minilm import files, install
 
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)

@@ -16,6 +16,7 @@ from .endpoint import quick
 from .failures import map_model_error
 from .json_text import without_thinking
 from .native import refusal_of, salvage
+from .redact import secrets_of, short
 from .settings import MAX_RETRIES, call_config, check_limits
 from .steps import Format, adrive, drive
 from .tokens import text_of
@@ -102,7 +103,7 @@ def _steps(
             raise map_model_error(cast(Exception, reply.error), model=model)
         return text
     if refusal := refusal_of(reply.value):
-        raise ModelOutputError(f"The model refused to answer: {refusal}")
+        raise ModelOutputError(f"The model refused to answer: {short(refusal, secrets_of(model))}")
     text = without_thinking(text_of(reply.value))
     if not text:
         raise ModelOutputError("The model's answer is empty. Ask again, or use another model.")

@@ -12,8 +12,8 @@ from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from .embeddings import MiniLMEmbeddings
+    from .fetching import install
     from .files import is_installed, model_folder
-    from .install import install
 
 __all__ = ["MiniLMEmbeddings", "install", "is_installed", "model_folder"]
 
@@ -21,7 +21,7 @@ __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "MiniLMEmbeddings": ".embeddings",
-        "install": ".install",
+        "install": ".fetching",
         "is_installed": ".files",
         "model_folder": ".files",
     },

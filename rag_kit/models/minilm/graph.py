@@ -49,19 +49,22 @@ def read_safetensors(path: Path) -> dict[str, Array]:
             raise ValueError(f"header of {length} bytes")
         header = json.loads(data[8 : 8 + length])
         start = 8 + length
-        return {
-            name: np.frombuffer(
-                data[start + entry["data_offsets"][0] : start + entry["data_offsets"][1]], "<f4"
-            )
-            .reshape(entry["shape"])
-            .astype(np.float32, copy=False)
-            for name, entry in header.items()
-            if name != "__metadata__" and entry["dtype"] == "F32"
+        tensors = {
+            name: _tensor(data, start, entry) for name, entry in header.items() if entry.get("dtype") == "F32"
         }
-    except (ValueError, KeyError, TypeError, struct.error) as error:
+        if not tensors:
+            raise ValueError("it holds no tensors")
+        return tensors
+    except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
         raise ConfigurationError(
             f"{path} is damaged ({error}). Delete its folder and run: rag-kit models install minilm"
         ) from error
+
+
+def _tensor(data: bytes, start: int, entry: dict[str, Any]) -> Array:
+    first, last = entry["data_offsets"]
+    values = np.frombuffer(data[start + first : start + last], "<f4")
+    return values.reshape(entry["shape"]).astype(np.float32, copy=False)
 
 
 class _Graph:

@@ -1,0 +1,454 @@
+"""The structured call against an OpenAI-compatible server, through the real client; sync and async."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
+from langchain_openai import ChatOpenAI
+from support.openai_server import OpenAIServer, cut, error, hang, refusal, reset, text, tool, truncated
+
+from rag_kit.concurrency import Budget, use_budget
+from rag_kit.errors import (
+    BudgetExceededError,
+    InvalidInputError,
+    ModelError,
+    ModelOutputError,
+    ModelRateLimitedError,
+    ModelUnauthorizedError,
+    ModelUnreachableError,
+)
+from rag_kit.models import (
+    astructured_call_detailed,
+    forget_methods,
+    structured_call,
+    structured_call_detailed,
+)
+from rag_kit.models.endpoint import first_method
+from rag_kit.prompts import load_prompt
+from rag_kit.prompts.schemas import Grade, Queries, Query
+
+PROMPT = ChatPromptTemplate([("system", "You rewrite questions."), ("user", "{q}")])
+VALUES = {"q": "What is BM25?"}
+GOOD = {"queries": ["a", "b"]}
+
+
+@pytest.fixture(autouse=True)
+def _fresh_memory() -> Iterator[None]:
+    forget_methods()
+    yield
+    forget_methods()
+
+
+@pytest.fixture(params=["sync", "async"])
+def call(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The detailed call in both faces; one event loop a test, as langchain-openai shares its connections."""
+    runner = asyncio.Runner()
+
+    def run(server: OpenAIServer, schema: Any = Queries, **options: Any) -> Any:
+        model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-canary-0123456789abcdef")
+        if request.param == "sync":
+            return structured_call_detailed(model, PROMPT, VALUES, schema, **options)
+        calling = astructured_call_detailed(model, PROMPT, VALUES, schema, **options)
+        return runner.run(calling, context=contextvars.copy_context())
+
+    with runner:
+        yield run
+
+
+def test_json_schema_is_used_where_the_endpoint_has_it(call: Any) -> None:
+    """One request with a strict schema, and its usage is counted."""
+    with OpenAIServer([GOOD]) as server:
+        result = call(server)
+        sent = server.chats[0].body["response_format"]["json_schema"]
+    assert result.value == Queries(queries=["a", "b"])
+    assert (result.method, result.calls, result.repaired, result.fallback_used) == (
+        "json_schema",
+        1,
+        False,
+        False,
+    )
+    assert result.input_tokens > 0 and result.output_tokens > 0 and not result.tokens_estimated
+    assert sent["strict"] is True and sent["schema"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("refuse", "method", "calls"),
+    [
+        ({"json_schema"}, "function_calling", 2),
+        ({"json_schema", "tools"}, "json_mode", 3),
+        ({"json_schema", "tools", "json_object"}, "text", 4),
+    ],
+)
+def test_a_refused_method_leads_down_the_ladder_and_is_remembered(
+    call: Any, refuse: set[str], method: str, calls: int
+) -> None:
+    """400 goes to the next method; the second call begins where the first one ended."""
+    with OpenAIServer([GOOD], refuse=refuse) as server:
+        first, second = call(server), call(server)
+    assert (first.method, first.calls) == (method, calls)
+    assert (second.method, second.calls) == (method, 1)
+
+
+@pytest.mark.parametrize("status", [404, 415, 422])
+def test_other_refusals_lead_down_too(call: Any, status: int) -> None:
+    """404, 415 and 422 count as refusals of the method."""
+    with OpenAIServer([error(status), GOOD]) as server:
+        assert call(server).method == "function_calling"
+
+
+def test_a_request_refused_in_every_form_is_not_remembered(call: Any) -> None:
+    """When plain text is refused as well, the request is at fault, not the methods."""
+    with OpenAIServer([error(400, "bad request")]) as server:
+        with pytest.raises(ModelError, match=r"400.*bad request"):
+            call(server)
+        assert server.asked == ["json_schema", "tools", "json_object", "text"]
+        model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-x")
+        assert first_method(model) == 0
+
+
+def test_no_such_model_ends_at_once(call: Any) -> None:
+    """A model that does not exist is not asked four times."""
+    with OpenAIServer([error(404, "no such model", code="model_not_found")]) as server:
+        with pytest.raises(ModelError, match="model name"):
+            call(server)
+        assert len(server.chats) == 1
+
+
+def test_too_long_input_ends_at_once(call: Any) -> None:
+    """A context overflow is no reason to demote the endpoint."""
+    with OpenAIServer([error(400, "too long", code="context_length_exceeded")]) as server:
+        with pytest.raises(ModelError, match="length of the input"):
+            call(server)
+        assert len(server.chats) == 1
+
+
+def test_prose_sends_only_this_call_to_text(call: Any) -> None:
+    """A bad answer is asked for again in text; the next call begins at the top."""
+    with OpenAIServer(["I like cats.", GOOD, GOOD]) as server:
+        result = call(server)
+        assert (result.method, result.calls) == ("text", 2)
+        assert call(server).method == "json_schema"
+        assert server.asked == ["json_schema", "text", "json_schema"]
+
+
+def test_thinking_and_a_fence_need_no_second_request(call: Any) -> None:
+    """Reasoning before fenced JSON is read as it is."""
+    answer = '<think>maybe {"queries": ["x"]}</think>\n```json\n{"queries": ["a"]}\n```'
+    with OpenAIServer([answer]) as server:
+        result = call(server)
+    assert result.value.queries == ["a"] and result.calls == 1
+
+
+@pytest.mark.parametrize("first", [truncated('{"queries": ["a", "b'), text('{"queries": ["a", "b')])
+def test_truncated_json_gets_one_repair(call: Any, first: Any) -> None:
+    """Broken-off JSON is never completed by guessing: the model mends it, seeing what it wrote."""
+    with OpenAIServer([first, GOOD]) as server:
+        result = call(server)
+        assert result.repaired and result.calls == 2 and result.value.queries == ["a", "b"]
+        assert '{"queries": ["a", "b' in server.chats[1].prompt
+
+
+def test_truncated_tool_arguments_get_one_repair(call: Any) -> None:
+    """The same for the arguments of a tool call."""
+    with OpenAIServer([tool('{"queries": ["a", "b'), GOOD], refuse={"json_schema"}) as server:
+        result = call(server)
+    assert result.repaired and result.calls == 3
+
+
+def test_only_one_repair(call: Any) -> None:
+    """What still does not fit after the repair is an error; requests are bounded."""
+    with OpenAIServer(["I like cats."]) as server:
+        with pytest.raises(ModelOutputError, match="also after one repair"):
+            call(server)
+        assert len(server.chats) == 3
+
+
+def test_a_value_out_of_range_is_never_accepted(call: Any) -> None:
+    """A score of 5 is repaired or refused, not passed on."""
+    bad = {"relevant": True, "score": 5, "reason": "r"}
+    with OpenAIServer([bad]) as server, pytest.raises(ModelOutputError, match="score"):
+        call(server, Grade)
+    with OpenAIServer([bad, {**bad, "score": 0.5}]) as server:
+        assert call(server, Grade).value.score == 0.5
+
+
+def test_empty_answers(call: Any) -> None:
+    """An empty answer is asked for once more, and is then an error."""
+    with OpenAIServer(["", GOOD]) as server:
+        assert call(server).calls == 2
+    with OpenAIServer([""]) as server:
+        with pytest.raises(ModelOutputError, match="empty"):
+            call(server)
+        assert len(server.chats) == 2
+
+
+def test_a_refusal_ends_the_call_or_takes_the_fallback(call: Any) -> None:
+    """A refusal is not argued with."""
+    with OpenAIServer([refusal("I will not")]) as server:
+        with pytest.raises(ModelOutputError, match="I will not"):
+            call(server)
+        result = call(server, fallback=lambda failure: Queries(queries=[type(failure).__name__]))
+        assert len(server.chats) == 2
+    assert result.value.queries == ["ModelOutputError"]
+    assert result.fallback_used and result.method == "fallback" and "I will not" in result.error
+
+
+def test_rate_limit_waits_as_long_as_the_server_asks(call: Any) -> None:
+    """429 with Retry-After: the next request comes after that time, and not much later."""
+    with OpenAIServer([error(429, retry_after="1"), GOOD]) as server:
+        result = call(server)
+        gap = server.chats[1].at - server.chats[0].at
+    assert result.calls == 2 and 1.0 <= gap < 5.0
+
+
+def test_rate_limit_is_bounded(call: Any) -> None:
+    """Retries, the longest wait and the deadline bound what a 429 can cost."""
+    with OpenAIServer([error(429, retry_after="0")]) as server:
+        with pytest.raises(ModelRateLimitedError):
+            call(server)
+        assert len(server.chats) == 3
+    for options, header in (({}, "3600"), ({"deadline": 5.0}, "20")):
+        with OpenAIServer([error(429, retry_after=header)]) as server:
+            start = time.monotonic()
+            with pytest.raises(ModelRateLimitedError, match="asks to wait"):
+                call(server, **options)
+            assert time.monotonic() - start < 4 and len(server.chats) == 1
+
+
+def test_no_credit_is_not_retried(call: Any) -> None:
+    """A 429 for an empty account will not get better by waiting."""
+    with OpenAIServer([error(429, "no credit", code="insufficient_quota")]) as server:
+        with pytest.raises(ModelError, match="no credit"):
+            call(server)
+        assert len(server.chats) == 1
+
+
+@pytest.mark.parametrize("first", [error(500), error(503), reset(), cut('{"queries": ["a"]}')])
+def test_passing_failures_are_retried(call: Any, first: Any) -> None:
+    """5xx, a reset connection and a body cut half-way are tried again."""
+    with OpenAIServer([first, GOOD]) as server:
+        assert call(server).calls == 2
+
+
+@pytest.mark.parametrize("entry", [error(500), reset()])
+def test_lasting_failures_are_bounded_and_named(call: Any, entry: Any) -> None:
+    """After two retries the endpoint counts as unreachable; the client's own retries don't multiply."""
+    with OpenAIServer([entry]) as server:
+        with pytest.raises(ModelUnreachableError):
+            call(server)
+        assert len(server.chats) == 3
+
+
+def test_a_closed_port_is_unreachable(call: Any) -> None:
+    """Connection refused is told as such."""
+    server = OpenAIServer()
+    with server:
+        pass
+    with pytest.raises(ModelUnreachableError, match="could not be reached"):
+        call(server, max_retries=0)
+
+
+def test_time_out_of_one_request(call: Any) -> None:
+    """A request that hangs ends after `timeout` seconds and is tried again."""
+    with OpenAIServer([hang(30), GOOD]) as server:
+        start = time.monotonic()
+        assert call(server, timeout=0.6).calls == 2
+        assert time.monotonic() - start < 10
+    with OpenAIServer([hang(30)]) as server, pytest.raises(ModelUnreachableError, match="in time"):
+        call(server, timeout=0.3, max_retries=0)
+
+
+def test_deadline_of_the_whole_call(call: Any) -> None:
+    """A hanging endpoint cannot hold the call beyond its deadline."""
+    with OpenAIServer([hang(30)]) as server:
+        start = time.monotonic()
+        with pytest.raises(BudgetExceededError, match="deadline"):
+            call(server, deadline=1.0)
+        assert time.monotonic() - start < 6
+
+
+def test_wrong_key(call: Any) -> None:
+    """401 is not retried, and the key that the server quotes is not repeated."""
+    with OpenAIServer([GOOD], key="sk-right") as server:
+        with pytest.raises(ModelUnauthorizedError) as caught:
+            call(server)
+        assert len(server.requests) == 1
+    assert "canary" not in str(caught.value)
+
+
+def test_caps_on_calls_and_tokens(call: Any) -> None:
+    """max_calls refuses the request that would go over; max_tokens the one after the one that went over."""
+    with OpenAIServer(["prose", GOOD]) as server:
+        with pytest.raises(BudgetExceededError, match="max_calls=1"):
+            call(server, max_calls=1)
+        assert len(server.chats) == 1
+        with pytest.raises(BudgetExceededError, match="max_calls=0"):
+            call(server, max_calls=0)
+        assert len(server.chats) == 1
+    with OpenAIServer(["prose", GOOD]) as server:
+        with pytest.raises(BudgetExceededError, match="max_tokens=3"):
+            call(server, max_tokens=3)
+        assert len(server.chats) == 1
+    with OpenAIServer(["prose", GOOD]) as server:
+        assert call(server, max_calls=1, fallback="instead").value == "instead"
+
+
+def test_active_budgets_are_charged_and_checked(call: Any) -> None:
+    """A budget around the call counts its requests and tokens, and stops it."""
+    with OpenAIServer(["prose", GOOD]) as server:
+        with use_budget(Budget(max_calls=3)) as budget:
+            result = call(server)
+            assert budget.calls == 2
+            assert budget.tokens == result.input_tokens + result.output_tokens
+            call(server)
+            with pytest.raises(BudgetExceededError):
+                call(server)
+
+
+def test_missing_usage_is_estimated(call: Any) -> None:
+    """A server without usage figures still fills the token budget; the result says so."""
+    with OpenAIServer([text('{"queries": ["a", "b"]}', usage=False)]) as server:
+        result = call(server)
+    assert result.tokens_estimated and result.input_tokens > 5 and result.output_tokens > 3
+
+
+def test_config_is_passed_down(call: Any) -> None:
+    """Callbacks, tags and metadata arrive at the model; the prompt's identity is added."""
+    seen: list[Any] = []
+
+    class Watch(BaseCallbackHandler):
+        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
+            seen.append(kwargs)
+
+    with OpenAIServer([GOOD]) as server:
+        call(server, config={"callbacks": [Watch()], "tags": ["mine"], "metadata": {"user": 7}})
+    assert "mine" in seen[0]["tags"] and seen[0]["metadata"]["user"] == 7
+
+
+async def test_cancelling_stops_at_once() -> None:
+    """A cancelled task is neither retried nor turned into a fallback."""
+    with OpenAIServer([hang(30)]) as server:
+        model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-x")
+        task = asyncio.create_task(
+            astructured_call_detailed(model, PROMPT, VALUES, Queries, fallback="no", timeout=20)
+        )
+        while not server.chats:
+            await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.2)
+        assert len(server.chats) == 1
+
+
+async def test_async_calls_overlap() -> None:
+    """The async face does not block the loop: eight slow answers take little longer than one."""
+    with OpenAIServer([text('{"queries": ["a"]}', delay=0.7)]) as server:
+        model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-x")
+        start = time.monotonic()
+        await asyncio.gather(*(astructured_call_detailed(model, PROMPT, VALUES, Queries) for _ in range(8)))
+        assert time.monotonic() - start < 0.7 * 5
+
+
+def test_fake_models_take_the_text_path() -> None:
+    """A model without structured output is asked in text, with the schema in the prompt, and repaired once."""
+    model = FakeListChatModel(responses=["Sure!", '{"queries": ["a"]}'])
+    result = structured_call_detailed(model, PROMPT, VALUES, Queries)
+    assert (result.method, result.calls, result.repaired, result.value.queries) == ("text", 2, True, ["a"])
+    assert result.tokens_estimated
+
+
+def test_any_runnable_can_answer() -> None:
+    """Also a plain runnable over messages, which gets the schema and the question in one user message."""
+    seen: list[Any] = []
+
+    def answer(messages: Any) -> str:
+        seen.append(messages)
+        return "<query>cats</query>"
+
+    assert structured_call(RunnableLambda(answer), PROMPT, VALUES, Query).query == "cats"
+    assert [message.type for message in seen[0]] == ["system", "human"]
+    assert "What is BM25?" in seen[0][-1].content and '"query"' in seen[0][-1].content
+
+
+class Native(FakeListChatModel):
+    """A model whose structured output gives what `given` says."""
+
+    given: Any = None
+
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Any:
+        def answer(messages: Any) -> Any:
+            if isinstance(self.given, Exception):
+                raise self.given
+            return self.given
+
+        return RunnableLambda(answer)
+
+
+@pytest.mark.parametrize(
+    "given", [None, {"raw": None, "parsed": None, "parsing_error": None}, {}, NotImplementedError()]
+)
+def test_nothing_from_structured_output_is_a_failure(given: Any) -> None:
+    """``with_structured_output`` may give None: then the text path answers."""
+    model = Native(responses=["1. a\n2. b"], given=given)
+    assert structured_call(model, PROMPT, VALUES, Queries).queries == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "given", [Queries(queries=["a"]), {"queries": ["a"]}, {"raw": None, "parsed": {"queries": ["a"]}}]
+)
+def test_objects_from_structured_output_are_validated(given: Any) -> None:
+    """Instances and dicts are taken, after validation."""
+    assert structured_call(Native(responses=["x"], given=given), PROMPT, VALUES, Queries).queries == ["a"]
+
+
+def test_unknown_failures_of_a_model_are_model_errors() -> None:
+    """An exception that is not known is mapped, says where it came from, and takes the fallback."""
+    model = Native(responses=["x"], given=RuntimeError("broken"))
+    with pytest.raises(ModelError, match="RuntimeError: broken"):
+        structured_call(model, PROMPT, VALUES, Queries)
+    assert structured_call(model, PROMPT, VALUES, Queries, fallback=None) is None
+
+
+def test_prompt_files_bring_schema_language_and_identity() -> None:
+    """A prompt file's own schema is the default; a Chinese prompt gets Chinese instructions."""
+    seen: list[Any] = []
+
+    def answer(messages: Any, config: Any) -> str:
+        seen.append((messages, config))
+        return '{"query": "什么是 BM25？"}'
+
+    values = {"history": "", "question": "它是什么？"}
+    assert structured_call(RunnableLambda(answer), load_prompt("condense", language="zh"), values).query
+    messages, config = seen[0]
+    assert "JSON 模式" in messages[-1].content
+    assert config["metadata"]["prompt_name"] == "condense" and config["metadata"]["prompt_hash"]
+
+
+def test_a_json_schema_gives_a_dict(call: Any) -> None:
+    """An inline JSON schema needs no class."""
+    schema = {"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]}
+    with OpenAIServer([{"year": 1999}]) as server:
+        assert call(server, schema).value == {"year": 1999}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"schema": None}, {"schema": "Queries"}, {"schema": Queries, "timeout": 0}, {"schema": Queries, "max_retries": -1},
+     {"schema": {"type": "array"}}, {"schema": Queries, "max_calls": -1}],
+)  # fmt: skip
+def test_wrong_arguments_are_refused_before_any_request(options: dict[str, Any]) -> None:
+    """No schema, a wrong schema, wrong limits: refused with what is allowed."""
+    model = FakeListChatModel(responses=["x"])
+    with pytest.raises(InvalidInputError):
+        structured_call(model, PROMPT, VALUES, **options)
+    assert model.i == 0
