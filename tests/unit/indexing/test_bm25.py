@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+
+from rag_kit.documents import add_note
+from rag_kit.errors import FilterError, InvalidInputError
+from rag_kit.indexing.bm25 import BM25Index
+from rag_kit.indexing.bm25.view import View
+
+WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=8).map(" ".join)
+VARIANTS = st.sampled_from(["lucene", "okapi"])
+
+
+def make(texts: list[str], **arguments: Any) -> BM25Index:
+    """An index that splits on white space, with ids "0", "1"..."""
+    ids = [str(n) for n in range(len(texts))]
+    return BM25Index.from_texts(texts, ids=ids, analyzer=str.split, **arguments)
+
+
+def found(index: BM25Index, query: str, k: int = 4, **arguments: Any) -> list[str]:
+    """Texts of the hits."""
+    return [doc.page_content for doc, _ in index.search(query, k, **arguments)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=12).filter(lambda texts: any(texts)), WORDS)
+def test_okapi_equals_rank_bm25(texts: list[str], query: str) -> None:
+    """The okapi variant gives rank_bm25's scores within 1e-9, negative and repeated terms included."""
+    from rank_bm25 import BM25Okapi
+
+    reference = BM25Okapi([text.split() for text in texts], k1=1.5, b=0.75).get_scores(query.split())
+    scores = make(texts, variant="okapi", k1=1.5, b=0.75).scores(query)
+    np.testing.assert_allclose(scores, reference, atol=1e-9, rtol=0)
+
+
+def test_lucene_formula_by_hand() -> None:
+    """idf * tf / (tf + k1 (1 - b + b length / mean)), worked out for one document."""
+    index = make(["a a b", "b c", "c"], k1=0.9, b=0.5)
+    expected = np.log(1 + (3 - 1 + 0.5) / (1 + 0.5)) * 2 / (2 + 0.9 * (0.5 + 0.5 * 3 / 2))
+    assert index.scores("a")[0] == pytest.approx(expected, rel=1e-6)
+
+
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.lists(WORDS, max_size=3)),
+        st.tuples(st.just("delete"), st.lists(st.integers(0, 12), max_size=3)),
+        st.tuples(st.just("update"), st.lists(st.tuples(st.integers(0, 12), WORDS), max_size=3)),
+        st.tuples(st.just("search"), WORDS),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(OPERATIONS, VARIANTS, WORDS)
+def test_scores_after_any_writes_are_those_of_a_fresh_build(
+    operations: list[Any], variant: Any, query: str
+) -> None:
+    """After add, delete and update in any order, scores and order equal a fresh build's exactly."""
+    index = BM25Index(analyzer=str.split, variant=variant)
+    model: dict[str, str] = {}
+    next_id = 0
+    for name, argument in operations:
+        if name == "add":
+            ids = [str(next_id + n) for n in range(len(argument))]
+            next_id += len(argument)
+            index.add([Document(text) for text in argument], ids=ids)
+            model.update(zip(ids, argument, strict=True))
+        elif name == "delete":
+            wanted = {str(n) for n in argument}
+            assert index.delete([str(n) for n in argument]) == len(wanted & set(model))
+            model = {key: text for key, text in model.items() if key not in wanted}
+        elif name == "update":
+            changes = {str(key): text for key, text in argument}
+            index.update([Document(text) for text in changes.values()], ids=list(changes))
+            model.update(changes)
+            next_id = max([next_id, *(int(key) + 1 for key in changes)])
+        else:
+            index.search(argument)
+    fresh = BM25Index.from_texts(model.values(), ids=list(model), analyzer=str.split, variant=variant)
+    assert index.ids == fresh.ids == list(model)
+    assert len(index) == len(model)
+    assert index.scores(query).tolist() == fresh.scores(query).tolist()
+    assert index.search(query, 5) == fresh.search(query, 5)
+
+
+@pytest.mark.parametrize("size", [1, 63, 300, 2049, 2500, 8193, 9001])
+def test_top_k_equals_a_full_sort(size: int) -> None:
+    """Blocks and dense rows change nothing: the k best by score, then insertion, at every size and k."""
+    rng = np.random.default_rng(size)
+    texts = [" ".join(rng.choice(list("abcdefghijklmnop"), rng.integers(0, 6))) for _ in range(size)]
+    texts[0] = "rare " + texts[0]
+    index = make(texts)
+    for query in ("a", "a b c", "rare a", "zzz", "p o"):
+        scores = index.scores(query)
+        order = np.lexsort((np.arange(size), -scores))
+        order = order[scores[order] > 0]
+        for k in (1, 3, 10, 200, size + 5):
+            assert [doc.page_content for doc, _ in index.search(query, k)] == [texts[n] for n in order[:k]]
+
+
+def test_never_a_zero_score_hit() -> None:
+    """Documents that share no term are not returned, however large k is; nor are okapi's negative ones."""
+    assert found(make(["a b", "c d"]), "a", 10) == ["a b"]
+    assert found(make(["a b", "a c", "a d"], variant="okapi"), "zzz", 10) == []
+    index = make(["a b", "a c", "a"], variant="okapi")
+    assert all(score > 0 for _, score in index.search("a b", 10))
+
+
+def test_ties_keep_insertion_order() -> None:
+    """Equal scores come in insertion order, also after an update in place."""
+    index = make(["x 1", "x 2", "x 3"])
+    assert found(index, "x") == ["x 1", "x 2", "x 3"]
+    index.update([Document("x 9", id="0")])
+    assert found(index, "x") == ["x 9", "x 2", "x 3"]
+
+
+@pytest.mark.parametrize("query", ["", "   ", "unknown"])
+def test_empty_corpus_and_empty_query(query: str) -> None:
+    """Nothing in, nothing out, no error."""
+    assert BM25Index().search(query) == []
+    assert make([]).scores(query).tolist() == []
+    assert make(["", ""]).search(query) == []
+    assert make(["a"]).search(query) == []
+
+
+def test_results_are_copies_and_inputs_are_copied() -> None:
+    """Editing a result, or the document that was added, changes nothing in the index."""
+    source = Document("a cat", metadata={"tags": ["x"], "n": 1}, id="7")
+    index = BM25Index.from_documents([source])
+    source.metadata["tags"].append("leak")
+    first = index.search("cat")[0][0]
+    first.metadata["tags"].append("leak")
+    first.metadata["n"] = 2
+    again = index.search("cat")[0][0]
+    assert again.metadata == {"tags": ["x"], "n": 1}
+    assert again.id == "7"
+    assert index.get(["7", "none"]) == [again]
+
+
+def test_provenance_is_not_stored() -> None:
+    """What another search noted on a document does not enter the index."""
+    index = BM25Index.from_documents([add_note(Document("a cat"), "old")])
+    assert index.search("cat")[0][0].metadata == {}
+
+
+def test_ids() -> None:
+    """Given ids, else Document.id, else the text's hash with a number for repeats; doubles are refused whole."""
+    index = BM25Index()
+    assert index.add([Document("a", id="1"), Document("b", id="2")], ids=["x", "y"]) == ["x", "y"]
+    assert index.add([Document("c", id="3")]) == ["3"]
+    hashed = index.add([Document("same"), Document("same")])
+    assert hashed[0].startswith("sha256:")
+    assert hashed[1] == hashed[0] + "#2"
+    assert index.add([Document("same")]) == [hashed[0] + "#3"]
+    before = index.ids
+    for ids in (["new", "x"], ["new", "new"], ["new", ""], ["new"], "xy"):
+        with pytest.raises(InvalidInputError):
+            index.add([Document("d"), Document("e")], ids=ids)
+    assert index.ids == before
+    assert "x" in index
+    assert "new" not in index
+
+
+def test_filter() -> None:
+    """Only documents that pass are returned, the best first, however many better ones fail."""
+    texts = [f"x {'x ' * (n % 5)}" for n in range(3000)]
+    metadatas = [{"n": n, "even": n % 2 == 0} for n in range(3000)]
+    index = BM25Index.from_texts(texts, metadatas, analyzer=str.split)
+    scores = index.scores("x")
+    for where, passes in (
+        ({"n": {"$gte": 2990}}, lambda n: n >= 2990),
+        ({"even": True, "n": {"$lt": 50}}, lambda n: n % 2 == 0 and n < 50),
+        ({"n": 77}, lambda n: n == 77),
+        ({"n": -1}, lambda n: False),
+        ({}, lambda n: True),
+    ):
+        expected = sorted((n for n in range(3000) if passes(n)), key=lambda n: (-scores[n], n))[:7]
+        assert [doc.metadata["n"] for doc, _ in index.search("x", 7, filter=where)] == expected
+    with pytest.raises(FilterError):
+        index.search("x", filter={"n": {"$near": 1}})
+
+
+def test_batch_equals_single_searches() -> None:
+    """A batch gives each query's own results."""
+    index = make(["a b", "b c", "c d"])
+    queries = ["a", "c b", "", "d"]
+    assert index.search_batch(queries, 2) == [index.search(query, 2) for query in queries]
+    with pytest.raises(InvalidInputError, match="list of queries"):
+        index.search_batch("a")
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"k1": -1}, {"k1": float("nan")}, {"b": 1.5}, {"variant": "plus"}, {"k1": "x"}]
+)
+def test_wrong_parameters_are_refused(arguments: dict[str, Any]) -> None:
+    """The message names the parameter and its range."""
+    with pytest.raises(InvalidInputError, match=next(iter(arguments))):
+        BM25Index(**arguments)
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, True, None])
+def test_wrong_k_is_refused(k: Any) -> None:
+    """k is a whole number of 1 or more."""
+    with pytest.raises(InvalidInputError, match="k="):
+        make(["a"]).search("a", k)
+
+
+def test_add_analyses_only_what_is_new() -> None:
+    """A write never analyses the documents that were there before."""
+    seen: list[str] = []
+    index = BM25Index(analyzer=lambda text: seen.append(text) or text.split())  # type: ignore[func-returns-value]
+    index.add([Document("a"), Document("b")])
+    index.search("q")
+    index.add([Document("c")])
+    index.delete([index.ids[0]])
+    index.prepare()
+    assert seen == ["a", "b", "q", "c"]
+
+
+def test_failing_analyzer_leaves_the_index_as_it_was() -> None:
+    """An exception in the middle of an add adds nothing."""
+
+    def analyze(text: str) -> list[str]:
+        if text == "bad":
+            raise RuntimeError("no")
+        return text.split()
+
+    index = BM25Index(analyzer=analyze)
+    index.add([Document("a", id="1")])
+    with pytest.raises(RuntimeError):
+        index.add([Document("c"), Document("bad")])
+    assert index.ids == ["1"]
+    assert found(index, "c") == []
+    assert len(index.search("a")) == 1
+
+
+def test_unused_terms_are_forgotten() -> None:
+    """Deleting most documents shrinks the vocabulary, and scores stay right."""
+    index = make([f"only{n} shared" for n in range(50)])
+    index.delete([str(n) for n in range(1, 50)])
+    assert found(index, "only0") == ["only0 shared"]
+    assert len(index._vocabulary) == 2
+    index.add([Document("only0 more")], ids=["x"])
+    assert found(index, "more") == ["only0 more"]
+
+
+def test_many_small_adds_stay_small() -> None:
+    """Single adds do not each keep something of the size of the vocabulary."""
+    index = make([" ".join(f"w{n}" for n in range(20_000))])
+    for n in range(300):
+        index.add([Document(f"w{n} new{n}")], ids=[f"n{n}"])
+    assert sum(run.terms.nbytes + run.documents.nbytes + run.counts.nbytes for run in index._pending) < 10_000
+    assert found(index, "new7") == ["w7 new7"]
+
+
+def test_searches_during_writes_see_whole_states() -> None:
+    """Readers beside a writer see all documents of an add or none, and never an error."""
+    index = BM25Index(analyzer=str.split)
+    index.add([Document("x start", id="s")])
+    problems: list[object] = []
+    stop = threading.Event()
+
+    def read() -> None:
+        try:
+            while not stop.is_set():
+                seen = len(index.search("x", 10_000))
+                if seen % 10 != 1:
+                    problems.append(seen)
+        except Exception as error:  # noqa: BLE001 - whatever happens in the thread fails the test
+            problems.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    [reader.start() for reader in readers]
+    for n in range(30):
+        index.add([Document(f"x {n} {m}") for m in range(10)], ids=[f"{n}-{m}" for m in range(10)])
+    for n in range(10):
+        index.delete([f"{n}-{m}" for m in range(10)])
+    stop.set()
+    [reader.join() for reader in readers]
+    assert problems == []
+    assert len(index.search("x", 10_000)) == 201
+
+
+def test_writers_in_parallel_lose_nothing() -> None:
+    """Adds from several threads all arrive, each document once."""
+    index = BM25Index(analyzer=str.split)
+
+    def write(name: str) -> None:
+        for n in range(40):
+            index.add([Document(f"x {name}{n}")], ids=[f"{name}{n}"])
+            index.search("x")
+
+    writers = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+    [writer.start() for writer in writers]
+    [writer.join() for writer in writers]
+    assert sorted(index.ids) == sorted(f"{name}{n}" for name in "abcd" for n in range(40))
+    assert all(found(index, f"{name}7") == [f"x {name}7"] for name in "abcd")
+
+
+def test_view_keeps_its_state() -> None:
+    """A search that holds a view is not disturbed by later writes."""
+    index = make(["a", "b"])
+    view: View = index._current()
+    index.add([Document("a a a")], ids=["z"])
+    index.delete(["0"])
+    index.prepare()
+    assert view.top(["a"], 5)[0].tolist() == [0]

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import datetime
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+
+from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
+from rag_kit.indexing.bm25 import BM25Index, storage
+from rag_kit.text import Analyzer
+
+TEXTS = [
+    "Cats sleep.",
+    "Dogs bark at night.",
+    "猫在北京大学睡觉。",
+    "",
+    "odd \ud800 surrogate\nline\u2028end",
+]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A saved index of five texts, some deleted from."""
+    metadatas = [{"n": n, "tags": ["a", None], "deep": {"x": 1.5}} for n in range(5)]
+    index = BM25Index.from_texts(TEXTS, metadatas, k1=1.1, b=0.3, analyzer=Analyzer("auto", stem=True))
+    index.delete([index.ids[3]])
+    path = tmp_path / "index.bm25"
+    index.save(path)
+    return path
+
+
+@pytest.mark.parametrize("variant", ["lucene", "okapi"])
+def test_round_trip(tmp_path: Path, variant: str) -> None:
+    """A loaded index has the same documents, ids, settings and exact scores, and goes on growing."""
+    index = BM25Index(variant=variant, k1=1.7, b=0.2, analyzer=Analyzer("en", stop_words=False))  # type: ignore[arg-type]
+    index.add([Document(text, metadata={"n": n}) for n, text in enumerate(TEXTS)])
+    index.add([Document("the cats", id="d1")], ids=["own"])
+    index.save(tmp_path / "i")
+    loaded = BM25Index.load(tmp_path / "i")
+    assert (loaded.k1, loaded.b, loaded.variant) == (1.7, 0.2, variant)
+    assert loaded.analyzer == index.analyzer
+    for one in (loaded, index):
+        one.add([Document("more cats")], ids=["more"])
+        one.delete([one.ids[1]])
+    assert loaded.ids == index.ids
+    for query in ("the cats", "猫", "surrogate", "night"):
+        assert loaded.scores(query).tolist() == index.scores(query).tolist()
+        assert loaded.search(query) == index.search(query)
+
+
+def test_empty_index_round_trip(tmp_path: Path) -> None:
+    """An index without documents can be saved and loaded."""
+    BM25Index().save(tmp_path / "i")
+    assert len(BM25Index.load(tmp_path / "i")) == 0
+
+
+def test_every_damaged_byte_is_noticed(saved: Path) -> None:
+    """A flipped bit anywhere is refused, and the message names the file."""
+    data = saved.read_bytes()
+    for position in range(0, len(data), 7):
+        saved.write_bytes(data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1 :])
+        with pytest.raises(IndexFormatError, match=r"index\.bm25"):
+            BM25Index.load(saved)
+
+
+def test_truncated_and_lengthened_files_are_refused(saved: Path) -> None:
+    """Every shorter or longer file is refused."""
+    data = saved.read_bytes()
+    for changed in (*(data[:size] for size in range(0, len(data), 11)), data + b"x"):
+        saved.write_bytes(changed)
+        with pytest.raises(IndexFormatError, match=r"index\.bm25"):
+            BM25Index.load(saved)
+
+
+def test_newer_format_is_refused_by_version(saved: Path) -> None:
+    """A file of a later version says so."""
+    data = bytearray(saved.read_bytes())
+    data[8:12] = (storage.FORMAT_VERSION + 1).to_bytes(4, "little")
+    saved.write_bytes(bytes(data))
+    with pytest.raises(IndexFormatError, match="version 2"):
+        BM25Index.load(saved)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    """No file is an error of its own."""
+    with pytest.raises(IndexMissingError, match="nothing"):
+        BM25Index.load(tmp_path / "nothing")
+
+
+def test_unsaveable_metadata_is_refused_and_the_old_file_stays(saved: Path) -> None:
+    """A date in the metadata is named, and nothing is written."""
+    before = saved.read_bytes()
+    index = BM25Index.from_texts(["a"], [{"when": datetime.date(2026, 1, 2)}], ids=["doc-9"])
+    with pytest.raises(InvalidInputError, match="doc-9"):
+        index.save(saved)
+    assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == ["index.bm25"]
+
+
+def test_numpy_scalars_in_metadata_are_saved_plain(tmp_path: Path) -> None:
+    """numpy numbers become Python numbers."""
+    BM25Index.from_texts(["cat"], [{"n": np.int64(3)}]).save(tmp_path / "i")
+    assert BM25Index.load(tmp_path / "i").search("cat")[0][0].metadata == {"n": 3}
+
+
+def test_own_analyzer_must_be_given_again(tmp_path: Path) -> None:
+    """A function cannot be stored: load asks for it; another analyzer than the stored one is refused."""
+    BM25Index.from_texts(["a b"], analyzer=str.split).save(tmp_path / "own")
+    with pytest.raises(InvalidInputError, match="analyzer"):
+        BM25Index.load(tmp_path / "own")
+    assert len(BM25Index.load(tmp_path / "own", analyzer=str.split).search("a")) == 1
+    BM25Index.from_texts(["a b"]).save(tmp_path / "default")
+    with pytest.raises(InvalidInputError, match="built with"):
+        BM25Index.load(tmp_path / "default", analyzer=Analyzer("zh"))
+
+
+def test_failing_write_leaves_the_old_file(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk, or an error when renaming, leaves the old file and no other."""
+    before = saved.read_bytes()
+    for name in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+
+            def fail(*_: object) -> None:
+                raise OSError(28, "No space left on device")
+
+            patch.setattr(storage.os, name, fail)
+            with pytest.raises(OSError, match="No space"):
+                BM25Index.from_texts(["new"]).save(saved)
+        assert saved.read_bytes() == before
+        assert [path.name for path in saved.parent.iterdir()] == ["index.bm25"]
+
+
+def test_left_over_of_a_crash_is_removed_later(saved: Path) -> None:
+    """A temporary file of an old crash goes with the next save; a fresh one, perhaps in use, stays."""
+    old, fresh = saved.parent / ".index.bm25.1-a.tmp", saved.parent / ".index.bm25.2-b.tmp"
+    old.write_bytes(b"x")
+    fresh.write_bytes(b"x")
+    os.utime(old, (1, 1))
+    BM25Index.from_texts(["new"]).save(saved)
+    assert not old.exists()
+    assert fresh.exists()
+
+
+_KILLED = """
+import os, sys
+from rag_kit.indexing.bm25 import BM25Index, storage
+moment = int(sys.argv[2])
+count = 0
+def die(event, arguments):
+    global count
+    if event in ("open", "os.rename", "os.remove") and ".tmp" in str(arguments[0]):
+        count += 1
+        if count == moment:
+            os._exit(9)
+index = BM25Index.from_texts([f"new text {n}" for n in range(3000)])
+if moment == 3:
+    storage.os.fsync = lambda number: os._exit(9)
+sys.addaudithook(die)
+index.save(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("moment", [1, 2, 3, 99])
+def test_death_while_saving_leaves_old_or_new(saved: Path, moment: int) -> None:
+    """A process that dies before opening, before renaming or before flushing leaves a whole index."""
+    done = subprocess.run([sys.executable, "-c", _KILLED, str(saved), str(moment)], check=False)
+    assert done.returncode == (0 if moment == 99 else 9)
+    assert len(BM25Index.load(saved)) == (3000 if moment == 99 else 4)
