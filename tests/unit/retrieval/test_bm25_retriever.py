@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+
+from rag_kit.documents import get_provenance, with_provenance
+from rag_kit.errors import FilterError, InvalidInputError
+from rag_kit.indexing.bm25 import BM25Index
+from rag_kit.retrieval import BM25Retriever
+
+TEXTS = ["Cats sleep all day.", "A cat and a dog.", "Dogs bark.", "猫在睡觉。", "The cat's toys"]
+
+
+@pytest.fixture
+def retriever() -> BM25Retriever:
+    """Five short texts, numbered in the metadata."""
+    return BM25Retriever.from_texts(TEXTS, [{"n": n, "even": n % 2 == 0} for n in range(5)], k=3)
+
+
+class TestStandard(RetrieversIntegrationTests):
+    """LangChain's standard tests of retrievers."""
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        """The class under test."""
+        return BM25Retriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, object]:
+        """An index in which the example query has enough hits."""
+        return {"index": BM25Index.from_texts([f"cat number {n}" for n in range(10)])}
+
+    @property
+    def retriever_query_example(self) -> str:
+        """A query."""
+        return "cats"
+
+
+def test_finds_by_word_form_and_in_chinese(retriever: BM25Retriever) -> None:
+    """Inflections match, Chinese is found, what shares no word is left out."""
+    assert {doc.metadata["n"] for doc in retriever.invoke("cats")} == {0, 1, 4}
+    assert [doc.metadata["n"] for doc in retriever.invoke("睡觉的猫")] == [3]
+    assert retriever.invoke("zebra") == []
+    assert retriever.invoke("") == []
+
+
+def test_k_and_filter_of_the_call(retriever: BM25Retriever) -> None:
+    """k overrides; a filter is ANDed with the retriever's own."""
+    assert len(retriever.invoke("cat", k=1)) == 1
+    assert [doc.metadata["n"] for doc in retriever.invoke("cat", filter={"n": {"$gte": 2}})] == [4]
+    static = BM25Retriever(index=retriever.index, filter={"even": True})
+    assert {doc.metadata["n"] for doc in static.invoke("cat")} == {0, 4}
+    assert [doc.metadata["n"] for doc in static.invoke("cat", filter={"n": {"$lt": 2}})] == [0]
+    assert static.invoke("cat", filter={"n": 1}) == []
+    with pytest.raises(FilterError):
+        retriever.invoke("cat", filter={"n": {"$near": 1}})
+    with pytest.raises(InvalidInputError):
+        BM25Retriever(index=retriever.index, k=0)
+
+
+def test_provenance_is_that_of_with_provenance(retriever: BM25Retriever) -> None:
+    """The stage, set without a further copy, has the common shape and is plain JSON."""
+    for rank, doc in enumerate(retriever.invoke("sleeping cats"), start=1):
+        found = get_provenance(doc)
+        bare = Document(doc.page_content, metadata={"n": doc.metadata["n"]})
+        same = with_provenance(
+            bare,
+            score=found["score"],
+            rank=rank,
+            stage="bm25",
+            retriever="BM25Retriever",
+            query="sleeping cats",
+        )
+        assert doc.metadata["rag_kit"] == same.metadata["rag_kit"]
+        assert type(found["score"]) is float
+        assert found["score"] > 0
+        json.dumps(doc.metadata)
+
+
+async def test_async_equals_sync_and_does_not_block(retriever: BM25Retriever) -> None:
+    """ainvoke gives the same, makes no blocking call, and many run at once."""
+    from blockbuster import blockbuster_ctx
+
+    expected = retriever.invoke("cats and dogs 猫")
+    with blockbuster_ctx():
+        results = await asyncio.gather(*(retriever.ainvoke("cats and dogs 猫") for _ in range(20)))
+    assert all(result == expected for result in results)
+
+
+def test_index_may_grow_behind_the_retriever(retriever: BM25Retriever) -> None:
+    """What is added to the index is found, what is deleted is not."""
+    retriever.index.add([Document("a zebra", id="z")])
+    assert [doc.id for doc in retriever.invoke("zebras")] == ["z"]
+    retriever.index.delete(["z"])
+    assert retriever.invoke("zebras") == []
+
+
+def test_settings_reach_the_index(tmp_path: Path) -> None:
+    """from_documents hands its settings on; a saved index serves a new retriever."""
+    made = BM25Retriever.from_documents(
+        [Document("a b", id="1")], k=2, k1=1.5, b=0.75, variant="okapi", analyzer=str.split, name="words"
+    )
+    assert (made.index.k1, made.index.b, made.index.variant) == (1.5, 0.75, "okapi")
+    assert (made.k, made.get_name()) == (2, "words")
+    default = BM25Retriever.from_texts(TEXTS)
+    default.index.save(tmp_path / "index")
+    loaded = BM25Retriever(index=BM25Index.load(tmp_path / "index"))
+    assert loaded.invoke("cats") == default.invoke("cats")
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "least"), [("scifact", 0.68), ("cmrc2018_dev", 0.981), ("xquad_zh", 0.965), ("xquad_en", 0.964)]
+)
+def test_quality_on_public_sets(name: str, least: float, data_sets: Path) -> None:
+    """nDCG@10 of the defaults does not fall below what was measured when they were chosen."""
+    import importlib.util
+
+    from rag_kit.text import default_analyzer
+
+    path = Path(__file__).resolve().parents[3] / "benchmarks" / "bm25_parameters.py"
+    spec = importlib.util.spec_from_file_location("bm25_parameters", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    index = BM25Index()
+    assert module.DataSet(data_sets / name, default_analyzer()).ndcg(index.k1, index.b) >= least
