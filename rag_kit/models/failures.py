@@ -227,8 +227,8 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         return ModelError(str(error))
     mapped = ModelError(f"The model failed with {type(error).__name__}: {said}")
     # The original is not chained (it may hold headers); where it came from still helps.
-    for frame in traceback.extract_tb(error.__traceback__)[-3:]:
-        mapped.add_note(f"  in {Path(frame.filename).name}:{frame.lineno} {frame.name}")
+    for frame, line in list(traceback.walk_tb(error.__traceback__))[-3:]:
+        mapped.add_note(f"  in {Path(frame.f_code.co_filename).name}:{line} {frame.f_code.co_name}")
     return mapped
 
 

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 MASK = "***"
 _SHAPES = (
-    re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|pat|key|token)[-_][A-Za-z0-9_\-*.]{6,}"),
+    re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|pat|key|token)[-_][A-Za-z0-9_\-*.]{5,}[A-Za-z0-9_*]"),
     re.compile(r"(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=\-]{6,}"),
     re.compile(
         r"(?i)((?:api[-_ ]?key|access[-_ ]?token|authorization|secret|password)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;&}]{4,}"
     ),
-    re.compile(r"(\w+://)[^\s/@]+@"),
+    re.compile(r"(\w+://)[^\s/@]+(?=@)"),
 )
 _SECRET_NAME = re.compile(r"(?i)(_|^)(api_?key|token|secret|password)$")
 _SHORTEST = 6

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from blockbuster import blockbuster_ctx
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
@@ -28,12 +29,13 @@ from rag_kit.errors import (
 )
 from rag_kit.models import (
     astructured_call_detailed,
+    chat_model,
     forget_methods,
     structured_call,
     structured_call_detailed,
 )
 from rag_kit.models.endpoint import first_method
-from rag_kit.prompts import load_prompt
+from rag_kit.prompts import load_prompt, render_history
 from rag_kit.prompts.schemas import Grade, Queries, Query
 
 PROMPT = ChatPromptTemplate([("system", "You rewrite questions."), ("user", "{q}")])
@@ -357,6 +359,29 @@ async def test_async_calls_overlap() -> None:
         start = time.monotonic()
         await asyncio.gather(*(astructured_call_detailed(model, PROMPT, VALUES, Queries) for _ in range(8)))
         assert time.monotonic() - start < 0.7 * 5
+
+
+async def test_nothing_blocks_the_event_loop() -> None:
+    """No file is read and nothing sleeps on the loop: down the ladder, text, repair, retry, unknown failure."""
+    script = [error(500), "prose", "more prose", GOOD]
+    with OpenAIServer(script, refuse={"json_schema", "tools", "json_object"}) as server:
+        model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-x")
+        # The client's own first request loads certificates and modules; that is not ours.
+        await model.ainvoke("warm up", timeout=5)
+        with blockbuster_ctx("rag_kit"):
+            result = await astructured_call_detailed(model, PROMPT, VALUES, Queries)
+            assert result.repaired
+            broken = Native(responses=["x"], given=RuntimeError("broken"))
+            with pytest.raises(ModelError):
+                await astructured_call_detailed(broken, PROMPT, VALUES, Queries)
+
+
+def test_the_embedded_model_goes_through_the_same_call() -> None:
+    """The extractive model has no structured output: it answers the text path at once."""
+    history = render_history([("user", "What is BM25?"), ("assistant", "A ranking function.")])
+    values = {"history": history, "question": "Who invented it?"}
+    result = structured_call_detailed(chat_model("extractive"), load_prompt("condense"), values)
+    assert result.method == "text" and result.calls == 1 and "BM25" in result.value.query
 
 
 def test_fake_models_take_the_text_path() -> None:
