@@ -161,6 +161,8 @@ def _plain(text: str, target: Target, lines: bool) -> dict[str, Any] | None:
     kind = target.kind(name)
     if kind == "strings":
         items = _listed(text) or (_unmarked(text) if lines else [])
+        if not items and lines and name == "passages" and not _CHATTER.match(text):
+            items = [text]  # asked for a passage, many models just write it
         return {name: items} if items else None
     if kind in ("boolean", "number", "integer") and len(text) <= 20:
         return {name: text}

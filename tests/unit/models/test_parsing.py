@@ -128,6 +128,14 @@ def test_a_refusal_is_told_from_a_bad_form(text: str) -> None:
     assert caught.value.refused
 
 
+def test_a_passage_may_come_as_it_is() -> None:
+    """Asked for a passage, a model may just write it: one paragraph is one passage, chatter is none."""
+    passage = "BM25 ranks documents by term frequency. It was published in 1994."
+    assert parse_text(passage, Target(Passages)).passages == [passage]
+    with pytest.raises(UnreadableError):
+        parse_text("Sure, I can do that!", Target(Passages))
+
+
 def test_prose_is_no_answer_where_json_was_bound() -> None:
     """With lines=False an unmarked line is not taken as the value."""
     with pytest.raises(UnreadableError):
