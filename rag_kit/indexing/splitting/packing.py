@@ -106,9 +106,10 @@ class _Packer:
             last = self._trim_end(position, cut)
             if last > position:
                 yield Span(position, last, section.heading, self._header(keeps, starts, position))
-            done = position = cut
+            began, done, position = position, cut, cut
             if cut < end and self.overlap:
-                position = self._repeat(section, keeps, starts, cut)
+                again = self._repeat(section, keeps, starts, cut)
+                position = again if again > began else cut  # a chunk is never repeated whole
 
     def _cut(
         self, section: Section, keeps: list[Keep], starts: list[int], position: int, done: int, limit: int

@@ -1,9 +1,9 @@
 """Where a text may be cut between sentences, decided only near the places that are asked for.
 
 The rules are those of `rag_kit.text.sentences`; asking it for all sentences would take most of the time of a
-split, since a chunk needs to know one or two ends only. Two plain cases, by far the most frequent, are decided
-here without them: a lower-case word that is no abbreviation, a stop, a space
-and a capital; and a Chinese stop without a quote.
+split, since a chunk needs to know one or two ends only. The plain cases, by far the most frequent, are decided
+here without them: a lower-case word that is no abbreviation, a stop, a space and a capital; and a Chinese stop
+without a quote. A test compares the two.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _CANDIDATE = re.compile(
 )
 _SPOT = re.compile(r"[.!?。！？｡．…\n]")
 _LAST_SPOT = re.compile(r"(?s:.*)[.!?。！？｡．…\n]")
-_PLAIN_WORD = re.compile(r"(?<=[a-z,]) ([a-z]{2,20})[.!?] [A-Z]")
+_SPACE_CAPITAL = re.compile(r" [A-Z]")
+_PLAIN_WORD = re.compile(r"(?<=[a-z,]) ([a-z]{2,20})")
 _KNOWN = _TITLES | _EITHER | _BEFORE_NUMBER
 _WINDOW = 256
 _FAR = 400  # how far back the beginning of a line is looked for
@@ -80,7 +81,8 @@ class SentenceEnds:
             stop = text[start]
             if stop in "。！？" or (stop == "\n" and (text[end] == "\n" or text[start - 1 : start] == "\n")):
                 return True
-            if stop in ".!?" and self._plain_word(start):
+            # only after a full stop can the word before be an abbreviation or the number of a list item
+            if stop in ".!?" and _SPACE_CAPITAL.match(text, end) and (stop != "." or self._plain_word(start)):
                 return True
         line = text.rfind("\n", max(0, start - _FAR), start) + 1
         if match["stop"] is None:
@@ -91,8 +93,11 @@ class SentenceEnds:
         return ends_sentence(text, begin, min(len(text), end + 80), match) > 0
 
     def _plain_word(self, stop: int) -> bool:
-        """Between two words: one in lower case that is no abbreviation, and one with a capital."""
-        match = _PLAIN_WORD.match(self._text, self._text.rfind(" ", max(0, stop - 21), stop))
+        """Before the stop stands a number inside a line, or a word in lower case that is no abbreviation."""
+        text = self._text
+        if text[stop - 1].isdigit():
+            return stop >= 8 and "\n" not in text[stop - 8 : stop]
+        match = _PLAIN_WORD.match(text, text.rfind(" ", max(0, stop - 21), stop))
         return match is not None and match.end(1) == stop and match[1] not in _KNOWN
 
 

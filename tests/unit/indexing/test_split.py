@@ -90,6 +90,59 @@ def test_no_sentence_is_cut_that_fits_into_a_chunk(lines, size, overlap):
             assert not any(sentence.start < cut < sentence.end for cut in cuts), sentence
 
 
+@settings(max_examples=300, deadline=None)
+@given(
+    pieces=st.lists(
+        st.sampled_from(
+            [
+                "Dr",
+                "duck",
+                "iv",
+                "1998",
+                "3",
+                "etc",
+                "no",
+                "U.S",
+                "A",
+                "《书",
+                "》",
+                "鸭子",
+                ".",
+                ".",
+                "!",
+                "?",
+                "。",
+                "…",
+                "”",
+                "The",
+                "Really",
+                "and",
+                ",",
+                " ",
+                " ",
+                " ",
+                "\n",
+                "\n\n",
+                " [3]",
+            ]
+        ),
+        max_size=40,
+    )
+)
+def test_the_short_cuts_to_a_sentence_end_agree_with_the_rules(pieces):
+    """What is decided early for speed is what rag_kit.text would decide."""
+    from rag_kit.indexing.splitting.sentence_ends import _CANDIDATE, SentenceEnds
+    from rag_kit.text._sentence_rules import ends_sentence
+
+    text = "".join(pieces) + " x"
+    ends = SentenceEnds(text)
+    for match in _CANDIDATE.finditer(text):
+        if match["stop"] is not None:
+            line = text.rfind("\n", 0, match.start()) + 1
+            rule = ends_sentence(text, line, min(len(text), match.end() + 80), match) > 0
+            assert ends._is_end(match) == rule, (text, match)
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     characters=st.lists(
