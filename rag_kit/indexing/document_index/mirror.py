@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from rag_kit.errors import IndexError_
 from rag_kit.indexing.document_index.changes import changed_vectors, removed_since
@@ -28,7 +28,23 @@ logger = logging.getLogger(__name__)
 COLLECTION = "chunks"
 _BATCH = 2000
 
-T = TypeVar("T")
+
+#: Chroma's graph leaves single rows out of reach (10 of 20,000 measured); more than this share is damage.
+_UNREACHED = 0.005
+
+
+class Candidates(NamedTuple):
+    """What Chroma found: ids of rows, how deep it looked, and what must be looked at besides.
+
+    Attributes:
+        ids: About the nearest rows.
+        generation: The one that the collection holds; later rows are not in it.
+        unreached: Rows that are known to be out of reach of its graph.
+    """
+
+    ids: list[str]
+    generation: int
+    unreached: list[str]
 
 
 class MirrorError(IndexError_):
@@ -88,8 +104,8 @@ class ChromaMirror:
         self._opened = (name, epoch)
         return self._collection
 
-    def query(self, query: Vectors, n: int) -> tuple[list[str], int]:
-        """Ids of about the n nearest, and the generation that the collection holds.
+    def query(self, query: Vectors, n: int) -> Candidates:
+        """About the n nearest rows.
 
         Raises:
             MirrorError: The collection is dirty, being written, or broken.
@@ -106,7 +122,7 @@ class ChromaMirror:
                 with _guarded("searching"):
                     size = collection.count()
                     if not size:
-                        return [], int(chroma["generation"])
+                        return Candidates([], int(chroma["generation"]), [])
                     found = collection.query(
                         query_embeddings=[query.tolist()], n_results=min(n, size), include=[]
                     )
@@ -116,7 +132,7 @@ class ChromaMirror:
                 raise
             if self._store.state().chroma["epoch"] != epoch:
                 raise MirrorError("The Chroma collection was written to during the search.")
-            return list(found["ids"][0]), int(chroma["generation"])
+            return Candidates(list(found["ids"][0]), int(chroma["generation"]), chroma.get("unreached", []))
 
     def sync(self) -> int:
         """Bring the collection to the store's generation; a dirty one is replaced. Writer only.
@@ -147,15 +163,19 @@ class ChromaMirror:
         with _guarded("listing its rows"):
             return list(collection.get(include=[])["ids"])
 
-    def rebuild(self) -> int:
-        """Put a new collection, made from the stored vectors, in the place of the old one. Writer only."""
+    def rebuild(self, *, check: bool = False) -> int:
+        """Put a new collection, made from the stored vectors, in the place of the old one. Writer only.
+
+        Args:
+            check: Find the rows that are out of reach of the new graph, and record them.
+        """
         with self._lock:
             self.close()
             state = self._store.state()
             old = dict(state.chroma)
             number = int(old["epoch"]) + 1
             # a new folder: the old one may be open in this process or another, and Chroma caches by path
-            chroma = {**old, "folder": f"chroma-{number}", "generation": 0}
+            chroma = {**old, "folder": f"chroma-{number}", "generation": 0, "unreached": []}
             if not (self._folder / "chroma").exists():
                 chroma["folder"] = "chroma"
             self._store.set_meta(chroma={**chroma, "clean": False})
@@ -163,7 +183,13 @@ class ChromaMirror:
                 shutil.rmtree(path, ignore_errors=True)
             with self._store.reading() as connection:
                 everything = changed_vectors(connection, -1)
-            return self._write(chroma, everything, [], state.generation, state.dimension or 0)
+            written = self._write(chroma, everything, [], state.generation, state.dimension or 0)
+            if check:
+                chroma = dict(self._store.state().chroma)
+                lost = self._all_lost(chroma, dict(everything), state.dimension or 0, lambda _: None)
+                if len(lost) <= _most_unreached(len(everything)):
+                    self._store.set_meta(chroma={**chroma, "unreached": lost})
+            return written
 
     def _write(
         self,
@@ -190,7 +216,9 @@ class ChromaMirror:
         self._store.set_meta(chroma={**chroma, "epoch": epoch, "clean": True, "generation": generation})
         return len(changed) + len(gone)
 
-    def problems(self, connection: sqlite3.Connection, progress: Callable[[int], None]) -> list[str]:
+    def problems(
+        self, connection: sqlite3.Connection, progress: Callable[[int], None]
+    ) -> tuple[list[str], list[str]]:
         """Look whether each row finds itself.
 
         Args:
@@ -198,49 +226,54 @@ class ChromaMirror:
             progress: Told how many rows were looked at.
 
         Returns:
-            What is wrong, in words; empty where all is well.
+            What is wrong, and what is only worth knowing, in words; empty where all is well.
         """
         state = self._store.state(connection)
         chroma = state.chroma
         if not chroma["clean"]:
-            return ["chroma: a writer is at work or was killed; the collection is not used meanwhile"]
+            return ["chroma: a writer is at work or was killed; the collection is not used meanwhile"], []
         rows = dict(changed_vectors(connection, -1))
+        if not rows and not (self._folder / chroma["folder"]).is_dir():
+            return [], []
+        found: list[str] = []
         try:
             with self._lock:
-                return self._look(chroma, rows, state.dimension or 0, state.generation, progress)
+                if chroma["generation"] != state.generation:
+                    found.append(
+                        f"chroma: stands at generation {chroma['generation']}, the store at {state.generation}"
+                    )
+                    rows = {key: rows[key] for key in self._ids(chroma) if key in rows}
+                else:
+                    there = set(self._ids(chroma))
+                    if lacking := rows.keys() - there:
+                        found.append(f"chroma: {len(lacking)} rows are missing, for example {min(lacking)}")
+                    if extra := there - rows.keys():
+                        found.append(f"chroma: {len(extra)} rows should be gone, for example {min(extra)}")
+                    rows = {key: rows[key] for key in sorted(rows.keys() & there)}
+                lost = self._all_lost(chroma, rows, state.dimension or 0, progress)
         except MirrorError as error:
-            return [f"chroma: {error}"]
+            return [f"chroma: {error}"], []
+        lost = sorted(set(lost).difference(chroma.get("unreached", [])))
+        if len(lost) > _most_unreached(len(rows)):
+            return [*found, f"chroma: {len(lost)} rows do not find themselves, for example {lost[0]}"], []
+        if not lost:
+            return found, []
+        note = (
+            f"{len(lost)} of {len(rows)} rows are out of reach of Chroma's graph (exact search finds them; "
+            f"after a repair all do), for example {lost[0]}"
+        )
+        return found, [note]
 
-    def _look(
-        self,
-        chroma: dict[str, Any],
-        rows: dict[str, bytes],
-        dimension: int,
-        generation: int,
-        progress: Callable[[int], None],
+    def _all_lost(
+        self, chroma: dict[str, Any], rows: dict[str, bytes], dimension: int, progress: Callable[[int], None]
     ) -> list[str]:
-        if not rows and not (self._folder / chroma["folder"]).is_dir():
-            return []
         collection = self._open(chroma["folder"], int(chroma["epoch"]), create=False)
-        found = []
+        lost: list[str] = []
         with _guarded("checking its rows"):
-            there = set(collection.get(include=[])["ids"])
-            behind = chroma["generation"] != generation
-            if not behind and (lacking := rows.keys() - there):
-                found.append(f"chroma: {len(lacking)} rows are missing, for example {min(lacking)}")
-            if not behind and (extra := there - rows.keys()):
-                found.append(f"chroma: {len(extra)} rows should be gone, for example {min(extra)}")
-            if behind:
-                found.append(
-                    f"chroma: stands at generation {chroma['generation']}, the store at {generation}"
-                )
-            lost = []
-            for group in in_groups(sorted(rows.keys() & there), 200):
+            for group in in_groups(rows, 200):
                 lost += self._lost(collection, group, unpack([rows[key] for key in group], dimension))
                 progress(len(group))
-            if lost:
-                found.append(f"chroma: {len(lost)} rows do not find themselves, for example {lost[0]}")
-        return found
+        return lost
 
     @staticmethod
     def _lost(collection: Any, ids: list[str], vectors: Vectors) -> list[str]:
@@ -268,3 +301,8 @@ class ChromaMirror:
             if client is not None:
                 with contextlib.suppress(MirrorError), _guarded("closing"):
                     client.close()
+
+
+def _most_unreached(rows: int) -> int:
+    """How many rows Chroma's graph may miss before it counts as damage; none of a few rows."""
+    return int(rows * _UNREACHED)

@@ -42,7 +42,7 @@ def rebuild(
                 done.append(f"dropped {dropped} damaged vectors")
             if embeddings is not None and (filled := fill_vectors(store, embeddings, state.embedding)):
                 done.append(f"embedded {filled} texts again")
-            done.append(f"rebuilt the Chroma collection of {mirror.rebuild()} rows")
+            done.append(f"rebuilt the Chroma collection of {mirror.rebuild(check=True)} rows")
         with store.reading() as connection:
             keyword.rebuild(connection, store.state(connection))
         done.append("rebuilt the keyword index")

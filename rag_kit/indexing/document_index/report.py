@@ -12,6 +12,7 @@ class IndexReport:
 
     Attributes:
         problems: What is wrong now, in words; empty for a sound index.
+        notes: What is no fault, but worth knowing.
         repaired: What a repair did.
         checked: How much was looked at: ``chunks``, ``vectors``, ``chroma``, ``keyword``.
 
@@ -21,6 +22,7 @@ class IndexReport:
     """
 
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     repaired: list[str] = field(default_factory=list)
     checked: dict[str, int] = field(default_factory=dict)
 
@@ -36,6 +38,7 @@ class IndexReport:
     def __str__(self) -> str:
         looked = ", ".join(f"{count} {what}" for what, count in self.checked.items())
         lines = [f"repaired: {what}" for what in self.repaired]
+        lines += [f"note: {what}" for what in self.notes]
         lines += [f"problem: {what}" for what in self.problems]
         lines.append(f"{'ok' if self.ok else 'NOT ok'}: checked {looked or 'nothing'}")
         return "\n".join(lines)

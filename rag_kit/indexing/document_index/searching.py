@@ -103,16 +103,20 @@ class Searcher:
         fetch = k + _SPARE
         while True:
             try:
-                ids, generation = self._mirror.query(query, fetch)
+                ids, generation, unreached = self._mirror.query(query, fetch)
             except MirrorError:
                 return None
             with self._store.reading() as connection:
                 fresh = connection.execute(
                     "SELECT c.id FROM vectors v JOIN chunks c USING (n) WHERE v.generation > ?", (generation,)
                 ).fetchall()
-                candidates = list(dict.fromkeys([*ids, *(key for (key,) in fresh)]))
+                candidates = list(dict.fromkeys([*ids, *unreached, *(key for (key,) in fresh)]))
                 keys, scores = self._scored(connection, self._store.state(connection), query, candidates)
-                worst = float(scores.min()) if len(scores) else 0.0
+                nearest = set(ids)
+                worst = min(
+                    (float(score) for key, score in zip(keys, scores, strict=True) if key in nearest),
+                    default=0.0,
+                )
                 if passes is not None:
                     metadata = {key: doc.metadata for key, doc in documents(connection, keys).items()}
                     kept = [i for i, key in enumerate(keys) if passes(metadata[key])]

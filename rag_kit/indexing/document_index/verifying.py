@@ -52,7 +52,9 @@ def verify(folder: Path, store: Store, keyword: KeywordLeg, mirror: ChromaMirror
             def count(n: int) -> None:
                 looked[0] += n
 
-            report.problems += mirror.problems(connection, count)
+            problems, notes = mirror.problems(connection, count)
+            report.problems += problems
+            report.notes += notes
             report.checked["chroma rows"] = looked[0]
     return report
 

@@ -431,9 +431,7 @@ def test_damage_is_named(
             DocumentIndex.open(folder, embeddings=model, mode=mode)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "name", ["manifest.json", "bm25-*", "chroma/chroma.sqlite3", "chroma"]
-)
+@pytest.mark.parametrize("name", ["manifest.json", "bm25-*", "chroma/chroma.sqlite3", "chroma"])
 def test_repair_rebuilds_what_is_derived(folder: Path, model: WordEmbeddings, name: str) -> None:
     """Whatever but the store is damaged: verify names it, repair mends it without embedding anything."""
     before = state_of(folder, model)
@@ -591,3 +589,60 @@ def test_searching_from_threads_while_writing(folder: Path, model: WordEmbedding
         for thread in threads:
             thread.join()
     assert wrong == []
+
+
+def test_killed_inside_a_chroma_write(folder: Path, model: WordEmbeddings) -> None:
+    """A process that dies while Chroma writes leaves a collection that is not trusted, and then replaced."""
+    code = (
+        "import sys, os, chromadb\n"
+        "from langchain_core.documents import Document\n"
+        "from support.embedding import WordEmbeddings\n"
+        "from rag_kit.indexing import DocumentIndex\n"
+        "index = DocumentIndex.open(sys.argv[1], embeddings=WordEmbeddings(), mode='w')\n"
+        "index.upsert([Document('kestrel nest', id='k')])\n"
+        "chromadb.Collection.add = lambda *a, **k: os._exit(9)\n"
+        "index.flush()\n"
+    )
+    tests = str(Path(__file__).resolve().parents[2])
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], env={**os.environ, "PYTHONPATH": tests})
+    assert done.returncode == 9
+    for exact_rows in (20_000, 0):
+        with DocumentIndex.open(folder, embeddings=model, exact_rows=exact_rows) as index:
+            assert index.search_keyword("kestrel")[0][0].id == "k"
+            assert index.search_dense("kestrel nest", 1)[0][0].id == "k"
+    with DocumentIndex.open(folder, embeddings=model) as index:
+        assert "killed" in str(index.verify())
+    with DocumentIndex.open(folder, embeddings=model, mode="w"):
+        pass
+    with DocumentIndex.open(folder, embeddings=model, exact_rows=0) as index:
+        assert index.verify().ok and index.search_dense("kestrel nest", 1)[0][0].id == "k"
+
+
+def test_rows_out_of_reach_of_the_graph(
+    folder: Path, model: WordEmbeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Single rows that Chroma's graph misses are a note for verify; repair records them and search finds them."""
+    monkeypatch.setattr(mirror_module, "_UNREACHED", 0.1)
+    import chromadb
+
+    original = chromadb.Collection.query
+    hidden = "to be set"
+
+    def query(self: Any, **options: Any) -> Any:
+        answer = dict(original(self, **options))
+        for number, ids in enumerate(answer["ids"]):
+            kept = [place for place, key in enumerate(ids) if key != hidden]
+            for name in ("ids", "distances"):
+                if answer.get(name):
+                    answer[name][number] = [answer[name][number][place] for place in kept]
+        return answer
+
+    monkeypatch.setattr(chromadb.Collection, "query", query)
+    with DocumentIndex.open(folder, embeddings=model, mode="w", exact_rows=0) as index:
+        target = index.search_dense(TEXTS[7], 1)[0][0]
+        hidden = str(target.id)
+        assert index.search_dense(TEXTS[7], 1)[0][0].id != hidden
+        report = index.verify()
+        assert report.ok and "1 of 30 rows are out of reach" in report.notes[0]
+        assert index.repair().notes == []
+        assert index.search_dense(TEXTS[7], 1)[0][0].id == hidden

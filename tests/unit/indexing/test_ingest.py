@@ -1,0 +1,328 @@
+"""ingest: what changed is read and embedded, the rest is left alone; trouble is reported by name."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.embedding import WordEmbeddings
+
+import rag_kit.indexing.ingestion.converting as converting
+from rag_kit.errors import IndexLockedError, IndexMismatchError, InvalidInputError, ReadError
+from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing.readers import Reader
+
+
+@pytest.fixture
+def model() -> WordEmbeddings:
+    return WordEmbeddings()
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """Six small files, old enough for their times to be trusted."""
+    folder = tmp_path / "docs"
+    (folder / "sub").mkdir(parents=True)
+    for number in range(5):
+        sections = "\n\n".join(f"## Part {part}\n\nItem{number} has value{part}." for part in range(4))
+        (folder / f"file{number}.md").write_text(f"# File {number}\n\n{sections}\n")
+    (folder / "sub" / "泵.txt").write_text("水泵在四十度时启动。", encoding="utf-8")
+    age(folder)
+    return folder
+
+
+def age(folder: Path) -> None:
+    """Set all times back by an hour, so that size and time alone tell a change."""
+    for path in folder.rglob("*"):
+        os.utime(path, (time.time() - 3600,) * 2)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files that are converted."""
+    names: list[str] = []
+    original = Reader.read
+
+    def read(self: Reader, path: Any, **options: Any) -> Any:
+        names.append(Path(path).name)
+        return original(self, path, **options)
+
+    monkeypatch.setattr(Reader, "read", read)
+    return names
+
+
+@pytest.fixture
+def hashes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files whose bytes are compared for being unchanged."""
+    import rag_kit.indexing.ingestion.run as run
+
+    names: list[str] = []
+    original = run.file_hash
+
+    def file_hash(path: Path) -> str:
+        names.append(path.name)
+        return original(path)
+
+    monkeypatch.setattr(run, "file_hash", file_hash)
+    return names
+
+
+def rows(folder: Path) -> list[tuple[str, str]]:
+    with DocumentIndex.open(folder) as index:
+        return [(document.metadata["file"], document.page_content) for document in index.get(index.ids())]
+
+
+def test_second_run_reads_and_embeds_nothing(
+    docs: Path, tmp_path: Path, model: WordEmbeddings, reads: list[str], hashes: list[str]
+) -> None:
+    """The first run embeds batches across files; the second converts, hashes and embeds nothing."""
+    report = ingest([docs], tmp_path / "index", embeddings=model)
+    assert (report.added, report.updated, report.unchanged, report.removed) == (6, 0, 0, 0)
+    assert report.failed == [] and report.embedded == report.chunks == len(model.texts) == len(
+        rows(tmp_path / "index")
+    )
+    assert model.batches == 1 and len(reads) == 6
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "index").glob("bm25*")}
+    again = ingest(str(docs), tmp_path / "index", embeddings=model)
+    assert (again.added, again.updated, again.unchanged, again.embedded) == (0, 0, 6, 0)
+    assert model.batches == 1 and len(reads) == 6 and hashes == []
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "index").glob("bm25*")} == before
+
+
+def test_a_touched_file_is_compared_by_its_bytes_once(
+    docs: Path, tmp_path: Path, model: WordEmbeddings, reads: list[str], hashes: list[str]
+) -> None:
+    """A new time with the same bytes costs one hash, no conversion, and is remembered."""
+    ingest(docs, tmp_path / "index", embeddings=model)
+    os.utime(docs / "file1.md", (time.time() - 1800,) * 2)
+    for _ in range(2):
+        assert ingest(docs, tmp_path / "index", embeddings=model).unchanged == 6
+    assert hashes == ["file1.md"] and len(reads) == 6
+    ingest(docs, tmp_path / "index", embeddings=model, rehash=True)
+    assert len(hashes) == 1 + 6
+
+
+def test_same_size_and_time_within_a_tick_is_not_trusted(docs: Path, tmp_path: Path) -> None:
+    """A file that was written just before it was read, and again with its old size and time, is seen as changed."""
+    path = docs / "file0.md"
+    path.write_text("The heron waits.")
+    stamp = path.stat().st_mtime_ns
+    ingest(docs, tmp_path / "index")
+    path.write_text("The eagle waits.")
+    os.utime(path, ns=(stamp, stamp))
+    assert ingest(docs, tmp_path / "index").updated == 1
+    assert ("file0.md", "The eagle waits.") in rows(tmp_path / "index")
+
+
+def test_changed_file_embeds_only_new_chunks(
+    docs: Path, tmp_path: Path, model: WordEmbeddings, reads: list[str]
+) -> None:
+    """A paragraph put in at the top embeds one chunk; the ids of the others stay; the old text is gone."""
+    ingest(docs, tmp_path / "index", embeddings=model)
+    with DocumentIndex.open(tmp_path / "index") as index:
+        before = set(index.ids())
+    path = docs / "file2.md"
+    text = path.read_text().replace("# File 2\n", "# File 2\n\n## Preface\n\nAn osprey nests.\n", 1)
+    path.write_text(text.replace("Item2 has value3.", "Item2 lost it."))
+    reads.clear()
+    report = ingest(docs, tmp_path / "index", embeddings=model)
+    assert (report.updated, report.unchanged, reads) == (1, 5, ["file2.md"])
+    assert report.embedded <= 3
+    with DocumentIndex.open(tmp_path / "index", embeddings=model) as index:
+        after = set(index.ids())
+        assert len(before - after) <= 2 and len(after & before) >= len(before) - 2
+        assert "osprey" in index.search_keyword("osprey", 1)[0][0].page_content
+        texts = [document.page_content for document, _ in index.search_dense("Item2 has value3.", 40)]
+        assert not any("Item2 has value3." in text for text in texts)
+
+
+def test_prune_removes_what_vanished_below_the_paths(docs: Path, tmp_path: Path) -> None:
+    """Without prune a vanished file stays; with it, it goes, but only below the given paths."""
+    ingest(docs, tmp_path / "index")
+    (docs / "file0.md").unlink()
+    (docs / "sub" / "泵.txt").unlink()
+    assert ingest(docs, tmp_path / "index").removed == 0
+    report = ingest(docs / "sub", tmp_path / "index", prune=True)
+    assert report.removed == 1 and report.changes == [(str(docs / "sub" / "泵.txt"), "removed")]
+    assert any(file == "file0.md" for file, _ in rows(tmp_path / "index"))
+    assert ingest(docs, tmp_path / "index", prune=True).removed == 1
+    (docs / "file1.md").unlink()
+    assert ingest(docs / "file1.md", tmp_path / "index", prune=True).removed == 1
+    assert {file for file, _ in rows(tmp_path / "index")} == {"file2.md", "file3.md", "file4.md"}
+
+
+def test_prune_keeps_documents_that_no_file_gave(docs: Path, tmp_path: Path) -> None:
+    """What was written by upsert is no vanished file."""
+    ingest(docs, tmp_path / "index")
+    from langchain_core.documents import Document
+
+    with DocumentIndex.open(tmp_path / "index", mode="w") as index:
+        index.upsert(
+            [Document("by hand", id="h", metadata={"source": str(docs / "hand.md"), "file": "hand"})]
+        )
+    assert ingest(docs, tmp_path / "index", prune=True).removed == 0
+    assert ("hand", "by hand") in rows(tmp_path / "index")
+
+
+def test_trouble_is_reported_by_name_and_the_rest_goes_in(docs: Path, tmp_path: Path) -> None:
+    """Broken, empty, unknown files and links out of the folder are named with a reason; others are indexed."""
+    (docs / "broken.docx").write_bytes(b"PK\x03\x04 cut off")
+    (docs / "empty.md").write_text("")
+    (docs / "program.xyz").write_text("what is this")
+    (tmp_path / "secret.md").write_text("outside")
+    (docs / "link.md").symlink_to(tmp_path / "secret.md")
+    for _ in range(2):
+        report = ingest(docs, tmp_path / "index")
+        reasons = dict(report.failed)
+        assert set(reasons) == {"broken.docx", "empty.md", "program.xyz", "link.md"}
+        assert "damaged" in reasons["broken.docx"] and "empty" in reasons["empty.md"]
+        assert ".xyz" in reasons["program.xyz"] and "leaves the folder" in reasons["link.md"]
+        assert not any(reason.startswith(str(tmp_path)) for reason in reasons.values())
+    assert report.unchanged == 6 and "4 not read" in report.summary()
+    assert "outside" not in str(rows(tmp_path / "index"))
+
+
+def test_a_file_that_breaks_keeps_its_earlier_version(docs: Path, tmp_path: Path) -> None:
+    """A file that can no longer be read is reported, also with prune, and its earlier chunks stay."""
+    ingest(docs, tmp_path / "index")
+    (docs / "file1.md").write_bytes(b"")
+    report = ingest(docs, tmp_path / "index", prune=True)
+    assert report.removed == 0 and "earlier version stays" in dict(report.failed)["file1.md"]
+    assert any("Item1" in text for _, text in rows(tmp_path / "index"))
+
+
+def test_strict_stops_and_leaves_the_index_as_it_was(
+    docs: Path, tmp_path: Path, model: WordEmbeddings
+) -> None:
+    """With strict one bad file means: an error by name, and nothing changed, or no index at all."""
+    (docs / "zz-empty.md").write_text("")
+    with pytest.raises(ReadError, match=r"zz-empty\.md.*Nothing was changed"):
+        ingest(docs, tmp_path / "index", embeddings=model, strict=True)
+    assert not (tmp_path / "index").exists()
+    (docs / "zz-empty.md").unlink()
+    ingest(docs, tmp_path / "index", embeddings=model, strict=True)
+    before = rows(tmp_path / "index")
+    (docs / "file0.md").write_text("A changed file.")
+    (docs / "zz-empty.md").write_text("")
+    with pytest.raises(ReadError):
+        ingest(docs, tmp_path / "index", embeddings=model, strict=True, prune=True)
+    assert rows(tmp_path / "index") == before
+    with DocumentIndex.open(tmp_path / "index", embeddings=model) as index:
+        assert index.verify().ok
+
+
+def test_one_file_by_two_paths_is_read_once(docs: Path, tmp_path: Path, reads: list[str]) -> None:
+    """A folder, its sub-folder, a file of it, and links inside: each file once."""
+    (docs / "again.md").symlink_to(docs / "file0.md")
+    report = ingest([docs, docs / "sub", docs / "file0.md", docs / "." / "sub"], tmp_path / "index")
+    assert report.added == 6 == len(reads) == len(set(reads))
+
+
+def test_other_chunk_size_splits_all_again_and_says_so(
+    docs: Path, tmp_path: Path, model: WordEmbeddings
+) -> None:
+    """A new chunk size is recorded, told, applied to all files, and is then the default."""
+    (docs / "long.txt").write_text("A sentence of some length stands here. " * 30)
+    ingest(docs, tmp_path / "index", embeddings=model)
+    report = ingest(docs, tmp_path / "index", embeddings=model, chunk_size=100, chunk_overlap=0)
+    assert report.updated == 7 and "chunk_size changed from 1000 to 100" in report.notes[0]
+    assert max(len(text) for _, text in rows(tmp_path / "index")) <= 100
+    again = ingest(docs, tmp_path / "index", embeddings=model)
+    assert again.unchanged == 7 and again.notes == []
+    with pytest.raises(InvalidInputError, match="chunk_size"):
+        ingest(docs, tmp_path / "index", embeddings=model, chunk_size=0)
+
+
+def test_a_file_that_changes_while_it_is_read(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read again, and the chunks are those of its last state; one that never rests is reported."""
+    original = Reader.read
+    restless = docs / "file3.md"
+    changes = 1
+
+    def read(self: Reader, path: Any, **options: Any) -> Any:
+        nonlocal changes
+        found = original(self, path, **options)
+        if Path(path) == restless and changes:
+            changes -= 1
+            restless.write_text(f"Changed, {changes} to go.")
+            os.utime(restless, (changes, changes))
+        return found
+
+    monkeypatch.setattr(converting.Reader, "read", read)
+    assert ingest(docs, tmp_path / "index").added == 6
+    assert ("file3.md", "Changed, 0 to go.") in rows(tmp_path / "index")
+    assert ingest(docs, tmp_path / "index").unchanged == 6
+    changes = 100
+    restless.write_text("again")
+    report = ingest(docs, tmp_path / "index")
+    assert "being written to" in dict(report.failed)["file3.md"]
+
+
+def test_embedding_failure_keeps_what_was_committed(
+    docs: Path, tmp_path: Path, model: WordEmbeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the model goes away, the groups before stay, whole files each; the next run does only the rest."""
+    import rag_kit.indexing.ingestion.run as run
+
+    monkeypatch.setattr(run, "_GROUP", 5)
+    with pytest.raises(ConnectionError):
+        ingest(docs, tmp_path / "index", embeddings=WordEmbeddings(fail_after=2))
+    held = {file for file, _ in rows(tmp_path / "index")}
+    assert 0 < len(held) < 6
+    report = ingest(docs, tmp_path / "index", embeddings=model)
+    assert report.unchanged == len(held) and report.added == 6 - len(held)
+    ingest(docs, tmp_path / "undisturbed", embeddings=WordEmbeddings())
+    assert sorted(rows(tmp_path / "index")) == sorted(rows(tmp_path / "undisturbed"))
+
+
+def test_vectors_are_added_when_a_model_comes_later(
+    docs: Path, tmp_path: Path, model: WordEmbeddings
+) -> None:
+    """A keyword index ingested again with a model gets vectors for all, is told so, and reads nothing again."""
+    ingest(docs, tmp_path / "index")
+    assert not list((tmp_path / "index").glob("chroma*"))
+    report = ingest(docs, tmp_path / "index", embeddings=model)
+    assert report.unchanged == 6 and report.embedded == report.chunks and "no vectors" in report.notes[0]
+    with pytest.raises(IndexMismatchError):
+        ingest(docs, tmp_path / "index", embeddings=WordEmbeddings(size=8))
+    with pytest.raises(IndexMismatchError):
+        ingest(docs, tmp_path / "index")
+
+
+def test_progress_counts_files_and_bytes(docs: Path, tmp_path: Path) -> None:
+    """The callback sees each file begun, never goes backwards, and ends with all files and bytes."""
+    calls: list[tuple[str, int, int, int]] = []
+
+    def progress(file: str, done: int, total: int, bytes: int) -> None:  # noqa: A002
+        calls.append((file, done, total, bytes))
+
+    (docs / "empty.md").write_text("")
+    ingest(docs, tmp_path / "index", progress=progress)
+    assert {file for file, *_ in calls} >= {"file0.md", "sub/泵.txt", "empty.md"}
+    assert [done for _, done, *_ in calls] == sorted(done for _, done, *_ in calls)
+    size = sum(path.stat().st_size for path in docs.rglob("*") if path.is_file())
+    assert calls[-1][1:] == (7, 7, size)
+
+
+def test_paths_that_cannot_be(docs: Path, tmp_path: Path) -> None:
+    """A missing path, no path, and an index folder full of other files are refused; nothing is left behind."""
+    with pytest.raises(InvalidInputError, match="nowhere"):
+        ingest(tmp_path / "nowhere", tmp_path / "index")
+    with pytest.raises(InvalidInputError, match="empty"):
+        ingest([], tmp_path / "index")
+    with pytest.raises(InvalidInputError, match=r"file0\.md"):
+        ingest(docs, docs)
+    assert not (tmp_path / "index").exists() and not (docs / "store.sqlite3").exists()
+
+
+def test_an_index_inside_the_documents_is_not_read(docs: Path, tmp_path: Path) -> None:
+    """The index may lie among the documents; its own files are passed over."""
+    for _ in range(2):
+        assert ingest(docs, docs / "index").failed == []
+    with DocumentIndex.open(docs / "index", mode="w"), pytest.raises(IndexLockedError):
+        ingest(docs, docs / "index")

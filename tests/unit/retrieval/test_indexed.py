@@ -1,0 +1,105 @@
+"""index_retriever: keyword, dense and hybrid retrieval from a DocumentIndex."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from langchain_core.documents import Document
+from support.embedding import WordEmbeddings
+
+from rag_kit.documents import get_provenance
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing import DocumentIndex
+from rag_kit.retrieval import index_retriever
+
+DOCUMENTS = [
+    Document(f"heron number{i} at lake{i % 5}", id=f"h{i}", metadata={"lake": i % 5, "n": i})
+    for i in range(80)
+]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DocumentIndex]:
+    with DocumentIndex.create(
+        tmp_path_factory.mktemp("retriever") / "i", embeddings=WordEmbeddings(512)
+    ) as index:
+        index.upsert(DOCUMENTS)
+        yield index
+
+
+@pytest.fixture
+def keyword_only(tmp_path: Path) -> Iterator[DocumentIndex]:
+    with DocumentIndex.create(tmp_path / "index") as index:
+        index.upsert(DOCUMENTS)
+        yield index
+
+
+@pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])
+async def test_each_pipeline_finds_with_provenance(index: DocumentIndex, pipeline: str) -> None:
+    """Sync and async give k copies, best first, whose provenance names the legs, ranks and scores."""
+    retriever = index_retriever(index, pipeline, k=3)  # type: ignore[arg-type]
+    found = retriever.invoke("heron number42 at lake2")
+    assert [document.id for document in found] == [
+        d.id for d in await retriever.ainvoke("heron number42 at lake2")
+    ]
+    assert found[0].id == "h42" and len(found) == 3
+    stages = {stage["stage"] for stage in get_provenance(found[0])["stages"]}
+    expected = {"bm25": {"bm25"}, "dense": {"dense"}, "hybrid": {"bm25", "dense", "fusion:rrf"}}
+    assert stages == expected[pipeline]
+    assert [get_provenance(document)["rank"] for document in found] == [1, 2, 3]
+    found[0].metadata["n"] = "changed by the caller"
+    assert retriever.invoke("heron number42 at lake2")[0].metadata["n"] == 42
+
+
+@pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])
+def test_filters_and_k_of_a_call(index: DocumentIndex, pipeline: str) -> None:
+    """A call's k overrides, its filter is ANDed with the retriever's own, in every leg."""
+    retriever = index_retriever(index, pipeline, k=2, filter={"lake": 3})  # type: ignore[arg-type]
+    assert len(retriever.invoke("heron")) == 2
+    found = retriever.invoke("heron", k=60, filter={"n": {"$lt": 40}})
+    assert sorted(document.metadata["n"] for document in found) == [3, 8, 13, 18, 23, 28, 33, 38]
+
+
+def test_hybrid_legs_look_deeper_than_k(index: DocumentIndex) -> None:
+    """Each leg fetches ten times k, at least 50, or what was asked for."""
+    assert [index_retriever(index, k=k).fetch_k for k in (1, 5, 20)] == [50, 50, 200]  # type: ignore[attr-defined]
+    assert index_retriever(index, fetch_k=7).fetch_k == 7  # type: ignore[attr-defined]
+
+
+def test_without_vectors_hybrid_is_keyword_and_says_so(keyword_only: DocumentIndex) -> None:
+    """Hybrid over an index without vectors is keyword search with a note; dense is refused."""
+    found = index_retriever(keyword_only).invoke("number42")
+    assert found[0].id == "h42" and "no vectors" in get_provenance(found[0])["notes"][0]
+    assert get_provenance(index_retriever(keyword_only, "bm25").invoke("number42")[0])["notes"] == []
+    with pytest.raises(InvalidInputError, match="--embedding-model"):
+        index_retriever(keyword_only, "dense")
+
+
+def test_wrong_arguments_are_refused(index: DocumentIndex) -> None:
+    """An unknown pipeline, a wrong k, and vectors without their model are refused in words."""
+    with pytest.raises(InvalidInputError, match="hybrid, bm25, dense"):
+        index_retriever(index, "sparse")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError):
+        index_retriever(index, k=0)
+    index.flush()
+    with (
+        DocumentIndex.open(index.folder) as reader,
+        pytest.raises(InvalidInputError, match=r"WordEmbeddings\[512\]"),
+    ):
+        index_retriever(reader)
+
+
+def test_embedding_failure_leaves_the_keyword_half(
+    index: DocumentIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the embedding model fails, a hybrid answers by keyword and reports the degradation."""
+
+    def fail(text: str) -> list[float]:
+        raise ConnectionError("gone")
+
+    monkeypatch.setattr(index.embeddings, "embed_query", fail)
+    found = index_retriever(index).invoke("number42")
+    assert found[0].id == "h42"
+    assert any("dense" in note for note in get_provenance(found[0])["notes"])
