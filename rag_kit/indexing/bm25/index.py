@@ -85,7 +85,7 @@ class BM25Index:
         self._base = Postings.empty()
         self._pending: list[Run] = []
         self._columns = Columns()
-        self._places: list[int] = []  # sort key of each document; an updated one keeps its old one
+        self._moved: dict[int, int] = {}  # place of each updated document: that of the one it replaced
         self._where: dict[str, int] = {}
         self._dead: set[int] = set()
         self._view: View | None = None
@@ -244,11 +244,9 @@ class BM25Index:
         first = len(old.ids)
         for position, key in enumerate(keys, first):
             before = self._where.get(key)
-            if before is None:
-                self._places.append(position)
-            else:
+            if before is not None:
                 self._dead.add(before)
-                self._places.append(self._places[before])
+                self._moved[position] = self._moved.get(before, before)
             self._where[key] = position
         old.document_ids.extend(new.document_ids)
         old.texts.extend(new.texts)
@@ -378,7 +376,8 @@ class BM25Index:
         base, runs = self._base, self._pending
         size = len(self._columns.ids)
         if self._dead:
-            order = sorted((i for i in range(size) if i not in self._dead), key=self._places.__getitem__)
+            moved = self._moved
+            order = sorted((i for i in range(size) if i not in self._dead), key=lambda i: moved.get(i, i))
             alive = np.ones(size, bool)
             alive[list(self._dead)] = False
             number = np.zeros(size, np.int64)
@@ -386,10 +385,8 @@ class BM25Index:
             base = base.renumbered(number, alive)
             runs = [run.renumbered(number, alive) for run in runs]
             self._columns = self._columns.taken(order)
-            size = len(order)
-            self._dead = set()
+            self._dead, self._moved = set(), {}
             self._where = {key: position for position, key in enumerate(self._columns.ids)}
-        self._places = list(range(size))
         self._base, self._pending = merge(base, runs, len(self._vocabulary)), []
         self._forget_unused_terms()
         lengths = np.array(self._columns.lengths, np.int64)
@@ -445,7 +442,6 @@ class BM25Index:
         index._vocabulary = Vocabulary((term, number) for number, term in enumerate(stored.vocabulary))
         index._base = stored.postings
         index._columns = stored.columns
-        index._places = list(range(len(stored.columns.ids)))
         index._where = {key: position for position, key in enumerate(stored.columns.ids)}
         index.prepare()
         return index

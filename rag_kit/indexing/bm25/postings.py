@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = NDArray[np.uint16] | NDArray[np.uint32]
+Counts = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 
 _GROUP = 1 << 17  # postings that small runs are gathered to
 
@@ -30,7 +30,7 @@ class Postings:
     Attributes:
         pointers: Shape (terms + 1,), int64; term t has the postings ``pointers[t]:pointers[t + 1]``.
         documents: Shape (postings,), int32; number of the document.
-        counts: Shape (postings,), uint16 or uint32; how often the term occurs in it.
+        counts: Shape (postings,), the smallest of uint8, 16 and 32 that will do; how often the term occurs in it.
     """
 
     pointers: NDArray[np.int64]
@@ -40,7 +40,7 @@ class Postings:
     @classmethod
     def empty(cls) -> Postings:
         """No terms, no documents."""
-        return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint16))
+        return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
 
     @property
     def terms(self) -> int:
@@ -137,9 +137,8 @@ def merge(base: Postings, runs: Sequence[Run], terms: int) -> Postings:
     pointers = np.zeros(terms + 1, np.int64)
     np.cumsum(total, out=pointers[1:])
     size = int(pointers[-1])
-    wide = any(part.itemsize > 2 for part in (base.counts, *(run.counts for run in runs)))
     documents = np.empty(size, np.int32)
-    counts: Counts = np.empty(size, np.uint32) if wide else np.empty(size, np.uint16)
+    counts = _empty_counts(size, max(part.itemsize for part in (base.counts, *(run.counts for run in runs))))
     free = pointers[:-1].copy()
 
     target = np.repeat(free[: base.terms] - base.pointers[:-1], old)
@@ -181,5 +180,14 @@ def _joined(runs: Sequence[Run]) -> Run:
     )
 
 
+def _empty_counts(size: int, width: int) -> Counts:
+    if width == 1:
+        return np.empty(size, np.uint8)
+    return np.empty(size, np.uint16) if width == 2 else np.empty(size, np.uint32)
+
+
 def _small(counts: NDArray[np.int64]) -> Counts:
-    return counts.astype(np.uint16) if not len(counts) or counts.max() < 1 << 16 else counts.astype(np.uint32)
+    highest = int(counts.max()) if len(counts) else 0
+    if highest < 1 << 8:
+        return counts.astype(np.uint8)
+    return counts.astype(np.uint16) if highest < 1 << 16 else counts.astype(np.uint32)

@@ -61,7 +61,7 @@ def save(
         "vocabulary": _dumps(list(vocabulary)),
         "pointers": postings.pointers.astype("<i8").tobytes(),
         "postings": postings.documents.astype("<i4").tobytes(),
-        "counts": postings.counts.astype("<u4" if postings.counts.itemsize > 2 else "<u2").tobytes(),
+        "counts": postings.counts.astype(f"<u{postings.counts.itemsize}").tobytes(),
     }
     places, offset = {}, 0
     for name, data in sections.items():
@@ -152,8 +152,10 @@ def _parsed(view: memoryview, header_size: int) -> Stored:
     )
     pointers = np.frombuffer(section("pointers"), "<i8").astype(np.int64)
     documents = np.frombuffer(section("postings"), "<i4").astype(np.int32)
-    counts = np.frombuffer(section("counts"), f"<u{header['count_bytes']}")
-    counts = counts.astype(np.uint16 if header["count_bytes"] == 2 else np.uint32)
+    types = {1: np.uint8, 2: np.uint16, 4: np.uint32}
+    counts = np.frombuffer(section("counts"), f"<u{header['count_bytes']}").astype(
+        types[header["count_bytes"]]
+    )
     vocabulary = json.loads(bytes(section("vocabulary")))
     if len(columns.ids) != header["documents"] or len(vocabulary) != len(pointers) - 1:
         raise ValueError("counts differ")

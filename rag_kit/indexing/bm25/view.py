@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rag_kit.indexing.bm25.postings import Postings
 
-DENSE_SHARE = 16  # a term in more than 1/16 of the documents is kept as a full row
+DENSE_SHARE = 8  # a term in more than 1/8 of the documents is kept as a full row: faster, but larger
 # The score table is looked at as a grid; the best score of a column stands for all documents of the column.
 _GRIDS = ((8192, 64), (2048, 16), (0, 1))  # (more documents than this, rows)
 
@@ -67,20 +67,27 @@ class View:
     ) -> None:
         self.columns = columns
         self.postings = postings
-        self._weights = weights
         self._vocabulary = vocabulary
-        self._pointers: list[int] = postings.pointers.tolist()
         self._size = len(columns.ids)
         self._height = next((rows for least, rows in _GRIDS if self._size > least), 1)
         self._width = -(-self._size // self._height)
         self._padded = self._width * self._height
+        self._type = weights.dtype
         self._rows: dict[int, NDArray[np.floating[Any]]] = {}
         self._local = threading.local()
-        for term in np.flatnonzero(postings.frequencies() * DENSE_SHARE > self._size).tolist():
+        frequency = postings.frequencies()
+        dense = frequency * DENSE_SHARE > self._size
+        for term in np.flatnonzero(dense).tolist():
             row = np.zeros(self._padded, weights.dtype)
-            a, z = self._pointers[term], self._pointers[term + 1]
+            a, z = postings.pointers[term], postings.pointers[term + 1]
             row[postings.documents[a:z]] = weights[a:z]
             self._rows[term] = row
+        # What is in the rows need not be kept twice.
+        self._weights = weights[np.repeat(~dense, frequency)]
+        starts = np.cumsum(np.where(dense, 0, frequency))
+        # Seen through a memoryview an element is a Python int at once.
+        self._pointers = np.ascontiguousarray(postings.pointers).data
+        self._starts = np.concatenate([[0], starts]).data
 
     def __len__(self) -> int:
         return self._size
@@ -126,11 +133,11 @@ class View:
         """Sum the query's weights in this thread's own table, shape (padded documents,)."""
         table: NDArray[np.floating[Any]] | None = getattr(self._local, "table", None)
         if table is None:
-            table = self._local.table = np.zeros(self._padded, self._weights.dtype)
+            table = self._local.table = np.zeros(self._padded, self._type)
         else:
             table.fill(0)
         known = self.postings.terms
-        find, rows, pointers = self._vocabulary.get, self._rows, self._pointers
+        find, rows, pointers, starts = self._vocabulary.get, self._rows, self._pointers, self._starts
         documents, weights = self.postings.documents, self._weights
         for term in terms:
             number = find(term, known)
@@ -142,7 +149,8 @@ class View:
                 continue
             a, z = pointers[number], pointers[number + 1]
             if a < z:
-                np.add.at(table, documents[a:z].astype(np.intp), weights[a:z])
+                start = starts[number]
+                np.add.at(table, documents[a:z].astype(np.intp), weights[start : start + z - a])
         return table
 
     def _best(self, table: NDArray[np.floating[Any]], k: int) -> Hits:
