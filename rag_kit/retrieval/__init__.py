@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.compose import acall_retriever, call_retriever
     from rag_kit.retrieval.ensemble import EnsembleRetriever
     from rag_kit.retrieval.fusion import reciprocal_rank_fusion
+    from rag_kit.retrieval.hyde import HyDERetriever
     from rag_kit.retrieval.indexed import index_retriever
     from rag_kit.retrieval.multi_query import MultiQueryRetriever
     from rag_kit.retrieval.vector import VectorRetriever
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BM25Retriever",
     "EnsembleRetriever",
+    "HyDERetriever",
     "MultiQueryRetriever",
     "RagKitRetriever",
     "Request",
@@ -36,6 +38,7 @@ __getattr__, __dir__ = lazy_attributes(
     {
         "BM25Retriever": ".bm25",
         "EnsembleRetriever": ".ensemble",
+        "HyDERetriever": ".hyde",
         "MultiQueryRetriever": ".multi_query",
         "RagKitRetriever": ".base",
         "Request": ".base",

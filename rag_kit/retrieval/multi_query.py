@@ -6,12 +6,10 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, field_validator
 
-from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.schemas import Queries
-from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.comparisons import entity_queries, uncovered
 from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
-from rag_kit.retrieval.rewriting import MAX_REWRITES, RewritingRetriever
+from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
 
 _MAX_CHARS = 500
 
@@ -49,9 +47,7 @@ class MultiQueryRetriever(RewritingRetriever):
     @field_validator("n", mode="before")
     @classmethod
     def _n_is_allowed(cls, value: Any) -> int:
-        if (count := check_count("n", value)) > MAX_REWRITES:
-            raise InvalidInputError(f"n={count} was given; at most {MAX_REWRITES} are allowed.")
-        return count
+        return check_rewrites("n", value)
 
     def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
         answers = yield from call.ask([{"question": question, "count": self.n}])

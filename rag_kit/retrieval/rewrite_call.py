@@ -130,6 +130,11 @@ class RewriteCall:
         owner: The retriever that was called.
         question: The user's question.
         request: What the call asks for.
+
+    Attributes:
+        notes: What every result is told.
+        extra: More for the last stage of every result.
+        budget: The caps on calls and tokens, and what was used.
     """
 
     def __init__(self, owner: RewritingRetriever, question: str, request: Request) -> None:
@@ -140,6 +145,7 @@ class RewriteCall:
         model_seconds = None if owner.deadline is None else owner.deadline * _SHARE_OF_MODEL
         self._model_budget = Budget(deadline=model_seconds)
         self.notes: list[str] = []
+        self.extra: dict[str, Any] = {}
 
     def note(self, text: str) -> None:
         """Tell every result something."""
@@ -195,10 +201,17 @@ class RewriteCall:
                 self._failed(outcome.name, outcome.error)
         return answers
 
-    def do(self, name: str, sync: Callable[[], Any], native: Callable[[], Awaitable[Any]]) -> Steps[Any]:
-        """Do one other thing, such as embedding texts; its failure is raised."""
-        result = yield Batch([Call(name, sync, native)], "raise", self.owner.timeout, self._left(), None)
-        return result.values[0]
+    def do(self, call: Call) -> Steps[Any]:
+        """Do one other thing, such as embedding texts.
+
+        Returns:
+            What it gave; ``None`` if it failed, which is noted (``on_error="skip"``) or raised.
+        """
+        result = yield Batch([call], "skip", self.owner.timeout, self._left(), None)
+        (outcome,) = result.outcomes
+        if not outcome.ok:
+            self._failed(outcome.name, outcome.error)
+        return outcome.value
 
     def search(self, searches: Sequence[Search]) -> Steps[list[Found]]:
         """Search side by side.
@@ -211,7 +224,7 @@ class RewriteCall:
             BudgetExceededError: The same, for a used-up budget.
         """
         owner, request = self.owner, self.request
-        weighted = [pair for pair in zip(searches, self._weights(len(searches)), strict=True) if pair[1] > 0]
+        weighted = [pair for pair in zip(searches, self.weights(len(searches)), strict=True) if pair[1] > 0]
         k = max(request.k, owner.fetch_k or 0)
         names, calls = [], []
         for number, (search, _) in enumerate(weighted, start=1):
@@ -240,7 +253,8 @@ class RewriteCall:
             if outcome.ok
         ]
 
-    def _weights(self, count: int) -> list[float]:
+    def weights(self, count: int) -> list[float]:
+        """The weights of that many searches, the question's first if it is among them."""
         given = list(self.owner.weights or [1.0])
         weights = (given + [given[-1]] * count)[:count]
         # The plain search is made whatever weight the question has beside its rewrites.

@@ -236,6 +236,22 @@ class RewritingRetriever(RagKitRetriever):
             rrf_k=self.rrf_k,
             id_key=self.id_key,
             notes=[*call.notes, call.cost()],
+            extra=call.extra,
             **more,
         )
         return merge(found, how)
+
+
+def check_rewrites(name: str, value: Any) -> int:
+    """Check a number of rewrites.
+
+    Raises:
+        InvalidInputError: If it is no whole number from 1 to 32.
+
+    Example:
+        >>> check_rewrites("n", 3)
+        3
+    """
+    if (count := check_count(name, value)) > MAX_REWRITES:
+        raise InvalidInputError(f"{name}={count} was given; at most {MAX_REWRITES} are allowed.")
+    return count

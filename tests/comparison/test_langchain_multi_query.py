@@ -1,4 +1,4 @@
-"""What LangChain's MultiQueryRetriever does, and what ours does instead.
+"""What LangChain's MultiQueryRetriever and HyDE do, and what ours do instead.
 
 Each test first shows LangChain's behaviour, and so fails when LangChain mends it; then that ours is right.
 """
@@ -14,12 +14,15 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
+from langchain_core.prompts import PromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from support.embedding import WordEmbeddings
 from support.rewriters import Scripted, ids, sent
 
 from rag_kit.documents import get_provenance
-from rag_kit.retrieval import MultiQueryRetriever
+from rag_kit.retrieval import HyDERetriever, MultiQueryRetriever
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -217,3 +220,41 @@ def test_one_failure_fails_all() -> None:
     found = our_retriever(RunnableLambda(fails)).invoke(QUESTION)
     assert len(found) == 3
     assert any("query 3 failed" in n for n in get_provenance(found[0])["notes"])
+
+
+def their_hyde(model: Any) -> Any:
+    hyde = pytest.importorskip("langchain_classic.chains.hyde.base")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return hyde.HypotheticalDocumentEmbedder.from_llm(
+            model, WordEmbeddings(), custom_prompt=PromptTemplate.from_template("Answer {question}")
+        )
+
+
+async def test_row_21_hyde_is_an_embedding_model() -> None:
+    """LangChain's HyDE is an embedding model inside the store: one passage, the question unused, numpy numbers, a
+    blocking call in async code, and no run of its own in the trace. Ours is a retriever and has none of these."""
+    model = Scripted(script="a passage about bees")
+    embedder = their_hyde(model)
+    vector = embedder.embed_query(QUESTION)
+    assert type(vector[0]).__name__ == "float64"
+    assert vector == WordEmbeddings().vector("a passage about bees")  # nothing of the question in it
+    assert len(model.prompts) == 1
+    assert "aembed_query" not in vars(type(embedder))
+    store = InMemoryVectorStore(WordEmbeddings())
+    store.add_texts(["a passage about bees", "the question of what is"])
+    ours = HyDERetriever.from_llm(Scripted(script=['["bees one"]', '["bees two"]']), store, n=2)
+    found = await ours.ainvoke(QUESTION)
+    assert sorted(sent(found)) == sorted([QUESTION, "bees one", "bees two"])
+    assert type(get_provenance(found[0])["score"]) is float
+
+
+async def test_row_21_hyde_without_passages() -> None:
+    """In LangChain a failing model fails the search; ours makes the plain search and says so."""
+    store = InMemoryVectorStore(their_hyde(Scripted(script=ConnectionError("down"))))
+    with pytest.raises(ConnectionError):
+        store.similarity_search(QUESTION)
+    plain = InMemoryVectorStore(WordEmbeddings())
+    plain.add_texts(["the question"])
+    found = await HyDERetriever.from_llm(Scripted(script=ConnectionError("down")), plain).ainvoke(QUESTION)
+    assert len(found) == 1 and any("degraded" in note for note in get_provenance(found[0])["notes"])

@@ -23,7 +23,7 @@ from rag_kit.errors import (
     ModelError,
     PromptError,
 )
-from rag_kit.retrieval import EnsembleRetriever, MultiQueryRetriever
+from rag_kit.retrieval import EnsembleRetriever, HyDERetriever, MultiQueryRetriever
 from rag_kit.retrieval.rewriting import RewritingRetriever
 
 QUESTION = "Which fan is loud?"
@@ -43,7 +43,13 @@ def multi_query(script: Any = None, words: Any = None, **settings: Any) -> Multi
     return MultiQueryRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
 
 
-TECHNIQUES: list[Make] = [multi_query]
+def hyde(script: Any = None, words: Any = None, **settings: Any) -> HyDERetriever:
+    script = json.dumps({"passages": ["noise of loud things"]}) if script is None else script
+    model = script if isinstance(script, Scripted) else Scripted(script=script)
+    return HyDERetriever.from_llm(model, words or Words(docs=DOCS), **settings)
+
+
+TECHNIQUES: list[Make] = [multi_query, hyde]
 each = pytest.mark.parametrize("make", TECHNIQUES, ids=lambda make: make.__name__)
 
 

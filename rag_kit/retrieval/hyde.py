@@ -1,0 +1,143 @@
+"""HyDE: search with passages that a model imagines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from pydantic import BaseModel, field_validator, model_validator
+
+from rag_kit.concurrency import run_in_thread
+from rag_kit.errors import InvalidInputError
+from rag_kit.prompts.schemas import Passages
+from rag_kit.retrieval.by_vector import VectorSearch
+from rag_kit.retrieval.rewrite_call import Call, RewriteCall, Search, Steps, texts_of
+from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
+from rag_kit.retrieval.vector import VectorRetriever
+
+MAX_PASSAGE_CHARS = 4_000
+
+
+class HyDERetriever(RewritingRetriever):
+    """Have a model write passages that might answer the question, and search with these.
+
+    A made-up passage resembles the real ones more than a question does, even where its facts are wrong. The
+    passages are written at the same time, each in another manner. The question itself takes part too. If no
+    passage comes, the plain search is made, and the provenance says so.
+
+    Paper: Gao, Ma, Lin, Callan: Precise Zero-Shot Dense Retrieval without Relevance Labels, arXiv 2212.10496.
+
+    Args:
+        n: Passages to write, 1 to 32; one model call each. The paper uses 8.
+        mode: ``"text"`` searches for the text of each passage and fuses the lists; any retriever will do.
+            ``"vector"`` makes one search with the mean of the vectors of the passages and the question, as in
+            the paper; ``weights`` weigh that mean. It is the default if ``retriever`` is a vector store.
+        retriever: For ``"vector"``: a LangChain vector store, ``VectorRetriever``, or what
+            ``vectorstore.as_retriever()`` gives (its filter is kept).
+        embeddings: Embeds the passages; by default the store's own.
+
+    All other arguments are those of ``RewritingRetriever``.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> words = BM25Retriever.from_texts(["Bees make honey.", "Insects pollinate flowers."])
+        >>> model = FakeListChatModel(responses=["Flowers are pollinated by insects such as bumblebees."])
+        >>> retriever = HyDERetriever.from_llm(model, words, include_original=False, k=1)
+        >>> [doc.page_content for doc in retriever.invoke("How do plants reproduce?")]
+        ['Insects pollinate flowers.']
+    """
+
+    task: ClassVar[str] = "hyde"
+    answer_form: ClassVar[type[BaseModel]] = Passages
+
+    n: int = 1
+    mode: Literal["text", "vector"] = "text"
+    embeddings: Embeddings | None = None
+
+    @field_validator("n", mode="before")
+    @classmethod
+    def _n_is_allowed(cls, value: Any) -> int:
+        return check_rewrites("n", value)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_store_means_vectors(cls, values: Any) -> Any:
+        if isinstance(values, dict) and isinstance(store := values.get("retriever"), VectorStore):
+            values = {"mode": "vector", **values, "retriever": VectorRetriever(vectorstore=store)}
+        return values
+
+    @model_validator(mode="after")
+    def _vectors_can_be_had(self) -> Self:
+        if self.mode == "text":
+            return self
+        if not isinstance(self.retriever, (VectorRetriever, VectorStoreRetriever)):
+            raise InvalidInputError(
+                f"mode='vector' needs a vector store, a VectorRetriever or vectorstore.as_retriever(); "
+                f"{self.retriever.get_name()} is none. mode='text' works with any retriever."
+            )
+        if self._embeddings() is None:
+            raise InvalidInputError("The vector store names no embedding model; give embeddings=.")
+        return self
+
+    def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
+        asked = [{"question": question, "number": number, "count": self.n} for number in range(1, self.n + 1)]
+        answers = yield from call.ask(asked)
+        written = [text[:MAX_PASSAGE_CHARS] for text in texts_of(answers, "passages")]
+        passages = self._usable(written, question, call, most=self.n, max_chars=MAX_PASSAGE_CHARS)
+        if answers and not passages:
+            call.note(f"degraded: {self.task}: the model gave no usable passage")
+        if self.mode == "text" or not passages:
+            return [Search(passage, "passage") for passage in passages]
+        texts = [question, *passages] if self.include_original else passages
+        vectors = yield from call.do(
+            Call("embedding", partial(self._embed, texts), partial(self._aembed, texts))
+        )
+        if vectors is None:
+            return []
+        call.extra["queries"] = texts
+        vector = _mean(vectors, call.weights(len(texts)))
+        return [Search(question, "passages", self._by_vector(vector))]
+
+    def _original(self, question: str, call: RewriteCall, rewritten: Sequence[Search]) -> list[Search]:
+        if self.mode == "vector" and rewritten:
+            return []  # the question is part of the mean
+        return super()._original(question, call, rewritten)
+
+    def _by_vector(self, vector: Sequence[float]) -> VectorSearch:
+        inner: Any = self.retriever
+        own = inner.filter if isinstance(inner, VectorRetriever) else None
+        static = None if isinstance(inner, VectorRetriever) else inner.search_kwargs.get("filter")
+        return VectorSearch(
+            vectorstore=inner.vectorstore,
+            vector=vector,
+            filter=own,
+            store_filter=static,
+            name=inner.get_name(),
+        )
+
+    def _embeddings(self) -> Embeddings | None:
+        store: VectorStore = self.retriever.vectorstore  # type: ignore[attr-defined]
+        return self.embeddings or store.embeddings
+
+    def _embed(self, texts: list[str]) -> list[list[float]]:
+        embeddings = self._embeddings()
+        return embeddings.embed_documents(texts) if embeddings is not None else []
+
+    async def _aembed(self, texts: list[str]) -> list[list[float]]:
+        embeddings = self._embeddings()
+        if embeddings is None or type(embeddings).aembed_documents is Embeddings.aembed_documents:
+            return await run_in_thread(self._embed, texts)
+        return await embeddings.aembed_documents(texts)
+
+
+def _mean(vectors: Sequence[Sequence[float]], weights: Sequence[float]) -> list[float]:
+    """The weighted mean of vectors, as plain floats (numpy's own would break JSON further on)."""
+    total = sum(weights)
+    return [
+        float(sum(weight * value for weight, value in zip(weights, column, strict=True)) / total)
+        for column in zip(*vectors, strict=True)
+    ]

@@ -1,0 +1,259 @@
+"""HyDERetriever: imagined passages as text or as a vector."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+import chromadb
+import pytest
+from chromadb.config import Settings
+from langchain_chroma import Chroma
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+from support.embedding import WordEmbeddings
+from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
+
+from rag_kit.documents import get_provenance
+from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval import BM25Retriever, HyDERetriever, VectorRetriever
+
+QUESTION = "How do plants reproduce?"
+PASSAGE = "Flowers are pollinated by insects."
+DOCS = corpus(
+    insects="Insects pollinated the flowers of the orchard.",
+    plants="How plants drink water",
+    honey="Honey keeps for years.",
+)
+
+
+def reply(*passages: str) -> str:
+    return json.dumps({"passages": list(passages)}, ensure_ascii=False)
+
+
+def by_number(prompt: str) -> str:
+    """A passage that names the number it was asked for."""
+    number = re.findall(r"<number>(\d+)</number>", prompt)[-1]
+    return reply(f"passage number {number}")
+
+
+def made(script: Any, docs: list[Document] = DOCS, **settings: Any) -> HyDERetriever:
+    return HyDERetriever.from_llm(Scripted(script=script), Words(docs=docs), **settings)
+
+
+def store(docs: list[Document] = DOCS, embeddings: Any = None) -> InMemoryVectorStore:
+    result = InMemoryVectorStore(embeddings or WordEmbeddings())
+    result.add_documents(docs)
+    return result
+
+
+async def test_finds_by_the_passage() -> None:
+    """A document that shares words with the passage alone is found; the question alone does not find it."""
+    retriever = made(reply(PASSAGE))
+    assert "insects" not in ids(retriever.retriever.invoke(QUESTION))
+    found = await both(retriever, QUESTION)
+    assert set(ids(found)) == {"insects", "plants"}
+    assert sent(found) == [QUESTION, PASSAGE]
+    roles = {doc.id: get_provenance(doc)["stages"][0]["role"] for doc in found}
+    assert roles == {"insects": "passage", "plants": "original"}
+
+
+async def test_n_passages_are_written_at_once() -> None:
+    """n passages take the time of one call, each asked for by its number; all of them are searched for."""
+    model = Scripted(script=by_number, delay=0.2)
+    retriever = HyDERetriever.from_llm(model, Words(docs=corpus(a="passage number")), n=3)
+    assert sent(retriever.invoke(QUESTION))[1:] == [f"passage number {n}" for n in (1, 2, 3)]
+    assert model.most == 3
+    model.most = 0
+    begun = time.monotonic()
+    await retriever.ainvoke(QUESTION)
+    assert model.most == 3 and time.monotonic() - begun < 0.55
+    assert "<count>3</count>" in model.prompts[0]
+    model.most = 0
+    await retriever.ainvoke(QUESTION, {"max_concurrency": 1})
+    assert model.most == 1
+
+
+async def test_some_passages_fail() -> None:
+    """A passage that fails is left out and told; the others are used."""
+
+    def script(prompt: str) -> Any:
+        return ConnectionError("down") if "<number>2<" in prompt else by_number(prompt)
+
+    found = await both(made(script, corpus(a="passage number"), n=3), QUESTION)
+    assert sent(found) == [QUESTION, "passage number 1", "passage number 3"]
+    assert any("hyde 2 failed" in note for note in notes(found))
+    assert not any("question alone" in note for note in notes(found))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        reply(PASSAGE),
+        f"```json\n{reply(PASSAGE)}\n```",
+        f"<think>hm</think><passage>{PASSAGE}</passage>",
+        f"1. {PASSAGE}",
+        PASSAGE,
+    ],
+)
+async def test_forms_of_answers(written: str) -> None:
+    """JSON, fences, tags, a marked line and plain prose are all taken as the passage."""
+    assert sent(await both(made(written), QUESTION)) == [QUESTION, PASSAGE]
+
+
+@pytest.mark.parametrize(
+    "written", ["", "I'm sorry, I can't help with that.", reply(QUESTION), reply("昆虫传粉")]
+)
+async def test_useless_passages(written: str) -> None:
+    """No answer, a refusal, the question repeated, or another language: the plain search, and a note."""
+    for retriever in (made(written), made(written, include_original=False)):
+        found = await both(retriever, QUESTION)
+        assert ids(found) == ids(retriever.retriever.invoke(QUESTION))
+        assert sent(found) == [QUESTION]
+        assert "degraded: hyde: searched with the question alone" in notes(found)
+
+
+async def test_endless_passages_are_cut() -> None:
+    """A passage longer than 4,000 characters is cut there."""
+    (_, passage) = sent(await both(made(reply("plants " * 1000)), QUESTION))
+    assert 3_990 < len(passage) <= 4_000
+
+
+async def test_chinese() -> None:
+    """A Chinese question is put into the Chinese prompt; Chinese passages are searched for."""
+    retriever = made(reply("植物靠昆虫传粉繁殖。"), corpus(a="昆虫传粉", b="下雨"))
+    found = await both(retriever, "花怎么生小花？")
+    assert ids(found) == ["a"] and "百科条目" in retriever.llm.prompts[0]  # type: ignore[attr-defined]
+
+
+async def test_vector_mode_searches_with_the_mean() -> None:
+    """One search with the mean of the vectors of question and passages; the score is that vector's."""
+    embeddings = WordEmbeddings()
+    retriever = HyDERetriever.from_llm(Scripted(script=by_number), store(), n=2, k=3)
+    assert retriever.mode == "vector"
+    found = await both(retriever, QUESTION)
+    texts = [QUESTION, "passage number 1", "passage number 2"]
+    assert sent(found) == texts
+    mean = [sum(column) / 3 for column in zip(*embeddings.embed_documents(texts), strict=True)]
+    expected = store().similarity_search_with_score_by_vector(mean, k=3)
+    assert ids(found) == [doc.id for doc, _ in expected]
+    record = get_provenance(found[0])
+    assert record["score"] == pytest.approx(expected[0][1])
+    assert [stage["stage"] for stage in record["stages"]] == ["dense", "rewrite:hyde"]
+    json.dumps([get_provenance(doc) for doc in found], allow_nan=False)
+
+
+async def test_vector_mode_differs_from_the_plain_search() -> None:
+    """The mean finds first what the question alone ranks behind."""
+    retriever = HyDERetriever.from_llm(Scripted(script=reply(f"{PASSAGE} {PASSAGE}")), store(), k=1)
+    assert ids(retriever.retriever.invoke(QUESTION, None, k=1)) == ["plants"]
+    assert ids(await both(retriever, QUESTION)) == ["insects"]
+    weighted = HyDERetriever.from_llm(Scripted(script=reply(PASSAGE)), store(), k=1, weights=[9, 1])
+    assert ids(await both(weighted, QUESTION)) == ["plants"]
+    alone = HyDERetriever.from_llm(Scripted(script=reply(PASSAGE)), store(), include_original=False)
+    assert sent(await both(alone, QUESTION)) == [PASSAGE]
+
+
+async def test_vector_mode_keeps_filters() -> None:
+    """The call's filter, the retriever's own and the store retriever's own in its language all hold."""
+    docs = [Document(f"flower {n}", id=str(n), metadata={"n": n, "tenant": "ab"[n % 2]}) for n in range(8)]
+    filled = store(docs)
+    leaf = filled.as_retriever(search_kwargs={"filter": lambda doc: doc.metadata["tenant"] == "a"})
+    for inner in (leaf, VectorRetriever(vectorstore=filled, filter={"tenant": "a"})):
+        retriever = HyDERetriever.from_llm(
+            Scripted(script=reply(PASSAGE)), inner, mode="vector", filter={"n": {"$lt": 7}}, k=8
+        )
+        assert sorted(map(str, ids(await both(retriever, QUESTION)))) == ["0", "2", "4", "6"]
+        found = await both(retriever, QUESTION, filter={"n": {"$gt": 1}}, k=2)
+        assert len(found) == 2 and {doc.metadata["n"] for doc in found} <= {2, 4, 6}
+
+
+async def test_vector_mode_on_chroma() -> None:
+    """Chroma's search by vector gives scores too, higher for nearer documents, with filters in its language."""
+    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    chroma = Chroma("hyde", WordEmbeddings(), client=client, collection_metadata={"hnsw:space": "cosine"})
+    chroma.add_documents(DOCS)
+    retriever = HyDERetriever.from_llm(Scripted(script=reply(f"{PASSAGE} {PASSAGE}")), chroma, k=2)
+    found = await both(retriever, QUESTION)
+    scores = [get_provenance(doc)["score"] for doc in found]
+    assert found[0].id == "insects" and 1 >= scores[0] > scores[1]
+    assert ids(await both(retriever, QUESTION, filter={"name": "honey"})) == ["honey"]
+    client.delete_collection("hyde")
+
+
+async def test_vector_mode_falls_back() -> None:
+    """Without passages, or when they cannot be embedded, the plain search of the store is made and told."""
+    found = await both(HyDERetriever.from_llm(Scripted(script=""), store()), QUESTION)
+    plain = VectorRetriever(vectorstore=store()).invoke(QUESTION)
+    assert ids(found) == ids(plain)
+    assert get_provenance(found[0])["score"] == get_provenance(plain[0])["score"]
+    broken = HyDERetriever.from_llm(
+        Scripted(script=reply(PASSAGE)), store(), embeddings=WordEmbeddings(fail_after=0)
+    )
+    found = await both(broken, QUESTION)
+    assert ids(found) == ids(plain) and any("embedding failed" in note for note in notes(found))
+
+
+async def test_async_embeddings_are_native() -> None:
+    """An embedding model with async code of its own is awaited; passages go in one batch."""
+
+    class Native(WordEmbeddings):
+        async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+            awaited.append(list(texts))
+            return [self.vector(text) for text in texts]
+
+    awaited: list[list[str]] = []
+    retriever = HyDERetriever.from_llm(Scripted(script=by_number), store(), n=2, embeddings=Native())
+    await retriever.ainvoke(QUESTION)
+    assert awaited == [[QUESTION, "passage number 1", "passage number 2"]]
+
+
+def test_wrong_arguments() -> None:
+    """Vector mode needs a vector store, and n is from 1 to 32."""
+    with pytest.raises(InvalidInputError, match="needs a vector store"):
+        made("", mode="vector")
+    with pytest.raises(InvalidInputError, match="n=0"):
+        made("", n=0)
+    with pytest.raises(InvalidInputError, match="mode"):
+        made("", mode="both")
+
+    class NoEmbeddings(InMemoryVectorStore):
+        @property
+        def embeddings(self) -> Any:
+            return None
+
+    with pytest.raises(InvalidInputError, match="give embeddings="):
+        HyDERetriever.from_llm(Scripted(script=""), NoEmbeddings(WordEmbeddings()))
+
+
+class TestText(RetrieversIntegrationTests):
+    """LangChain's own suite for retrievers, searching by text."""
+
+    @property
+    def retriever_constructor(self) -> type[HyDERetriever]:
+        return HyDERetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        texts = ["alpha fan", "beta fan", "gamma fan", "delta fan"]
+        return {"llm": Scripted(script=reply("a fan")), "retriever": BM25Retriever.from_texts(texts)}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "fan"
+
+
+class TestVector(TestText):
+    """The same, searching by vector."""
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        docs = [Document(f"text {n}", id=str(n)) for n in range(5)]
+        return {
+            "llm": Scripted(script=reply("a fan")),
+            "retriever": store(docs, DeterministicFakeEmbedding(size=8)),
+        }
