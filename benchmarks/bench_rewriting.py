@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from rag_kit.retrieval import HyDERetriever, MultiQueryRetriever, RagKitRetriever, Request
+from rag_kit.retrieval import HyDERetriever, MultiQueryRetriever, RagKitRetriever, Request, StepBackRetriever
 
 MODEL, SEARCH = 0.2, 0.05
 CONCURRENT = 100
@@ -63,6 +63,7 @@ def patterns() -> dict[str, tuple[RagKitRetriever, int, int]]:
     return {
         "multi-query, 5 queries": (MultiQueryRetriever.from_llm(Model(reply=queries), Leaf(), n=4), 1, 1),
         "HyDE, 3 passages": (HyDERetriever.from_llm(Model(reply=passages), Leaf(), n=3), 1, 1),
+        "step-back": (StepBackRetriever.from_llm(Model(reply='{"query": "Why?"}'), Leaf()), 1, 1),
     }
 
 

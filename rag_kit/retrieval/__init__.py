@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.hyde import HyDERetriever
     from rag_kit.retrieval.indexed import index_retriever
     from rag_kit.retrieval.multi_query import MultiQueryRetriever
+    from rag_kit.retrieval.step_back import StepBackRetriever
     from rag_kit.retrieval.vector import VectorRetriever
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "MultiQueryRetriever",
     "RagKitRetriever",
     "Request",
+    "StepBackRetriever",
     "VectorRetriever",
     "acall_retriever",
     "call_retriever",
@@ -42,6 +44,7 @@ __getattr__, __dir__ = lazy_attributes(
         "MultiQueryRetriever": ".multi_query",
         "RagKitRetriever": ".base",
         "Request": ".base",
+        "StepBackRetriever": ".step_back",
         "VectorRetriever": ".vector",
         "acall_retriever": ".compose",
         "call_retriever": ".compose",

@@ -23,7 +23,7 @@ from rag_kit.errors import (
     ModelError,
     PromptError,
 )
-from rag_kit.retrieval import EnsembleRetriever, HyDERetriever, MultiQueryRetriever
+from rag_kit.retrieval import EnsembleRetriever, HyDERetriever, MultiQueryRetriever, StepBackRetriever
 from rag_kit.retrieval.rewriting import RewritingRetriever
 
 QUESTION = "Which fan is loud?"
@@ -49,7 +49,13 @@ def hyde(script: Any = None, words: Any = None, **settings: Any) -> HyDERetrieve
     return HyDERetriever.from_llm(model, words or Words(docs=DOCS), **settings)
 
 
-TECHNIQUES: list[Make] = [multi_query, hyde]
+def step_back(script: Any = None, words: Any = None, **settings: Any) -> StepBackRetriever:
+    script = '{"query": "What is noise?"}' if script is None else script
+    model = script if isinstance(script, Scripted) else Scripted(script=script)
+    return StepBackRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
+
+
+TECHNIQUES: list[Make] = [multi_query, hyde, step_back]
 each = pytest.mark.parametrize("make", TECHNIQUES, ids=lambda make: make.__name__)
 
 
