@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -22,6 +22,12 @@ _WRAPPERS = frozenset(
 _NOT_VALUES = frozenset({"error", "errors", "message", "refusal", "type", "detail"})
 
 
+@lru_cache(maxsize=256)
+def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a class; making it costs a millisecond, and a call is made per passage or query."""
+    return model.model_json_schema()
+
+
 class Target:
     """What a structured call must produce.
 
@@ -35,7 +41,7 @@ class Target:
     def __init__(self, schema: type[BaseModel] | Mapping[str, Any]) -> None:
         if isinstance(schema, type) and issubclass(schema, BaseModel):
             self.model: type[BaseModel] | None = schema
-            self.json_schema: dict[str, Any] = schema.model_json_schema()
+            self.json_schema: dict[str, Any] = dict(_schema_of(schema))
         elif isinstance(schema, Mapping):
             check_schema(schema)
             self.model = None
