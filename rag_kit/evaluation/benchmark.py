@@ -35,7 +35,7 @@ def benchmark(
     limit: int | None = None,
     depth: int = 100,
     chunk_size: int | None = None,
-    chunk_overlap: int = 0,
+    chunk_overlap: int | None = None,
     span_budget: int = 3000,
     embeddings: Embeddings | str | None = None,
     cache: Path | str | None = None,
@@ -58,7 +58,7 @@ def benchmark(
         depth: Passages of a ranking that count.
         chunk_size: Split documents into chunks of at most so many characters; a document then ranks where its
             best chunk does. ``None``: whole documents.
-        chunk_overlap: Characters that neighbouring chunks share.
+        chunk_overlap: Characters that neighbouring chunks may share; default: a tenth of ``chunk_size``.
         span_budget: Characters a reader sees, for the recall of gold spans.
         embeddings: Embedding model or its name; default: what ``embedding_model()`` finds.
         cache: Folder that keeps vectors of documents between runs.
@@ -86,6 +86,7 @@ def benchmark(
         >>> result["pipelines"][0]["ndcg@10"]
         {'value': 1.0, 'low': 1.0, 'high': 1.0}
     """
+    machine = _machine()
     sources = _sources(pipelines)
     _check_settings(limit=limit, depth=depth, chunk_size=chunk_size, span_budget=span_budget)
     check_target(out)
@@ -98,6 +99,7 @@ def benchmark(
     if chunk_size is not None:
         from rag_kit.indexing import split
 
+        chunk_overlap = chunk_size // 10 if chunk_overlap is None else chunk_overlap
         documents = split(documents, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
     parts = Parts(
         documents,
@@ -135,11 +137,12 @@ def benchmark(
             "depth": depth,
             "limit": limit,
             "chunk_size": chunk_size,
-            "chunk_overlap": chunk_overlap if chunk_size is not None else None,
+            "chunk_overlap": None if chunk_size is None else chunk_overlap,
             "interval": {"method": "percentile bootstrap", "level": _LEVEL, "n": resamples, "seed": seed},
         },
         "fingerprint": data.fingerprint(),
         "versions": _versions(),
+        "machine": machine,
     }
     if rows_out is not None:
         write_jsonl(rows_out, rows)
@@ -249,10 +252,16 @@ def _rows(
     return rows
 
 
-def _versions() -> dict[str, Any]:
+def _versions() -> dict[str, str]:
     names = ("rag-kit", "ir-measures", "langchain-core", "numpy")
-    return {
-        "python": platform.python_version(),
-        **{name: version(name) for name in names},
-        "cpus": os.cpu_count(),
-    }
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+
+
+def _machine() -> dict[str, float | int | None]:
+    """Cores, and what kept each busy before: times taken on a busy machine are too long."""
+    cpus = os.cpu_count() or 1
+    try:
+        load = round(os.getloadavg()[0] / cpus, 2)
+    except (AttributeError, OSError):  # not on Windows
+        return {"cpus": cpus, "load_per_cpu": None}
+    return {"cpus": cpus, "load_per_cpu": load}
