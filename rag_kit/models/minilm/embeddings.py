@@ -31,7 +31,9 @@ class MiniLMEmbeddings(Embeddings):
     values in the seventh digit. Thread-safe: one session serves all threads.
 
     Args:
-        batch_size: Texts per forward pass, 1 to 1024.
+        batch_size: Most texts per forward pass, 1 to 1024.
+        batch_tokens: Most tokens per forward pass, padding included; at least one text goes in. Short texts
+            share a pass, long ones run alone: what a pass computes then stays in the processor's cache.
         threads: Threads that onnxruntime may use; 0 leaves the choice to it.
         sort: Sort by length before batching. Only a benchmark wants False.
         cache: The cache folder; default ``RAG_KIT_CACHE``, else the user's cache.
@@ -51,13 +53,22 @@ class MiniLMEmbeddings(Embeddings):
     dimensions = HIDDEN
 
     def __init__(
-        self, *, batch_size: int = 16, threads: int = 0, sort: bool = True, cache: Path | None = None
+        self,
+        *,
+        batch_size: int = 32,
+        batch_tokens: int = 512,
+        threads: int = 0,
+        sort: bool = True,
+        cache: Path | None = None,
     ) -> None:
         if not 1 <= batch_size <= 1024:
             raise InvalidInputError(f"batch_size must be 1 to 1024, not {batch_size!r}")
+        if batch_tokens < 1:
+            raise InvalidInputError(f"batch_tokens must be 1 or more, not {batch_tokens!r}")
         if threads < 0:
             raise InvalidInputError(f"threads must be 0 (automatic) or more, not {threads!r}")
         self.batch_size = batch_size
+        self.batch_tokens = batch_tokens
         self.threads = threads
         self.sort = sort
         self._folder = files.require(cache)
@@ -108,8 +119,7 @@ class MiniLMEmbeddings(Embeddings):
         clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         tokens = [encoding.ids for encoding in tokenizer.encode_batch_fast(clean)]
         order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i])) if self.sort else range(len(tokens))
-        for start in range(0, len(order), self.batch_size):
-            rows = list(order[start : start + self.batch_size])
+        for rows in self._batches(order, [len(ids) for ids in tokens]):
             width = max(len(tokens[row]) for row in rows)
             ids = np.zeros((len(rows), width), np.int64)
             mask = np.zeros((len(rows), width), np.int64)
@@ -117,6 +127,20 @@ class MiniLMEmbeddings(Embeddings):
                 ids[line, : len(tokens[row])] = tokens[row]
                 mask[line, : len(tokens[row])] = 1
             yield rows, session.run(["embedding"], {"input_ids": ids, "attention_mask": mask})[0]
+
+    def _batches(self, order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:
+        """Rows in this order, cut where a batch would hold too many texts or, padded, too many tokens."""
+        rows: list[int] = []
+        width = 0
+        for row in order:
+            wider = max(width, lengths[row])
+            if rows and (len(rows) == self.batch_size or wider * (len(rows) + 1) > self.batch_tokens):
+                yield rows
+                rows, wider = [], lengths[row]
+            rows.append(row)
+            width = wider
+        if rows:
+            yield rows
 
     def _load(self) -> tuple[Any, Any]:
         if self._engine is None:

@@ -66,6 +66,20 @@ def test_order_batches_and_queries_agree(
 
 
 @needs_weights
+def test_batches_are_bounded_in_texts_and_tokens() -> None:
+    """Each text is in one batch; no batch is over a bound unless it is a single long text."""
+    model = MiniLMEmbeddings(batch_size=4, batch_tokens=100)
+    lengths = [256, 60, 50, 40, 40, 30, 3, 3, 3, 3, 3, 2]
+    batches = list(model._batches(range(len(lengths)), lengths))
+    assert [row for rows in batches for row in rows] == list(range(len(lengths)))
+    assert all(
+        len(rows) == 1 or (len(rows) <= 4 and len(rows) * max(lengths[row] for row in rows) <= 100)
+        for rows in batches
+    )
+    assert len(batches) == 6
+
+
+@needs_weights
 def test_what_follows_256_tokens_does_not_count(embeddings: MiniLMEmbeddings) -> None:
     """Two texts that differ only beyond the limit have one vector."""
     one, two, three = embeddings.embed_array(
@@ -102,7 +116,7 @@ def test_odd_input(embeddings: MiniLMEmbeddings) -> None:
     for wrong in ("a string", [1], [None]):
         with pytest.raises(InvalidInputError):
             embeddings.embed_documents(wrong)  # type: ignore[arg-type]
-    for options in ({"batch_size": 0}, {"threads": -1}):
+    for options in ({"batch_size": 0}, {"batch_tokens": 0}, {"threads": -1}):
         with pytest.raises(InvalidInputError):
             MiniLMEmbeddings(**options)  # type: ignore[arg-type]
 
