@@ -31,7 +31,7 @@ def answer(prompt: Prompt) -> Reply:
     """
     question = analyse((prompt.question or prompt.user)[:4000])
     found = collect(question, prompt.passages)
-    picked = choose(found, MAX_SENTENCES)
+    picked = choose(question, found, MAX_SENTENCES)
     support = strength(question, prompt.passages, found, picked)
     if support < 0.5:
         text = DECLINED[question.language]

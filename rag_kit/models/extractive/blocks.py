@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,7 @@ from rag_kit.text import detect_language
 
 MAX_PASSAGE_CHARS = 100_000
 _TASK = re.compile(r"<task>\s*([A-Za-z][\w-]{0,63})\s*</task>")
-_PASSAGE = re.compile(r"<passage\b([^<>]*)>(.*?)</passage>", re.DOTALL)
-_TURN = re.compile(r"<turn\b([^<>]*)>(.*?)</turn>", re.DOTALL)
+_MAX_BLOCKS = 1000
 _ATTRIBUTE = re.compile(r'([\w-]{1,40})="([^"]*)"')
 
 
@@ -76,7 +75,9 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
         user=others[-1] if others else "",
         question=_block(body, "question"),
         passages=tuple(_passages(body)),
-        turns=tuple((_attributes(m[1]).get("role", "user"), _inner(m[2])) for m in _TURN.finditer(body)),
+        turns=tuple(
+            (_attributes(head).get("role", "user"), _inner(text)) for head, text in _elements(body, "turn")
+        ),
         schema=_schema(body) or _schema(system),
         system=system,
         body=body,
@@ -94,18 +95,32 @@ def message_text(message: BaseMessage) -> str:
 
 def _passages(body: str) -> list[PassageText]:
     found = []
-    for place, match in enumerate(_PASSAGE.finditer(body), start=1):
-        attributes = _attributes(match[1])
+    for place, (head, text) in enumerate(_elements(body, "passage"), start=1):
+        attributes = _attributes(head)
         number = attributes.get("id", "")
-        title = " ".join(part for part in (attributes.get("title"), attributes.get("heading")) if part)
+        title = "\n".join(part for part in (attributes.get("title"), attributes.get("heading")) if part)
         found.append(
             PassageText(
                 number=int(number) if number.isascii() and number.isdigit() and len(number) < 7 else place,
-                text=_inner(match[2])[:MAX_PASSAGE_CHARS],
+                text=_inner(text)[:MAX_PASSAGE_CHARS],
                 title=title,
             )
         )
     return found
+
+
+def _elements(body: str, name: str) -> Iterator[tuple[str, str]]:
+    """Attributes and text of each element of that name; in linear time also where closing tags are missing."""
+    opening, closing = f"<{name} ", f"</{name}>"
+    at = 0
+    for _ in range(_MAX_BLOCKS):
+        start = body.find(opening, at)
+        head = body.find(">", start)
+        end = body.find(closing, head)
+        if start < 0 or head < 0 or end < 0:
+            return
+        yield body[start + len(opening) : head], body[head + 1 : end]
+        at = end + len(closing)
 
 
 def _attributes(text: str) -> dict[str, str]:

@@ -53,6 +53,7 @@ _STARTERS = frozenset(_STARTER_WORDS.split())
 _ZH_PRONOUN = re.compile(
     r"(?P<own>其(?=[\u3400-\u9fff])(?![中他实余次它间]))|它们|他们|她们|[它他她]|(?:这|那)(?:个|种|本|部|位|家|款|项|件)(?![月年天日])|该(?=[\u3400-\u9fff])"
 )
+_ZH_INSIDE = re.compile(r"[\u3400-\u9fff]{2,}[和与及跟同、]$|[\u3400-\u9fff]{3,}[^\u3400-\u9fff]*[，,]")
 _ZH_BACK = re.compile(r"那里|这里|那儿|这儿|当时|那时|前者|后者|上面|上述|刚才|第[一二三两]个")
 _ZH_PERSON = re.compile(r"[他她]")
 _ZH_FRAGMENT = re.compile(
@@ -134,6 +135,8 @@ def _complete_en(question: str, asked: str, reply: str) -> str:
 
 def _complete_zh(question: str, asked: str, reply: str) -> str:
     pronoun = _ZH_PRONOUN.search(question)
+    if pronoun and _ZH_INSIDE.search(question[: pronoun.start()]):
+        return question
     if pronoun:
         topic = _topic_zh(asked, reply, person=_ZH_PERSON.search(question) is not None)
         if topic and topic not in question:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rag_kit.models.extractive.question import Question, offers
 from rag_kit.models.extractive.terms import terms
@@ -14,6 +14,9 @@ from rag_kit.text import sentences
 
 MAX_SENTENCES = 400
 """Sentences looked at in one prompt; what follows is left out, so that time is bounded."""
+
+_MAX_HEADING = 100
+_STOPS = ".!?。！？…;；:："
 
 FEATURES = (
     "cover",  # weight of the question's terms in the sentence
@@ -69,9 +72,8 @@ class _Row:
 
     text: str
     place: int
-    keys: tuple[str, ...]
     hits: frozenset[str]
-    bag: frozenset[str] = field(default_factory=frozenset)
+    bag: frozenset[str]
 
 
 def collect(question: Question, passages: Sequence[PassageText]) -> list[Candidate]:
@@ -90,10 +92,9 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
         >>> [sorted(candidate.matched) for candidate in found]
         [['emma'], ['emma', 'wrote']]
     """
-    rows = _rows(question, passages)
+    rows, titles = _rows(question, passages)
     weight = weigh(question, [row.bag for row in rows])
     total = sum(weight.values()) or 1.0
-    titles = [question.keys & frozenset(terms(passage.title)) for passage in passages]
     whole = [set(title) for title in titles]
     for row in rows:
         whole[row.place] |= row.hits
@@ -140,18 +141,37 @@ def weigh(question: Question, bags: Sequence[frozenset[str]]) -> dict[str, float
     }
 
 
-def _rows(question: Question, passages: Sequence[PassageText]) -> list[_Row]:
+def _rows(question: Question, passages: Sequence[PassageText]) -> tuple[list[_Row], list[frozenset[str]]]:
+    """The sentences that may be chosen, and for each passage the question's terms in its titles and headings."""
     rows: list[_Row] = []
+    titles: list[frozenset[str]] = []
     for place, passage in enumerate(passages):
-        for sentence in sentences(passage.text):
-            if len(rows) >= MAX_SENTENCES:
-                return rows
-            text = sentence.text.strip()
-            if text:
-                keys = terms(text)
+        title = set(terms(passage.title))
+        own = {line.strip() for line in passage.title.splitlines()}
+        body = passage.text
+        first_line, _, below = body.partition("\n")
+        if first_line.strip() in own and below.strip():
+            body = below
+        spans = sentences(body)
+        for index, span in enumerate(spans):
+            text = span.text.strip()
+            heading = text in own or _is_heading(body, text, span.end, first=index == 0)
+            keys = terms(text)
+            if heading and len(spans) > 1:
+                title.update(keys)
+            elif text and len(rows) < MAX_SENTENCES:
                 bag = frozenset(keys)
-                rows.append(_Row(text, place, keys, bag & question.keys, bag))
-    return rows
+                rows.append(_Row(text, place, bag & question.keys, bag))
+        titles.append(question.keys & title)
+    return rows, titles
+
+
+def _is_heading(passage: str, text: str, end: int, *, first: bool) -> bool:
+    """A Markdown heading, or a short first line without a full stop: it says what the passage is about."""
+    if text.startswith("#"):
+        return True
+    alone = passage[end : end + 2].lstrip(" ").startswith("\n")
+    return first and alone and len(text) <= _MAX_HEADING and text[-1:] not in _STOPS
 
 
 def _scattered(missing: frozenset[str], bag: frozenset[str]) -> set[str]:

@@ -30,7 +30,7 @@ def unknown(prompt: Prompt) -> Reply:
     asked = (prompt.question or prompt.block("query") or prompt.user)[:4000].strip()
     question = analyse(asked)
     found = collect(question, prompt.passages)
-    picked = choose(found)
+    picked = choose(question, found)
     support = round(strength(question, prompt.passages, found, picked), 3)
     fields: dict[str, Any] = {
         "query": asked,

@@ -62,7 +62,7 @@ class ExtractiveChatModel(BaseChatModel):
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
         params = super()._get_ls_params(stop=stop, **kwargs)
         params["ls_provider"] = "rag_kit"
-        params["ls_model_name"] = self.model
+        params["ls_model_name"] = str(kwargs.get("model") or self.model)
         return params
 
     def _reply(self, messages: list[BaseMessage], stop: list[str] | None) -> tuple[str, UsageMetadata]:

@@ -6,10 +6,12 @@ import re
 from collections.abc import Sequence
 
 from rag_kit.models.extractive.evidence import Candidate
+from rag_kit.models.extractive.question import Question
 
 # One weight per feature of evidence.FEATURES, fitted by a softmax over the sentences of each question
 # (docs/decisions/0050-how-the-extractive-model-chooses-sentences.md).
-WEIGHTS = (2.0, 3.5, 4.4, 3.3, 1.4, 2.4, 0.6, 1.7, 1.1, 1.3, 0.7, -0.2)
+WEIGHTS = (2.1, 3.2, 4.1, 3.5, 1.9, 2.1, 0.6, 1.8, 1.4, 0.7, 0.9, -0.5)
+_NEW_TERMS = 1.0
 _NOT_WORD = re.compile(r"\W+")
 
 
@@ -18,23 +20,32 @@ def score(candidate: Candidate) -> float:
     return sum(weight * value for weight, value in zip(WEIGHTS, candidate.features, strict=True))
 
 
-def choose(found: Sequence[Candidate], count: int = 2) -> list[Candidate]:
+def choose(question: Question, found: Sequence[Candidate], count: int = 2) -> list[Candidate]:
     """The best `count` distinct sentences, best first; equal scores keep reading order.
+
+    After the first, a sentence gains by the terms of the question that it adds to those chosen.
 
     Example:
         >>> from rag_kit.models.extractive.evidence import PassageText, collect
         >>> from rag_kit.models.extractive.question import analyse
         >>> passage = PassageText(1, "Emma is a novel. Cats sleep. Jane Austen wrote Emma.")
-        >>> [c.text for c in choose(collect(analyse("Who wrote Emma?"), [passage]), 1)]
+        >>> question = analyse("Who wrote Emma?")
+        >>> [c.text for c in choose(question, collect(question, [passage]), 1)]
         ['Jane Austen wrote Emma.']
     """
+    salience = {term.key: term.salience for term in question.terms}
+    left = [(score(one), one, _NOT_WORD.sub("", one.text.casefold())) for one in found]
+    total = sum(salience.values()) or 1.0
     chosen: list[Candidate] = []
-    seen: set[str] = set()
-    for candidate in sorted(found, key=lambda one: (-score(one), one.order)):
-        plain = _NOT_WORD.sub("", candidate.text.casefold())
-        if plain and plain not in seen:
-            seen.add(plain)
-            chosen.append(candidate)
-            if len(chosen) == count:
-                break
+    matched: frozenset[str] = frozenset()
+    while left and len(chosen) < count:
+
+        def value(item: tuple[float, Candidate, str], matched: frozenset[str] = matched) -> tuple[float, int]:
+            gain = sum(salience.get(key, 0.0) for key in item[1].matched - matched) / total
+            return item[0] + (_NEW_TERMS * gain if chosen else 0.0), -item[1].order
+
+        _, best, plain = max(left, key=value)
+        chosen.append(best)
+        matched |= best.matched
+        left = [item for item in left if item[2] and item[2] != plain]
     return chosen

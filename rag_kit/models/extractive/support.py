@@ -12,20 +12,24 @@ from collections.abc import Iterable, Sequence
 
 from rag_kit.models.extractive.evidence import FEATURES, Candidate, PassageText
 from rag_kit.models.extractive.question import Question
+from rag_kit.models.extractive.select import score
 from rag_kit.models.extractive.terms import terms
 
 MEASURES = (
     "passage",  # weight of the question's terms in the passage that holds most of them
     "near",  # in the best sentence with its neighbours and title
     "own",  # in the best sentence
-    "marked",  # share of the names and numbers of the question found in any passage
+    "names",  # share of the names in the question found in any passage
     "time",  # fit in time of the chosen sentences
     "terms",  # how many terms the question has, as a logarithm
     "picked",  # in the chosen sentences with neighbours and titles
+    "lead",  # how far the best passage is ahead of the average one
+    "score",  # score of the best sentence
 )
-_WEIGHTS = (2.5, 3.7, 3.5, 0.7, 1.9, 2.0, 2.2)
-_BIAS = {"en": -14.0, "zh": -13.5}
-_THRESHOLD = -1.25
+_WEIGHTS = (0.3, 1.6, 2.1, 0.8, 2.0, 1.55, 1.8, 4.2, 2.5)
+_BIAS = {"en": -13.1, "zh": -12.7}
+_THRESHOLD = -1.6
+_USUAL_LEAD = 0.35
 _OVERLAP, _RECENT = FEATURES.index("overlap"), FEATURES.index("recent")
 
 
@@ -43,7 +47,8 @@ def measure(
         found: All candidates, from :func:`rag_kit.models.extractive.evidence.collect`.
         picked: Those chosen for the answer.
     """
-    salience = {term.key: term.salience for term in question.terms}
+    # Where a time is asked for, its fit counts instead of its words: "since 2010" holds in 2012.
+    salience = {term.key: 0.0 if question.spans and term.date else term.salience for term in question.terms}
     total = sum(salience.values()) or 1.0
 
     def share(keys: Iterable[str]) -> float:
@@ -52,19 +57,26 @@ def measure(
     fit = 1.5  # what a question without a time gets, as if its time fitted well
     if question.spans:
         fit = max((one.features[_OVERLAP] + one.features[_RECENT] for one in picked), default=0.0)
+    held = _held(question, passages)
+    covers = [share(keys) for keys in held] or [0.0]
+    best = max(covers)
+    # Few passages say nothing about how usual it is to hold so many terms: they get a middling lead.
+    lead = best - sum(covers) / len(covers) if len(covers) > 2 else _USUAL_LEAD
     return (
-        max((share(held) for held in _held(question, passages)), default=0.0),
+        best,
         max((share(one.near) for one in found), default=0.0),
         max((share(one.matched) for one in found), default=0.0),
         found_names(question, passages),
         fit,
         math.log1p(len(question.terms)),
         share(frozenset().union(*(one.near for one in picked))),
+        lead,
+        max((score(one) for one in picked), default=0.0) / 10,
     )
 
 
 def found_names(question: Question, passages: Sequence[PassageText]) -> float:
-    """Share of the question's names and numbers that some passage holds; 1 where it has none.
+    """Share of the question's names that some passage holds; 1 where it has none.
 
     Example:
         >>> from rag_kit.models.extractive.question import analyse
@@ -72,11 +84,17 @@ def found_names(question: Question, passages: Sequence[PassageText]) -> float:
         >>> found_names(plan, [PassageText(1, "The maximum file size of a plan is 10 MB.")])
         0.0
     """
-    names = [term.key for term in question.terms if term.nominal]
+    names = [t.key for t in question.terms if t.nominal and not any(c.isdigit() for c in t.key)]
     if not names:
         return 1.0
-    held = frozenset().union(*_held(question, passages))
-    return sum(name in held for name in names) / len(names)
+    held = frozenset().union(*(terms(f"{one.title}\n{one.text}") for one in passages))
+    return sum(name in held or any(_akin(name, key) for key in held) for name in names) / len(names)
+
+
+def _akin(name: str, key: str) -> bool:
+    """Whether two stems are forms of one name: German and Germany, California and Californian."""
+    short, long = sorted((name, key), key=len)
+    return len(short) >= max(4, len(long) - 3) and long.startswith(short)
 
 
 def strength(
@@ -94,10 +112,10 @@ def strength(
     if not picked or not any(one.near for one in picked):
         return 0.0
     measures = measure(question, passages, found, picked)
-    if measures[MEASURES.index("marked")] == 0.0:
+    if measures[MEASURES.index("names")] == 0.0:
         return 0.0
-    score = _BIAS[question.language] + sum(w * m for w, m in zip(_WEIGHTS, measures, strict=True))
-    return 1.0 / (1.0 + math.exp(_THRESHOLD - score))
+    total = _BIAS[question.language] + sum(w * m for w, m in zip(_WEIGHTS, measures, strict=True))
+    return 1.0 / (1.0 + math.exp(_THRESHOLD - total))
 
 
 def _held(question: Question, passages: Sequence[PassageText]) -> list[frozenset[str]]:

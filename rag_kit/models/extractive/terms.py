@@ -17,10 +17,10 @@ _FRAME = re.compile(
 )
 
 _MARKED = re.compile(
-    r"(?<=[\s(])[A-Z][\w'’.-]*|\b[A-Z]{2,}\b|\S*\d\S*|[“\"「《『]([^”\"」》』]{1,40})[”\"」》』]"
+    r"(?<=[\s(])[A-Z][\w'’.-]*|\b[A-Z]{2,}\b|[!-~]*\d[!-~]*|[“\"「《『]([^”\"」》』]{1,40})[”\"」》』]"
 )
 _COMMON_SALIENCE, _FRAME_SALIENCE = 0.6, 0.3
-_LATIN = re.compile(r"[A-Za-z][\w.+-]*")
+_LATIN = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
 _DATE = re.compile(
     r"\b(?:1\d|20)\d{2}s?\b|\d+ ?[年月日]"
     r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]*)\b(?= ?\d)",
@@ -37,11 +37,13 @@ class Term:
         salience: How much the term pins the question down: 1 for a plain word, more for names, numbers
             and identifiers, less for words that only frame a question.
         nominal: Whether it looks like a name, number or identifier.
+        date: Whether it is a part of a date; how well times fit is judged apart from words.
     """
 
     key: str
     salience: float
     nominal: bool
+    date: bool = False
 
 
 @lru_cache(maxsize=8192)
@@ -84,7 +86,7 @@ def question_terms(text: str) -> tuple[Term, ...]:
             continue
         nominal = key in marked
         salience = 1.5 if nominal else _light().get(key, 1.0)
-        found[key] = Term(key, salience, nominal)
+        found[key] = Term(key, salience, nominal, key in dates)
     pairs = [term for term in found.values() if len(term.key) > 1 or term.key.isascii()]
     return tuple(pairs or found.values())
 

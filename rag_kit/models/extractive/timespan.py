@@ -40,6 +40,7 @@ _OPEN_START = re.compile(r"(?:since|after|from|自|从)\s*(?:\d{1,2} )?$")
 _OPEN_END = re.compile(r"(?:until|till|before|by|直到)\s*(?:\d{1,2} )?$")
 _PRESENT = re.compile(r"\s*(?:[-–—至]+\s*)?(?:present|now|今|现在|以来|[-–—]\s*[)）])|\s*起")
 _LOWEST, _HIGHEST = 0.0, 9999.0
+_INSIDE = 0.7
 
 
 class Span(NamedTuple):
@@ -109,7 +110,8 @@ def fit_in_time(wanted: list[Span], found: list[Span]) -> tuple[float, float, fl
 
     Returns:
         Three values in [0, 1]: ``edges`` (share of the question's start and end that the sentence names),
-        ``overlap`` (best intersection over union), ``recent`` (how closely the sentence's latest
+        ``overlap`` (best intersection over union, or 0.7 where a longer span holds the
+        whole question's span), ``recent`` (how closely the sentence's latest
         start precedes the question's start, or lies in the question's span: what began last still holds).
 
     Example:
@@ -128,7 +130,8 @@ def fit_in_time(wanted: list[Span], found: list[Span]) -> tuple[float, float, fl
             shared = min(want.end, span.end) - max(want.start, span.start)
             if shared > 0:
                 union = max(want.end, span.end) - min(want.start, span.start)
-                overlap = max(overlap, shared / union)
+                inside = shared / (want.end - want.start)  # 1 where a longer state holds all the while
+                overlap = max(overlap, shared / union, _INSIDE * inside)
             gap = want.start - span.start
             if -(want.end - want.start) < gap <= 0:
                 recent = 1.0

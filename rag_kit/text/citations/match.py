@@ -118,6 +118,8 @@ def _compare(statement: str, quote: str, *, exact: bool) -> tuple[str, float]:
         changed = _changed(held, said, matcher)
         if changed:
             return changed, share
+    elif _swapped(held, said):
+        return "order", share
     keys_held = {one.key for one in held}
     if any(one.number and one.key not in keys_held for one in said):
         return "number", share
@@ -170,6 +172,16 @@ def _changed(held: list[Token], said: list[Token], matcher: SequenceMatcher[str]
         moved |= {one.key for one in new if one.number or one.name}
         gone |= {one.key for one in old if one.number or one.name}
     return "order" if moved & gone else ""
+
+
+def _swapped(held: list[Token], said: list[Token]) -> bool:
+    """Whether only names, numbers or Chinese characters changed places: "Basel paid Ghent" for "Ghent paid Basel"."""
+    if sorted(one.key for one in held) != sorted(one.key for one in said):
+        return False
+    return all(
+        a.key == b.key or all(one.name or one.number or one.han for one in (a, b))
+        for a, b in zip(held, said, strict=True)
+    )
 
 
 def _solid(text: str) -> str:

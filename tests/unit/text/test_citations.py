@@ -1,0 +1,205 @@
+"""Citations are found in every form, quoted verbatim, and changes of meaning are noticed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_kit.text.citations import DECLINED, check_citations, is_declined
+
+RIVERS = (
+    "Rivers of Europe\nThe Rhine rises in Switzerland. It is 1,230 km long, and it was not dammed before 1890. "
+    "Basel traded with Rotterdam."
+)
+EMMA = "Emma is a novel by Jane Austen. It was published in 1815 by John Murray in London."
+POEM = "《家》是巴金的长篇小说。该书于1933年由开明书店出版，并未在北京印刷。全书共四十章。"
+PASSAGES = [RIVERS, EMMA, POEM]
+
+
+def status(answer: str) -> str:
+    return check_citations(answer, PASSAGES).status
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The Rhine rises in Switzerland [1].",
+        "The Rhine rises in Switzerland.[1]",
+        "The Rhine rises in Switzerland. [1]",
+        "The Rhine rises in Switzerland.\n[1]",
+        "The Rhine rises in Switzerland【1】.",
+        "The Rhine rises in Switzerland［1］.",
+        "The Rhine rises in Switzerland [1][1].",
+        "该书于1933年由开明书店出版，并未在北京印刷。[3]",
+        "该书于1933年由开明书店出版，并未在北京印刷【3】。",
+        "《家》是巴金的长篇小说[3]。全书共四十章［3］。",
+        "The Rhine rises in Switzerland [1], and Emma is a novel by Jane Austen [2].",
+        "- **The Rhine rises in Switzerland.** [1]\n- Emma was published in 1815 [2].",
+        "It is 1230 km long [1].",
+        "According to [2], Emma is a novel by Jane Austen.",
+        "Emma was published in London by John Murray in 1815 [2].",
+    ],
+)
+def test_supported_in_every_form(answer: str) -> None:
+    """A statement of the passage holds, whatever form and place its citation has."""
+    report = check_citations(answer, PASSAGES)
+    assert report.status == "grounded", report
+    for citation in report.citations:
+        passage = PASSAGES[citation.number - 1]
+        assert citation.quote_start is not None
+        assert citation.quote == passage[citation.quote_start : citation.quote_end]
+        assert citation.quote
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("It is 1,320 km long [1].", "number"),
+        ("It was published in 1851 by John Murray in London [2].", "number"),
+        ("Emma is a novel by Jane Eyre [2].", "name"),
+        ("The Rhine rises in Austria [1].", "name"),
+        ("Rotterdam traded with Basel [1].", "order"),
+        ("The Rhine does not rise in Switzerland [1].", "negation"),
+        ("It is 1,230 km long, and it was dammed before 1890 [1].", "negation"),
+        ("It is 1,230 km long, and it was not dammed after 1890 [1].", "opposite"),
+        ("Emma is a novel by Jane Austen [1].", "name"),
+        ("Cheese keeps well in a cool cellar [1].", "few"),
+        ("该书于1935年由开明书店出版，并未在北京印刷。[3]", "number"),
+        ("该书于1933年由商务书店出版，并未在北京印刷。[3]", "changed"),
+        ("该书于1933年由开明书店出版，并在北京印刷。[3]", "negation"),
+        ("《家》不是巴金的长篇小说。[3]", "negation"),
+        ("《家》是茅盾的长篇小说。[3]", "changed"),
+    ],
+)
+def test_changes_of_meaning_are_flagged(answer: str, why: str) -> None:
+    """A changed number, name, index, negation or opposite makes the citation unsupported, with the reason."""
+    report = check_citations(answer, PASSAGES)
+    assert report.status == "flagged"
+    (citation,) = report.citations
+    assert citation.status == "unsupported"
+    assert why in citation.reason.casefold()
+    assert citation.quote is not None
+    assert citation.quote in PASSAGES[citation.number - 1]
+
+
+@pytest.mark.parametrize("mark", ["[9]", "[0]", "【9】", "[4]"])
+def test_passage_that_is_not_there(mark: str) -> None:
+    """A number without a passage is missing, has no quote, and flags the answer."""
+    report = check_citations(f"The Rhine rises in Switzerland {mark}.", PASSAGES)
+    assert report.status == "flagged"
+    assert [(c.status, c.quote, c.quote_start) for c in report.citations] == [("missing_passage", None, None)]
+
+
+@pytest.mark.parametrize("mark", ["[1, 2]", "[1][2]", "[1-2]", "【1、2】", "［1，2］", "[1] [2]"])
+def test_several_numbers_in_one_mark(mark: str) -> None:
+    """Each number of a mark is checked by itself, once."""
+    report = check_citations(f"The Rhine rises in Switzerland {mark}.", PASSAGES)
+    assert [citation.number for citation in report.citations] == [1, 2]
+    assert [citation.status for citation in report.citations] == ["supported", "unsupported"]
+
+
+def test_two_passages_support_together() -> None:
+    """A statement that rests on two passages holds if they hold it together."""
+    answer = "The Rhine rises in Switzerland, and Emma is a novel by Jane Austen [1][2]."
+    assert status(answer) == "grounded"
+
+
+def test_statement_without_citation() -> None:
+    """What is not cited is listed; a flagged citation counts more."""
+    report = check_citations("The Rhine rises in Switzerland [1]. Ships are useful things.", PASSAGES)
+    assert (report.status, report.uncited) == ("uncited", ("Ships are useful things.",))
+    assert status("The Rhine rises in Austria [1]. Ships are useful things.") == "flagged"
+    assert status("Ships are useful things.") == "uncited"
+
+
+def test_introductions_are_no_statements() -> None:
+    """A heading or a line that ends in a colon needs no citation."""
+    assert status("## Rivers\n\nHere is what I found:\n\n- The Rhine rises in Switzerland [1].") == "grounded"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *DECLINED.values(),
+        "  **The answer is not in the documents**  ",
+        "The answer is not contained in the provided passages.",
+        "The provided documents do not contain this information.",
+        "I could not find the answer in the given context.",
+        "文档中没有答案",
+        "根据提供的资料，文中未提及该信息。",
+        "抱歉，提供的文档中没有相关信息。",
+        "无法根据这些段落回答该问题。",
+    ],
+)
+def test_decline_is_known(answer: str) -> None:
+    """The decline sentences and their usual variants are declines."""
+    assert is_declined(answer)
+    assert check_citations(answer, PASSAGES).status == "declined"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "The Rhine rises in Switzerland [1].",
+        "The treaty was not signed in Paris.",
+        "The documents were destroyed in 1943.",
+        "该书于1933年由开明书店出版，并未在北京印刷。[3]",
+        "他没有参加会议。",
+        "The answer is not in the documents, but see [1].",
+    ],
+)
+def test_answer_is_no_decline(answer: str) -> None:
+    """An answer that happens to negate something is no decline."""
+    assert not is_declined(answer)
+
+
+def test_marks_of_the_source_do_not_matter() -> None:
+    """Footnote marks inside a passage neither break a match nor count as citations."""
+    report = check_citations(
+        "Cats sleep long, dogs less.[1]", ["Cats sleep long,[12] dogs less.[3] Bats fly."]
+    )
+    assert report.status == "grounded"
+
+
+def test_reasons_in_chinese() -> None:
+    """Reasons come in the language asked for."""
+    report = check_citations("全书共五十一章[1]。", [POEM], language="zh")
+    assert report.citations[0].status == "unsupported"
+    assert report.citations[0].reason.endswith("。")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "[" * 60_000,
+        "[1" * 40_000,
+        "[1, " * 30_000,
+        "word " * 40_000 + "[1].",
+        "不" * 80_000,
+        "The Rhine rises in Switzerland [1]. " * 3_000,
+        "a not in " * 9_000 + "documents",
+    ],
+)
+def test_hostile_answers_are_bounded(answer: str) -> None:
+    """Long and crooked answers are checked in bounded time and never raise."""
+    start = time.perf_counter()
+    check_citations(answer, PASSAGES)
+    is_declined(answer[:300])
+    assert time.perf_counter() - start < 20
+
+
+@given(st.text(max_size=200), st.lists(st.text(max_size=200), max_size=3))
+@settings(max_examples=150, deadline=None)
+def test_quotes_are_always_verbatim(answer: str, passages: list[str]) -> None:
+    """For any text, a quote is the span of the passage that its offsets name."""
+    for citation in check_citations(answer + " [1][2].", passages).citations:
+        if citation.status == "missing_passage":
+            assert citation.quote is None
+            assert not 1 <= citation.number <= len(passages)
+        else:
+            passage = passages[citation.number - 1]
+            assert citation.quote == passage[citation.quote_start : citation.quote_end]
