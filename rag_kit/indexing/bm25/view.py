@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.indexing.bm25.postings import Postings
+from rag_kit.indexing.bm25.scoring import Variant, inverse_frequencies
 
 DENSE_SHARE = 8  # a term in more than 1/8 of the documents is kept as a full row: faster, but larger
 # The score table is looked at as a grid; the best score of a column stands for all documents of the column.
-_GRIDS = ((8192, 64), (2048, 16), (0, 1))  # (more documents than this, rows)
+_GRIDS = ((32768, 64), (8192, 32), (2048, 16), (0, 1))  # (more documents than this, rows)
 
 Hits = tuple[NDArray[np.int64], NDArray[np.floating[Any]]]
 
@@ -75,6 +76,7 @@ class View:
         self._type = weights.dtype
         self._rows: dict[int, NDArray[np.floating[Any]]] = {}
         self._local = threading.local()
+        self._idf: NDArray[np.float64] | None = None  # made when first asked for
         frequency = postings.frequencies()
         dense = frequency * DENSE_SHARE > self._size
         for term in np.flatnonzero(dense).tolist():
@@ -95,6 +97,17 @@ class View:
     def scores(self, terms: Sequence[str]) -> NDArray[np.floating[Any]]:
         """Score of every document, as a new array of shape (documents,)."""
         return self._accumulate(terms)[: self._size].copy()
+
+    def maximum(self, terms: Sequence[str], k1: float, variant: Variant) -> float:
+        """The score that a document nears as each of the terms fills it; unknown terms count as rarest."""
+        if self._idf is None:
+            # One value more than there are terms: that of a term in no document.
+            frequency = np.append(self.postings.frequencies(), 0)
+            self._idf = np.maximum(inverse_frequencies(frequency, self._size, variant), 0)
+        known = self.postings.terms
+        numbers = [min(self._vocabulary.get(term, known), known) for term in terms]
+        scale = k1 + 1 if variant == "okapi" else 1
+        return float(self._idf[numbers].sum() * scale) if self._size else 0.0
 
     def top(self, terms: Sequence[str], k: int) -> Hits:
         """The best documents with a score above zero: by score, equals by insertion.
@@ -164,8 +177,8 @@ class View:
             if self._height > 1:
                 part = grid.take(positions, axis=1).ravel()
                 chosen = (part >= limit if limit > 0 else part > 0).nonzero()[0]
-                row, column = np.divmod(chosen, max(1, len(positions)))
-                positions = row * width + positions[column]
+                row = chosen // max(1, len(positions))  # with the product, quicker than divmod
+                positions = row * width + positions[chosen - row * len(positions)]
         else:
             positions = (table > 0).nonzero()[0]
         scores = table[positions]
