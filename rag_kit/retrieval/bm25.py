@@ -114,6 +114,7 @@ class BM25Retriever(RagKitRetriever):
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         name = self.get_name()
+        highest = self.index.maximum(query)
         found = []
         for rank, (doc, score) in enumerate(self.index.search(query, request.k, request.filter), start=1):
             # The index hands out copies without provenance, so the first stage is set here at no further copy.
@@ -124,6 +125,7 @@ class BM25Retriever(RagKitRetriever):
                 "rank": rank,
                 "score": score,
                 "weight": None,
+                "max_score": highest,
             }
             doc.metadata[PROVENANCE_KEY] = {"score": score, "rank": rank, "stages": [stage], "notes": []}
             found.append(doc)

@@ -1,4 +1,4 @@
-"""Several retrievers side by side, their results fused by rank."""
+"""Several retrievers side by side, their results fused."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.fusion import (
+    FusedList,
     FusionSettings,
     RankedList,
     check_weights,
     first_places,
     fusion_function,
 )
+from rag_kit.retrieval.normalise import Normalisation
 
 _log = logging.getLogger(__name__)
+_DEPTH = 100
 Weights = Sequence[float] | Callable[[str], Sequence[float]]
 Retriever = Runnable[str, list[Document]]
 
 
 class EnsembleRetriever(RagKitRetriever):
-    """Run retrievers side by side and fuse their rankings (weighted reciprocal rank fusion).
+    """Run retrievers side by side and fuse their rankings.
 
     The retrievers may be any LangChain runnables from a string to documents. A document that several of them
     find is recognised by ``id_key``, else ``Document.id``, else its text. Results are copies whose provenance
@@ -42,9 +45,13 @@ class EnsembleRetriever(RagKitRetriever):
         weights: One number >= 0 a retriever, or a function from the query to such numbers; ``None`` for equal
             weights. A retriever of weight 0 is not run.
         fusion: ``"rrf"``: ``weight / (rrf_k + rank)``, ranks from 1, summed over the branches.
+            ``"convex"``: the weighted mean of normalised scores.
         rrf_k: See there; 60 as in the paper.
+        normalisation: For ``"convex"``: ``"min-max"``, ``"z-score"`` or ``"maximum"``, the division by the
+            highest score possible (see ``rag_kit.retrieval.normalise``).
         k: Most documents to return.
-        fetch_k: How many each retriever is asked for; ``None`` for ``k``. Never fewer than ``k``.
+        fetch_k: How many each retriever is asked for; ``None`` for ``k`` with ``"rrf"`` and for 100 with the
+            others, which need to see how scores fall off. Never fewer than ``k``.
         filter: Metadata filter; reaches every retriever (results of those that take none are filtered).
         on_error: ``"skip"`` a branch that fails and report it, or ``"raise"``. If all fail, that raises
         always. timeout: Seconds a branch may take.
@@ -68,6 +75,7 @@ class EnsembleRetriever(RagKitRetriever):
     weights: Weights | None = None
     fusion: str = "rrf"
     rrf_k: float = 60
+    normalisation: Normalisation = "min-max"
     fetch_k: int | None = None
     on_error: Literal["raise", "skip"] = "skip"
     timeout: float | None = None
@@ -144,7 +152,7 @@ class EnsembleRetriever(RagKitRetriever):
     def _arguments(self, branch: _Branch, request: Request) -> dict[str, Any]:
         return {
             "config": request.child(f"retriever_{branch.number}"),
-            "k": max(request.k, self.fetch_k or 0),
+            "k": max(request.k, self.fetch_k or (0 if self.fusion == "rrf" else _DEPTH)),
             "filter": request.filter,
         }
 
@@ -171,32 +179,38 @@ class EnsembleRetriever(RagKitRetriever):
         notes += [f"{branch.name} found nothing" for branch, found in answered if not found]
         keys = document_keys([found for _, found in answered], self.id_key)
         ranked = [
-            RankedList(list_keys, [_score(doc) for doc in found], branch.weight)
+            RankedList(list_keys, [_score(d) for d in found], branch.weight, branch.name, _maximum(found))
             for (branch, found), list_keys in zip(answered, keys, strict=True)
         ]
-        fused = fusion_function(self.fusion)(ranked, FusionSettings(rrf_k=self.rrf_k))[: request.k]
+        settings = FusionSettings(rrf_k=self.rrf_k, normalisation=self.normalisation)
+        fused = fusion_function(self.fusion)(ranked, settings)
+        details = fused if isinstance(fused, FusedList) else FusedList(fused)
+        notes += details.notes
         places = [first_places(list_keys) for list_keys in keys]
         merged = []
-        for rank, (key, score) in enumerate(fused, start=1):
+        for rank, (key, score) in enumerate(fused[: request.k], start=1):
             copies = [
-                (branch, found[where[key]], where[key] + 1)
-                for (branch, found), where in zip(answered, places, strict=True)
+                (branch, found[where[key]], where[key] + 1, _share(details, number, key))
+                for number, ((branch, found), where) in enumerate(zip(answered, places, strict=True))
                 if key in where
             ]
-            merged.append(self._merge(copies, query, rank, score, notes))
+            merged.append(self._merge(copies, query, rank, score, notes, details.extra))
         return merged
 
     def _merge(
         self,
-        copies: Sequence[tuple[_Branch, Document, int]],
+        copies: Sequence[tuple[_Branch, Document, int, dict[str, float]]],
         query: str,
         rank: int,
         score: float,
         notes: Sequence[str],
+        extra: dict[str, Any],
     ) -> Document:
         """One document of the several copies that the branches found."""
-        first = next((doc for _, doc, _ in copies if doc.id), copies[0][1])
-        sources = [stage for branch, doc, place in copies for stage in branch.stages(doc, place, query)]
+        first = next((doc for _, doc, *_ in copies if doc.id), copies[0][1])
+        sources = [
+            stage for branch, doc, place, share in copies for stage in branch.stages(doc, place, query, share)
+        ]
         merged = with_provenance(
             first,
             score=score,
@@ -205,8 +219,9 @@ class EnsembleRetriever(RagKitRetriever):
             retriever=self.get_name(),
             query=query,
             sources=sources,
+            **extra,
         )
-        inner = [note for _, doc, _ in copies for note in get_provenance(doc).get("notes", [])]
+        inner = [note for _, doc, *_ in copies for note in get_provenance(doc).get("notes", [])]
         for note in (*inner, *notes):
             merged = add_note(merged, note)
         return merged
@@ -221,18 +236,35 @@ class _Branch:
         self.retriever = retriever
         self.weight = weight
 
-    def stages(self, doc: Document, rank: int, query: str) -> list[dict[str, Any]]:
+    def stages(self, doc: Document, rank: int, query: str, share: dict[str, float]) -> list[dict[str, Any]]:
         """The document's own stages; the last one is what is fused, so it gets rank and weight."""
         stages: list[dict[str, Any]] = get_provenance(doc).get("stages", []) or [
             {"stage": "retrieve", "retriever": self.name, "query": query, "rank": rank, "score": None}
         ]
-        stages[-1] = {**stages[-1], "rank": rank, "weight": self.weight, "branch": self.number}
+        stages[-1] = {**stages[-1], "rank": rank, "weight": self.weight, "branch": self.number, **share}
         return stages
 
 
 def _score(doc: Document) -> float | None:
     score = get_provenance(doc).get("score")
     return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
+
+
+def _maximum(found: Sequence[Document]) -> float | None:
+    """The highest score that the retriever says the query could have."""
+    stages = get_provenance(found[0]).get("stages", []) if found else []
+    value = stages[-1].get("max_score") if stages else None
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _share(details: FusedList, number: int, key: str) -> dict[str, float]:
+    """What one list's normalised score and weight were for a document."""
+    share = {}
+    if details.weights:
+        share["weight"] = details.weights[number]
+    if details.normalised:
+        share["normalised"] = details.normalised[number][key]
+    return share
 
 
 def _raise_all_failed(name: str, result: FanOut[list[Document]]) -> None:

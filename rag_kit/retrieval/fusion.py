@@ -1,4 +1,4 @@
-"""Join ranked lists. Reciprocal rank fusion is the one kind so far; ``FUSIONS`` is where others are added.
+"""Join ranked lists: reciprocal rank fusion, and the register of the kinds there are.
 
 Paper: Cormack, Clarke, Büttcher: Reciprocal Rank Fusion outperforms Condorcet and individual rank learning
 methods, SIGIR 2009.
@@ -7,7 +7,7 @@ methods, SIGIR 2009.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeVar
@@ -69,6 +69,16 @@ def reciprocal_rank_fusion(
         else:
             for key, place in first_places(keys).items():
                 scores[key] = score_of(key, 0.0) + shares[place]
+    return ordered(scores)
+
+
+def ordered(scores: dict[K, float]) -> list[tuple[K, float]]:
+    """Items by falling score; ties in the order of the mapping.
+
+    Example:
+        >>> ordered({"a": 1.0, "b": 2.0, "c": 1.0})
+        [('b', 2.0), ('a', 1.0), ('c', 1.0)]
+    """
     return _settle_ties(sorted(scores.items(), key=itemgetter(1), reverse=True), scores)
 
 
@@ -135,11 +145,15 @@ class RankedList:
         keys: Identities, best first; repeats are possible.
         scores: The branch's own score of each, higher is better, or ``None`` where it gave none.
         weight: The branch's weight, above 0.
+        name: What the branch is called in notes.
+        maximum: The highest score that the query can have, where the branch knows it.
     """
 
     keys: Sequence[str]
     scores: Sequence[float | None]
     weight: float
+    name: str = "a list"
+    maximum: float | None = None
 
 
 @dataclass(frozen=True)
@@ -148,9 +162,38 @@ class FusionSettings:
 
     Attributes:
         rrf_k: The ``k`` of reciprocal rank fusion.
+        normalisation: How a convex combination brings scores to one scale.
     """
 
     rrf_k: float = 60
+    normalisation: str = "min-max"
+
+
+class FusedList(list[tuple[str, float]]):
+    """``(key, score)`` pairs, best first, and how they came about.
+
+    Args:
+        pairs: The pairs.
+        normalised: For each list, its keys' normalised scores; empty where the fusion looks at ranks.
+        weights: The weight that each list had, where it is not the branch's own.
+        extra: Plain JSON for the provenance of every document.
+        notes: What a reader should know, such as evidence that was missing.
+    """
+
+    def __init__(
+        self,
+        pairs: Iterable[tuple[str, float]],
+        *,
+        normalised: Sequence[Mapping[str, float]] = (),
+        weights: Sequence[float] = (),
+        extra: Mapping[str, object] | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        super().__init__(pairs)
+        self.normalised = list(normalised)
+        self.weights = list(weights)
+        self.extra = dict(extra or {})
+        self.notes = list(notes)
 
 
 FusionFunction = Callable[[Sequence[RankedList], FusionSettings], list[tuple[str, float]]]
@@ -162,7 +205,13 @@ def _rrf(lists: Sequence[RankedList], settings: FusionSettings) -> list[tuple[st
     )
 
 
-FUSIONS: dict[str, FusionFunction] = {"rrf": _rrf}
+def _convex(lists: Sequence[RankedList], settings: FusionSettings) -> list[tuple[str, float]]:
+    from rag_kit.retrieval.convex import fuse_convex
+
+    return fuse_convex(lists, settings)
+
+
+FUSIONS: dict[str, FusionFunction] = {"rrf": _rrf, "convex": _convex}
 
 
 def fusion_function(name: str) -> FusionFunction:
@@ -182,21 +231,21 @@ def fusion_function(name: str) -> FusionFunction:
     return FUSIONS[name]
 
 
-def _settle_ties(ordered: list[tuple[K, float]], first_seen: dict[K, float]) -> list[tuple[K, float]]:
+def _settle_ties(pairs: list[tuple[K, float]], first_seen: dict[K, float]) -> list[tuple[K, float]]:
     """Put items whose scores differ by rounding only into the order in which they were first seen."""
     unclear = False
     before = math.inf
-    for _, score in ordered:
+    for _, score in pairs:
         if 0 < before - score < _TIE:
             unclear = True
             break
         before = score
     if not unclear:
-        return ordered
+        return pairs
     order = {key: place for place, key in enumerate(first_seen)}
     groups: list[list[tuple[K, float]]] = []
     before = math.inf
-    for item in ordered:
+    for item in pairs:
         if not groups or before - item[1] >= _TIE:
             groups.append([])
         groups[-1].append(item)

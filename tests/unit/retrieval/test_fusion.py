@@ -97,4 +97,4 @@ def test_equals_the_definition(rankings: list[list[int]], k: int) -> None:
 def test_unknown_fusion_names_the_allowed() -> None:
     """A kind of fusion that is not there is refused by naming those that are."""
     with pytest.raises(InvalidInputError, match="'rrf'"):
-        fusion_function("convex")
+        fusion_function("borda")
