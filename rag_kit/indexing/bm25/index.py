@@ -362,6 +362,14 @@ class BM25Index:
         """
         return self._current().scores(self.analyzer(query))
 
+    def maximum(self, query: str) -> float:
+        """What no document's score for the query can exceed: each of its terms at full weight.
+
+        A term that no document holds counts as rarest, so that the best score divided by this tells how much
+        of the question the index can match. 0 for a query without terms.
+        """
+        return self._current().maximum(self.analyzer(query), self.k1, self.variant)
+
     def _current(self) -> View:
         view = self._view
         if view is not None:
