@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import math
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_kit.documents import compile_filter, content_hash
-from rag_kit.documents.provenance import PROVENANCE_KEY
+from rag_kit.documents import compile_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import storage
-from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, count_terms, merge
-from rag_kit.indexing.bm25.scoring import VARIANTS, Variant, weights
-from rag_kit.indexing.bm25.view import Columns, View
+from rag_kit.indexing.bm25.scoring import VARIANTS, Formula, Variant
+from rag_kit.indexing.bm25.store import Store, copied
+from rag_kit.indexing.bm25.view import Columns
 from rag_kit.text import Analyzer, default_analyzer
 
 if TYPE_CHECKING:
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 
 DEFAULT_K1 = 0.9
 DEFAULT_B = 0.5
-_BATCH = 2048  # documents analysed between two turns of the lock
 
 
 class BM25Index:
@@ -79,16 +75,7 @@ class BM25Index:
         self.b = float(b)
         self.variant: Variant = variant
         self.analyzer: Callable[[str], list[str]] = analyzer or default_analyzer()
-        self._lock = threading.RLock()
-        self._vocabulary = Vocabulary()
-        self._adding = 0  # writers that hold term numbers: the vocabulary must not be renumbered meanwhile
-        self._base = Postings.empty()
-        self._pending: list[Run] = []
-        self._columns = Columns()
-        self._moved: dict[int, int] = {}  # place of each updated document: that of the one it replaced
-        self._where: dict[str, int] = {}
-        self._dead: set[int] = set()
-        self._view: View | None = None
+        self._store = Store(self.analyzer, Formula(self.k1, self.b, variant))
 
     @classmethod
     def from_documents(
@@ -157,7 +144,7 @@ class BM25Index:
             >>> index.add([Document("a cat", id="1")]), index.add([Document("a dog")], ids=["2"]), len(index)
             (['1'], ['2'], 2)
         """
-        return self._write(documents, ids, replace=False)
+        return self._store.write(documents, ids, replace=False)
 
     def update(self, documents: Iterable[Document], ids: Sequence[str] | None = None) -> list[str]:
         """Replace the documents that have these ids, in their places; add those whose id is new at the end.
@@ -178,7 +165,7 @@ class BM25Index:
             >>> index.update([Document("a bird", id="1")]), index.ids, index.search("cat")
             (['1'], ['1', '2'], [])
         """
-        return self._write(documents, ids, replace=True)
+        return self._store.write(documents, ids, replace=True)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Remove documents.
@@ -196,117 +183,30 @@ class BM25Index:
         """
         if isinstance(ids, str):
             raise InvalidInputError(f"ids is the string {ids!r}; give a list of ids.")
-        removed = 0
-        with self._lock:
-            for key in ids:
-                position = self._where.pop(key, None)
-                if position is not None:
-                    self._dead.add(position)
-                    removed += 1
-            if removed:
-                self._view = None
-        return removed
-
-    def _write(self, documents: Iterable[Document], ids: Sequence[str] | None, *, replace: bool) -> list[str]:
-        documents = list(documents)
-        if isinstance(ids, str) or (ids is not None and len(ids) != len(documents)):
-            raise InvalidInputError(
-                f"{len(documents)} documents need as many ids, not {len(ids)}; give one each, or leave ids out."
-            )
-        new = Columns(
-            document_ids=[doc.id for doc in documents],
-            texts=[doc.page_content for doc in documents],
-            metadata=[_copied(doc.metadata, without=PROVENANCE_KEY) for doc in documents],
-        )
-        with self._lock:
-            self._adding += 1
-        try:
-            runs = self._analysed(new)
-            with self._lock:
-                return self._commit(new, runs, ids, replace)
-        finally:
-            with self._lock:
-                self._adding -= 1
-
-    def _analysed(self, new: Columns) -> list[Run]:
-        """Analyse outside of the lock, so that searches go on; count inside, since the vocabulary is shared."""
-        runs: list[Run] = []
-        for start in range(0, len(new.texts), _BATCH):
-            terms = [self.analyzer(text) for text in new.texts[start : start + _BATCH]]
-            new.lengths.extend(map(len, terms))
-            with self._lock:
-                runs.append(count_terms(terms, self._vocabulary, start))
-        return runs
-
-    def _commit(self, new: Columns, runs: list[Run], ids: Sequence[str] | None, replace: bool) -> list[str]:
-        keys = self._keys(new, ids, replace)
-        old = self._columns
-        first = len(old.ids)
-        for position, key in enumerate(keys, first):
-            before = self._where.get(key)
-            if before is not None:
-                self._dead.add(before)
-                self._moved[position] = self._moved.get(before, before)
-            self._where[key] = position
-        old.document_ids.extend(new.document_ids)
-        old.texts.extend(new.texts)
-        old.metadata.extend(new.metadata)
-        old.lengths.extend(new.lengths)
-        old.ids.extend(keys)
-        self._pending.extend(run.shifted(first) for run in runs)
-        if keys:
-            self._view = None
-        return keys
-
-    def _keys(self, new: Columns, ids: Sequence[str] | None, replace: bool) -> list[str]:
-        keys: list[str] = []
-        taken: set[str] = set()
-        repeats: dict[str, int] = {}
-        for position, (given, text) in enumerate(zip(new.document_ids, new.texts, strict=True)):
-            key = ids[position] if ids is not None else given
-            if key is None:
-                key = hashed = content_hash(text)
-                number = repeats.get(hashed, 1)
-                while key in taken or (not replace and key in self._where):
-                    number += 1
-                    key = f"{hashed}#{number}"
-                repeats[hashed] = number
-            elif not isinstance(key, str) or not key:
-                raise InvalidInputError(f"id {key!r} is not allowed; ids are non-empty strings.")
-            elif key in taken:
-                raise InvalidInputError(f"id {key!r} comes twice; ids must differ.")
-            elif not replace and key in self._where:
-                raise InvalidInputError(f"id {key!r} is in the index already; use update() to replace it.")
-            taken.add(key)
-            keys.append(key)
-        return keys
+        return self._store.delete(ids)
 
     # Reading
 
     def __len__(self) -> int:
-        with self._lock:
-            return len(self._where)
+        return len(self._store)
 
     def __contains__(self, key: object) -> bool:
-        with self._lock:
-            return key in self._where
+        return key in self._store
 
     @property
     def ids(self) -> list[str]:
         """The ids in insertion order, as a new list."""
-        view = self._current()
+        view = self._store.current()
         return view.columns.ids[: len(view)]
 
     def get(self, ids: Iterable[str]) -> list[Document]:
         """Copies of the documents with these ids, in that order; an id that is not there is passed over."""
-        with self._lock:
-            found = [self._where[key] for key in ids if key in self._where]
-            columns = self._columns
-        return [_document(columns, position) for position in found]
+        columns, positions = self._store.find(ids)
+        return [_document(columns, position) for position in positions]
 
     def prepare(self) -> None:
         """Do now what the first search after a write would do: rebuild the score arrays."""
-        self._current()
+        self._store.current()
 
     def search(self, query: str, k: int = 4, filter: Filter | None = None) -> list[tuple[Document, float]]:
         """The best documents for a query.
@@ -342,7 +242,7 @@ class BM25Index:
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
             raise InvalidInputError(f"k={k!r} is not allowed; give a whole number of 1 or more.")
         passes = compile_filter(filter) if filter else None
-        view = self._current()
+        view = self._store.current()
         results = []
         for query in queries:
             terms = self.analyzer(query)
@@ -360,7 +260,7 @@ class BM25Index:
 
         float32 for ``lucene``, float64 for ``okapi``, whose scores may be below zero.
         """
-        return self._current().scores(self.analyzer(query))
+        return self._store.current().scores(self.analyzer(query))
 
     def maximum(self, query: str) -> float:
         """What no document's score for the query can exceed: each of its terms at full weight.
@@ -368,48 +268,7 @@ class BM25Index:
         A term that no document holds counts as rarest, so that the best score divided by this tells how much
         of the question the index can match. 0 for a query without terms.
         """
-        return self._current().maximum(self.analyzer(query), self.k1, self.variant)
-
-    def _current(self) -> View:
-        view = self._view
-        if view is not None:
-            return view
-        with self._lock:
-            if self._view is None:
-                self._view = self._rebuilt()
-            return self._view
-
-    def _rebuilt(self) -> View:
-        """Put what was written into one piece, and score it. Holds the lock."""
-        base, runs = self._base, self._pending
-        size = len(self._columns.ids)
-        if self._dead:
-            moved = self._moved
-            order = sorted((i for i in range(size) if i not in self._dead), key=lambda i: moved.get(i, i))
-            alive = np.ones(size, bool)
-            alive[list(self._dead)] = False
-            number = np.zeros(size, np.int64)
-            number[order] = np.arange(len(order))
-            base = base.renumbered(number, alive)
-            runs = [run.renumbered(number, alive) for run in runs]
-            self._columns = self._columns.taken(order)
-            self._dead, self._moved = set(), {}
-            self._where = {key: position for position, key in enumerate(self._columns.ids)}
-        self._base, self._pending = merge(base, runs, len(self._vocabulary)), []
-        self._forget_unused_terms()
-        lengths = np.array(self._columns.lengths, np.int64)
-        scored = weights(self._base, lengths, k1=self.k1, b=self.b, variant=self.variant)
-        return View(self._columns, self._base, scored, self._vocabulary)
-
-    def _forget_unused_terms(self) -> None:
-        used = self._base.frequencies() > 0
-        if self._adding or used.sum() * 2 >= len(used):
-            return
-        kept = [term for term, number in self._vocabulary.items() if used[number]]
-        vocabulary = Vocabulary((term, number) for number, term in enumerate(kept))
-        pointers = np.append(self._base.pointers[:-1][used], self._base.pointers[-1])
-        self._base = Postings(pointers, self._base.documents, self._base.counts)
-        self._vocabulary = vocabulary
+        return self._store.current().maximum(self.analyzer(query), self.k1, self.variant)
 
     # Storing
 
@@ -423,9 +282,7 @@ class BM25Index:
             InvalidInputError: Some metadata is not JSON (a set, a date...); nothing is written then.
             OSError: The file cannot be written.
         """
-        with self._lock:
-            view = self._current()
-            vocabulary = list(self._vocabulary)[: view.postings.terms]
+        view, vocabulary = self._store.snapshot()
         settings = {"k1": self.k1, "b": self.b, "variant": self.variant}
         analyzer = self.analyzer.settings() if isinstance(self.analyzer, Analyzer) else None
         storage.save(
@@ -447,10 +304,7 @@ class BM25Index:
         """
         stored = storage.load(Path(path))
         index = cls(**stored.settings, analyzer=storage.pick_analyzer(Path(path), stored.analyzer, analyzer))
-        index._vocabulary = Vocabulary((term, number) for number, term in enumerate(stored.vocabulary))
-        index._base = stored.postings
-        index._columns = stored.columns
-        index._where = {key: position for position, key in enumerate(stored.columns.ids)}
+        index._store.restore(stored.columns, stored.postings, stored.vocabulary)
         index.prepare()
         return index
 
@@ -458,20 +312,11 @@ class BM25Index:
         return f"BM25Index({len(self)} documents, k1={self.k1:g}, b={self.b:g}, variant={self.variant!r})"
 
 
-def _copied(metadata: Mapping[str, Any], without: str | None = None) -> dict[str, Any]:
-    """A deep copy, quick for the flat metadata that nearly all documents have."""
-    result = {key: value for key, value in metadata.items() if key != without}
-    for value in result.values():
-        if type(value) not in (str, int, float, bool, type(None)):
-            return copy.deepcopy(result)
-    return result
-
-
 def _document(columns: Columns, position: int) -> Document:
     from langchain_core.documents import Document
 
     return Document(
         page_content=columns.texts[position],
-        metadata=_copied(columns.metadata[position]),
+        metadata=copied(columns.metadata[position]),
         id=columns.document_ids[position],
     )

@@ -8,7 +8,7 @@ idf that Lucene uses, ln(1 + (N - df + .5) / (df + .5)), which is never negative
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,20 @@ Variant = Literal["lucene", "okapi"]
 VARIANTS = ("lucene", "okapi")
 EPSILON = 0.25
 _BLOCK = 1 << 19  # postings weighted at a time: bounds the float64 temporaries
+
+
+class Formula(NamedTuple):
+    """The parameters of the scores.
+
+    Attributes:
+        k1: How slowly repeats of a term stop counting.
+        b: How much longer documents are held back, 0 to 1.
+        variant: Which formula.
+    """
+
+    k1: float
+    b: float
+    variant: Variant
 
 
 def score_type(variant: Variant) -> type[np.floating[Any]]:
@@ -51,21 +65,18 @@ def inverse_frequencies(
     return idf
 
 
-def weights(
-    postings: Postings, lengths: NDArray[np.int64], *, k1: float, b: float, variant: Variant
-) -> NDArray[np.floating[Any]]:
+def weights(postings: Postings, lengths: NDArray[np.int64], formula: Formula) -> NDArray[np.floating[Any]]:
     """The score that each posting adds to its document.
 
     Args:
         postings: The postings.
         lengths: Shape (documents,); tokens of each document.
-        k1: How fast repeats of a term stop counting.
-        b: How much longer documents are held back, 0 to 1.
-        variant: Which formula.
+        formula: How to score.
 
     Returns:
         Shape (postings,), float32 for ``lucene``, float64 for ``okapi``.
     """
+    k1, b, variant = formula
     total = int(lengths.sum())
     result = np.empty(len(postings.documents), score_type(variant))
     if not total:

@@ -247,7 +247,7 @@ def test_unused_terms_are_forgotten() -> None:
     index = make([f"only{n} shared" for n in range(50)])
     index.delete([str(n) for n in range(1, 50)])
     assert found(index, "only0") == ["only0 shared"]
-    assert len(index._vocabulary) == 2
+    assert len(index._store._vocabulary) == 2
     index.add([Document("only0 more")], ids=["x"])
     assert found(index, "more") == ["only0 more"]
 
@@ -257,7 +257,10 @@ def test_many_small_adds_stay_small() -> None:
     index = make([" ".join(f"w{n}" for n in range(20_000))])
     for n in range(300):
         index.add([Document(f"w{n} new{n}")], ids=[f"n{n}"])
-    assert sum(run.terms.nbytes + run.documents.nbytes + run.counts.nbytes for run in index._pending) < 10_000
+    assert (
+        sum(run.terms.nbytes + run.documents.nbytes + run.counts.nbytes for run in index._store._pending)
+        < 10_000
+    )
     assert found(index, "new7") == ["w7 new7"]
 
 
@@ -308,7 +311,7 @@ def test_writers_in_parallel_lose_nothing() -> None:
 def test_view_keeps_its_state() -> None:
     """A search that holds a view is not disturbed by later writes."""
     index = make(["a", "b"])
-    view: View = index._current()
+    view: View = index._store.current()
     index.add([Document("a a a")], ids=["z"])
     index.delete(["0"])
     index.prepare()

@@ -1,0 +1,213 @@
+"""What a BM25 index keeps: documents, counts and how writes become the next readable state."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_kit.documents import PROVENANCE_KEY, content_hash
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, count_terms, merge
+from rag_kit.indexing.bm25.scoring import Formula, weights
+from rag_kit.indexing.bm25.view import Columns, View
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+_BATCH = 2048  # documents analysed between two turns of the lock
+
+
+class Store:
+    """The state behind :class:`~rag_kit.indexing.bm25.BM25Index`; its methods are explained there.
+
+    Documents are appended; deleted and replaced ones stay, marked, until :meth:`current` builds the next
+    :class:`View`. One lock guards everything but the analysis of texts and the searches on a view.
+
+    Args:
+        analyzer: Turns a text into terms.
+        formula: How postings are scored.
+    """
+
+    def __init__(self, analyzer: Callable[[str], list[str]], formula: Formula) -> None:
+        self._analyzer = analyzer
+        self._formula = formula
+        self._lock = threading.RLock()
+        self._vocabulary = Vocabulary()
+        self._adding = 0  # writers that hold term numbers: the vocabulary must not be renumbered meanwhile
+        self._base = Postings.empty()
+        self._pending: list[Run] = []
+        self._columns = Columns()
+        self._moved: dict[int, int] = {}  # place of each updated document: that of the one it replaced
+        self._where: dict[str, int] = {}
+        self._dead: set[int] = set()
+        self._view: View | None = None
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._where)
+
+    def __contains__(self, key: object) -> bool:
+        with self._lock:
+            return key in self._where
+
+    def find(self, ids: Iterable[str]) -> tuple[Columns, list[int]]:
+        """The documents, and the positions of those with these ids."""
+        with self._lock:
+            return self._columns, [self._where[key] for key in ids if key in self._where]
+
+    def snapshot(self) -> tuple[View, list[str]]:
+        """A finished state and its terms, in the order of their numbers."""
+        with self._lock:
+            view = self.current()
+            return view, list(self._vocabulary)[: view.postings.terms]
+
+    def restore(self, columns: Columns, postings: Postings, vocabulary: Sequence[str]) -> None:
+        """Take over what a file held; the store must be new."""
+        with self._lock:
+            self._vocabulary = Vocabulary((term, number) for number, term in enumerate(vocabulary))
+            self._base, self._columns = postings, columns
+            self._where = {key: position for position, key in enumerate(columns.ids)}
+            self._view = None
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Mark documents as gone; returns how many."""
+        removed = 0
+        with self._lock:
+            for key in ids:
+                position = self._where.pop(key, None)
+                if position is not None:
+                    self._dead.add(position)
+                    removed += 1
+            if removed:
+                self._view = None
+        return removed
+
+    def write(self, documents: Iterable[Document], ids: Sequence[str] | None, *, replace: bool) -> list[str]:
+        """Add documents, or replace those that are there; all of them or, on an error, none."""
+        documents = list(documents)
+        if isinstance(ids, str) or (ids is not None and len(ids) != len(documents)):
+            raise InvalidInputError(
+                f"{len(documents)} documents need as many ids, not {len(ids)}; give one each, or leave ids out."
+            )
+        new = Columns(
+            document_ids=[doc.id for doc in documents],
+            texts=[doc.page_content for doc in documents],
+            metadata=[copied(doc.metadata, without=PROVENANCE_KEY) for doc in documents],
+        )
+        with self._lock:
+            self._adding += 1
+        try:
+            runs = self._analysed(new)
+            with self._lock:
+                return self._commit(new, runs, ids, replace)
+        finally:
+            with self._lock:
+                self._adding -= 1
+
+    def _analysed(self, new: Columns) -> list[Run]:
+        """Analyse outside of the lock, so that searches go on; count inside, since the vocabulary is shared."""
+        runs: list[Run] = []
+        for start in range(0, len(new.texts), _BATCH):
+            terms = [self._analyzer(text) for text in new.texts[start : start + _BATCH]]
+            new.lengths.extend(map(len, terms))
+            with self._lock:
+                runs.append(count_terms(terms, self._vocabulary, start))
+        return runs
+
+    def _commit(self, new: Columns, runs: list[Run], ids: Sequence[str] | None, replace: bool) -> list[str]:
+        keys = self._keys(new, ids, replace)
+        old = self._columns
+        first = len(old.ids)
+        for position, key in enumerate(keys, first):
+            before = self._where.get(key)
+            if before is not None:
+                self._dead.add(before)
+                self._moved[position] = self._moved.get(before, before)
+            self._where[key] = position
+        old.document_ids.extend(new.document_ids)
+        old.texts.extend(new.texts)
+        old.metadata.extend(new.metadata)
+        old.lengths.extend(new.lengths)
+        old.ids.extend(keys)
+        self._pending.extend(run.shifted(first) for run in runs)
+        if keys:
+            self._view = None
+        return keys
+
+    def _keys(self, new: Columns, ids: Sequence[str] | None, replace: bool) -> list[str]:
+        keys: list[str] = []
+        taken: set[str] = set()
+        repeats: dict[str, int] = {}
+        for position, (given, text) in enumerate(zip(new.document_ids, new.texts, strict=True)):
+            key = ids[position] if ids is not None else given
+            if key is None:
+                key = hashed = content_hash(text)
+                number = repeats.get(hashed, 1)
+                while key in taken or (not replace and key in self._where):
+                    number += 1
+                    key = f"{hashed}#{number}"
+                repeats[hashed] = number
+            elif not isinstance(key, str) or not key:
+                raise InvalidInputError(f"id {key!r} is not allowed; ids are non-empty strings.")
+            elif key in taken:
+                raise InvalidInputError(f"id {key!r} comes twice; ids must differ.")
+            elif not replace and key in self._where:
+                raise InvalidInputError(f"id {key!r} is in the index already; use update() to replace it.")
+            taken.add(key)
+            keys.append(key)
+        return keys
+
+    def current(self) -> View:
+        """The state after all finished writes."""
+        view = self._view
+        if view is not None:
+            return view
+        with self._lock:
+            if self._view is None:
+                self._view = self._rebuilt()
+            return self._view
+
+    def _rebuilt(self) -> View:
+        """Put what was written into one piece, and score it. Holds the lock."""
+        base, runs = self._base, self._pending
+        size = len(self._columns.ids)
+        if self._dead:
+            moved = self._moved
+            order = sorted((i for i in range(size) if i not in self._dead), key=lambda i: moved.get(i, i))
+            alive = np.ones(size, bool)
+            alive[list(self._dead)] = False
+            number = np.zeros(size, np.int64)
+            number[order] = np.arange(len(order))
+            base = base.renumbered(number, alive)
+            runs = [run.renumbered(number, alive) for run in runs]
+            self._columns = self._columns.taken(order)
+            self._dead, self._moved = set(), {}
+            self._where = {key: position for position, key in enumerate(self._columns.ids)}
+        self._base, self._pending = merge(base, runs, len(self._vocabulary)), []
+        self._forget_unused_terms()
+        lengths = np.array(self._columns.lengths, np.int64)
+        scored = weights(self._base, lengths, self._formula)
+        return View(self._columns, self._base, scored, self._vocabulary)
+
+    def _forget_unused_terms(self) -> None:
+        used = self._base.frequencies() > 0
+        if self._adding or used.sum() * 2 >= len(used):
+            return
+        kept = [term for term, number in self._vocabulary.items() if used[number]]
+        vocabulary = Vocabulary((term, number) for number, term in enumerate(kept))
+        pointers = np.append(self._base.pointers[:-1][used], self._base.pointers[-1])
+        self._base = Postings(pointers, self._base.documents, self._base.counts)
+        self._vocabulary = vocabulary
+
+
+def copied(metadata: Mapping[str, Any], without: str | None = None) -> dict[str, Any]:
+    """A deep copy, quick for the flat metadata that nearly all documents have."""
+    result = {key: value for key, value in metadata.items() if key != without}
+    for value in result.values():
+        if type(value) not in (str, int, float, bool, type(None)):
+            return copy.deepcopy(result)
+    return result
