@@ -28,7 +28,7 @@ $(STAMPS)/venv:
 # one stamp per set of extras: `make demo` installs the base only. Without --no-compile half of the time goes into
 # byte code of modules that are never imported.
 define install
-	@echo "installing $(1) (pinned by $(CONSTRAINTS)) ..."
+	@echo "installing $(1), pinned by $(CONSTRAINTS); a minute or two the first time ..."
 	@$(PIP) install --quiet --no-compile -c $(CONSTRAINTS) -e '.$(2)'
 	@touch $@
 endef

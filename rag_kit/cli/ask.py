@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import add_search_arguments, make_retriever, open_index, parse_filter
+from rag_kit.cli.opening import add_search_arguments, index_folder, make_retriever, open_index, parse_filter
 from rag_kit.cli.output import hint, say, say_json
 from rag_kit.cli.retrieve import plain, shorten, show, where
 from rag_kit.cli.streaming import AnswerStream
+from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +56,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Answer and print."""
     from rag_kit.models import chat_model, describe_model
 
+    if not arguments.question.strip():
+        raise InvalidInputError("the question is empty; ask something: rag-kit ask 'How ...?' --index DIR")
+    for name, low in (("max_calls", 0), ("max_tokens", 1), ("deadline", 0.001)):
+        value = getattr(arguments, name)
+        if value is not None and not low <= value < float("inf"):
+            raise InvalidInputError(
+                f"--{name.replace('_', '-')} is {value:g}; give a number of {low:g} or more."
+            )
     context = {
         "language": arguments.language,
         "max_calls": arguments.max_calls,
@@ -63,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     where_filter = parse_filter(arguments.filter)
     settings = {"base_url": arguments.base_url} if arguments.base_url else {}
-    with open_index(arguments.index, arguments.embedding_model) as index:
+    with open_index(index_folder(arguments), arguments.embedding_model) as index:
         llm = chat_model(arguments.model, **settings)
         from rag_kit import graphs
 

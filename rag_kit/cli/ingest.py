@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import add_index_argument
+from rag_kit.cli.opening import add_index_argument, index_folder
 from rag_kit.cli.output import hint, problem, say, say_json
 
 
@@ -43,6 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rag_kit.indexing import ingest
     from rag_kit.models import embedding_model
 
+    folder = index_folder(arguments)
     embeddings = embedding_model(arguments.embedding_model)
     settings = {
         name: value
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     with _Progress(quiet=arguments.quiet or arguments.json) as progress:
         report = ingest(
             arguments.paths,
-            arguments.index,
+            folder,
             embeddings=embeddings,
             prune=arguments.prune,
             strict=arguments.strict,

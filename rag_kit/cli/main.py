@@ -55,8 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         An exit code of `rag_kit.cli.exits`. A user's mistake gives one line on stderr, never a traceback.
     """
-    arguments = parser().parse_args(argv)
     try:
+        arguments = parser().parse_args(argv)
         code: int = import_module(f"rag_kit.cli.{COMMANDS[arguments.command]}").run(arguments)
         sys.stdout.flush()
         return code

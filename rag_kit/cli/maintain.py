@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import add_index_argument
+from rag_kit.cli.opening import add_index_argument, index_folder
 from rag_kit.cli.output import say, say_json
 
 
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rag_kit.indexing import DocumentIndex
 
     repairing = arguments.command == "repair"
-    with DocumentIndex.open(arguments.index, mode="w" if repairing else "r", check=False) as index:
+    with DocumentIndex.open(index_folder(arguments), mode="w" if repairing else "r", check=False) as index:
         report = index.repair() if repairing else index.verify()
     if arguments.json:
         say_json(report.as_dict())

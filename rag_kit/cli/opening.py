@@ -23,10 +23,23 @@ def add_index_argument(parser: argparse.ArgumentParser) -> None:
         "--index",
         type=Path,
         default=Path(default) if default else None,
-        required=not default,
         metavar="DIR",
         help="the index folder (or set RAG_KIT_INDEX)",
     )
+
+
+def index_folder(arguments: argparse.Namespace) -> Path:
+    """The index folder that was named.
+
+    Raises:
+        InvalidInputError: None was.
+    """
+    if arguments.index is None:
+        raise InvalidInputError(
+            "no index is named; give --index DIR or set RAG_KIT_INDEX. Make one: rag-kit ingest PATH --index DIR"
+        )
+    folder: Path = arguments.index
+    return folder
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +74,7 @@ def parse_filter(text: str | None) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidInputError(
             f"--filter is not JSON ({error}); write for example '{{\"page\": 3}}'."
         ) from None
@@ -96,6 +109,12 @@ def make_retriever(
     if ":" in pipeline:
         return _own_retriever(pipeline, index)
     from rag_kit.retrieval import index_retriever
+    from rag_kit.retrieval.indexed import PIPELINES
+
+    if pipeline not in PIPELINES:
+        raise InvalidInputError(
+            f"--pipeline {pipeline} is unknown; allowed: {', '.join(PIPELINES)}, or module:object for your own."
+        )
 
     # the function itself checks the name, and says what is allowed
     return index_retriever(index, pipeline=cast(Any, pipeline), k=k, filter=where)
@@ -118,7 +137,12 @@ def _own_retriever(name: str, index: DocumentIndex) -> BaseRetriever:
             f"--pipeline {name}: {error}. Give module:object, where the module can be imported from this folder."
         ) from None
     if not isinstance(value, BaseRetriever) and callable(value):
-        value = value(index)
+        try:
+            value = value(index)
+        except TypeError as error:
+            raise InvalidInputError(
+                f"--pipeline {name}: {error}. The function must take the index and return a retriever."
+            ) from error
     if not isinstance(value, BaseRetriever):
         raise InvalidInputError(
             f"--pipeline {name} is a {type(value).__name__}; it must be a LangChain retriever, or a function "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Any
 
-from rag_kit.documents import clean_text
+from rag_kit.documents.clean import UNSAFE, clean_text
 from rag_kit.errors import RagKitError
 
 
@@ -26,8 +27,23 @@ def hint(text: str) -> None:
 
 
 def say_json(value: Any) -> None:
-    """Print a JSON document; non-ASCII stays readable."""
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    """Print a JSON document; non-ASCII stays readable, but what could steer a terminal is escaped."""
+    print(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    r"""JSON whose strings hold no control, bidirectional or lone surrogate characters, only their escapes.
+
+    Example:
+        >>> print(json_text("温度 \u202e"))
+        "温度 \u202e"
+    """
+    # outside of strings JSON is ASCII, so whatever is unsafe stands in a string and may be escaped there
+    return UNSAFE.sub(_json_escape, json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    return json.dumps(match.group())[1:-1]
 
 
 def one_line(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import add_search_arguments, make_retriever, open_index, parse_filter
+from rag_kit.cli.opening import add_search_arguments, index_folder, make_retriever, open_index, parse_filter
 from rag_kit.cli.output import say, say_json
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Search and print."""
     where = parse_filter(arguments.filter)
-    with open_index(arguments.index, arguments.embedding_model) as index:
+    with open_index(index_folder(arguments), arguments.embedding_model) as index:
         retriever = make_retriever(index, arguments.pipeline, arguments.k, where)
         documents = retriever.invoke(arguments.question)
     if arguments.json:
@@ -38,7 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
 def show(documents: list[Document], *, explained: bool) -> None:
     """Print passages, with their provenance when asked for."""
     if not documents:
-        say("Nothing was found.")
+        say(
+            "Nothing was found: no passage shares a word with the question and matches the filter, if one was given."
+        )
     elif explained:
         from rag_kit.documents import explain
 

@@ -8,7 +8,7 @@ import re
 # zero-width characters and bidirectional marks, line and paragraph separators, bidirectional embeddings and
 # isolates, invisible operators, fillers that show as nothing, byte-order mark, interlinear annotation,
 # musical and shorthand format controls, tag characters, lone surrogates.
-_UNSAFE = re.compile(
+UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
@@ -26,7 +26,7 @@ def clean_text(text: str) -> str:
         >>> print(clean_text("red \x1b[31m, \u202eturned"))
         red \x1b[31m, \u202eturned
     """
-    return _UNSAFE.sub(_escape, text)
+    return UNSAFE.sub(_escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -61,6 +61,7 @@ def build_plain_rag(
 
     Raises:
         PromptError: A prompt file is wrong.
+        InvalidInputError: The retriever or the model is something else.
 
     Example:
         >>> from rag_kit.models import chat_model
@@ -71,6 +72,7 @@ def build_plain_rag(
         >>> result["answer"], result["status"]
         ('The index is written to the folder named by --index. [1]', 'grounded')
     """
+    _check_parts(retriever, llm)
     if max_passage_chars < 1:
         raise InvalidInputError(
             f"max_passage_chars is {max_passage_chars}; give a whole number of 1 or more."
@@ -87,6 +89,19 @@ def build_plain_rag(
     graph.add_edge("answer", "cite")
     graph.add_edge("cite", END)
     return graph.compile(checkpointer=checkpointer, store=store, name="plain_rag")
+
+
+def _check_parts(retriever: Any, llm: Any) -> None:
+    """Refuse parts of the wrong kind when the graph is built, and not when it is first asked."""
+    if not isinstance(retriever, Runnable) or isinstance(retriever, BaseChatModel):
+        raise InvalidInputError(
+            f"retriever is a {type(retriever).__name__}; give a LangChain retriever, "
+            "e.g. BM25Retriever.from_texts(...)."
+        )
+    if not isinstance(llm, Runnable) or isinstance(llm, BaseRetriever):
+        raise InvalidInputError(
+            f"llm is a {type(llm).__name__}; give a LangChain chat model, e.g. chat_model('extractive')."
+        )
 
 
 class _Nodes:

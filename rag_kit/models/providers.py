@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from rag_kit.errors import ConfigurationError, RagKitError
 
@@ -90,6 +91,11 @@ def base_url(settings: Mapping[str, Any], *variables: str) -> str | None:
                 raise ConfigurationError(
                     f"{source}={short(str(value))!r} is no address; it must start with http:// or https://, as in "
                     "http://127.0.0.1:8000/v1"
+                )
+            if "@" in urlsplit(str(value)).netloc or urlsplit(str(value)).query:
+                raise ConfigurationError(
+                    f"{source} holds a password or a query; addresses are logged by HTTP clients, so give the "
+                    "address alone and the key in its own variable."
                 )
             return str(value)
     return None

@@ -17,7 +17,8 @@ _MARK = re.compile(
     r"[\[［【]\s{0,4}(?P<numbers>\d{1,6}(?:\s{0,4}(?:[,，、;；–—~-]|and|和)\s{0,4}\d{1,6}){0,40})\s{0,4}[\]］】]"
 )
 _PLAIN = re.compile(r"\[(\d{1,6})\]")
-_SPACE_BEFORE = re.compile(r"[ \t]+(?=\[\d{1,6}\])")
+# begins where a run of blanks begins, so that a long run is looked at once and not from each of its blanks
+_SPACE_BEFORE = re.compile(r"(?<![ \t])[ \t]++(?=\[\d{1,6}\])")
 _LEADING = re.compile(r"^(?:\s*\[\d{1,6}\])+")
 _RANGE = re.compile(r"(\d{1,6})\s{0,4}[–—~-]\s{0,4}(\d{1,6})")
 _NO_STATEMENT = re.compile(

@@ -112,6 +112,17 @@ def test_filter_narrows(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["retrieve", "x", "--index", "{index}", "--pipeline", "dense"], exits.USAGE, "embedding"),
         (["retrieve", "x", "--index", "{index}", "-k", "0"], exits.USAGE, "k"),
         (["ask", "", "--index", "{index}"], exits.USAGE, "question"),
+        (["ask", "x"], exits.USAGE, "RAG_KIT_INDEX"),
+        (["ask", "x", "--index", "{index}", "--deadline", "-1"], exits.USAGE, "--deadline"),
+        (["ask", "x", "--index", "{index}", "--deadline", "nan"], exits.USAGE, "--deadline"),
+        (["ask", "x", "--index", "{index}", "--max-tokens", "-5"], exits.USAGE, "--max-tokens"),
+        (
+            ["ask", "x", "--index", "{index}", "--model", "openai:m", "--base-url", "http://a:pw@h/v1"],
+            exits.USAGE,
+            "base_url",
+        ),
+        (["retrieve", "x", "--index", "{index}", "--filter", "[" * 100_000], exits.USAGE, "--filter"),
+        (["retrieve", "x", "--index", "{index}", "--pipeline", "os:system"], exits.USAGE, "os:system"),
         (["ask", "pump start", "--index", "{index}", "--max-calls", "0"], exits.BUDGET, "max_calls"),
         (["ask", "x", "--index", "{index}", "--model", "nobody:nothing"], exits.USAGE, "nobody"),
         (["ingest", "no-such-folder", "--index", "new-index"], exits.USAGE, "no-such-folder"),
@@ -172,6 +183,16 @@ def test_verify_finds_a_whole_index(folder: Path, capsys: pytest.CaptureFixture[
     """A fresh index is whole."""
     assert run(capsys, "verify", "--index", folder / "index")[0] == exits.OK
     assert run(capsys, "repair", "--index", folder / "index")[0] == exits.OK
+
+
+def test_json_holds_nothing_that_steers_a_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--json escapes control, bidirectional and lone surrogate characters, and is still the same value."""
+    query = "valve \x9b31m \u202e \ud800"
+    code, out, _ = run(capsys, "retrieve", query, "--index", folder / "index", "--json")
+    assert code == exits.OK
+    assert json.loads(out)["question"] == query
+    out.encode("utf-8")
+    assert "\x9b" not in out and "\u202e" not in out
 
 
 def test_doctor_tells_and_hides_the_key(

@@ -14,12 +14,12 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.memory import InMemorySaver
-from rag_kit.text.citations import DECLINED
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs import build_plain_rag
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
+from rag_kit.text.citations import DECLINED
 
 PASSAGES = [
     Document(
@@ -196,6 +196,18 @@ def test_a_question_that_is_no_text_is_refused(question: Any) -> None:
     graph = build_plain_rag(retriever(), chat_model("extractive"))
     with pytest.raises(InvalidInputError, match="question"):
         graph.invoke({"question": question})
+
+
+@pytest.mark.parametrize(
+    ("parts", "named"),
+    [((None, "llm"), "retriever"), ((["a"], "llm"), "retriever"), (("retriever", "extractive"), "llm")],
+)
+def test_a_part_of_the_wrong_kind_is_refused_when_building(parts: tuple[Any, Any], named: str) -> None:
+    """A name instead of a model, or a list instead of a retriever, is refused at once."""
+    ready = {"llm": chat_model("extractive"), "retriever": retriever()}
+    first, second = (ready.get(part, part) if isinstance(part, str) else part for part in parts)
+    with pytest.raises(InvalidInputError, match=named):
+        build_plain_rag(first, second)
 
 
 def test_max_calls_is_the_cap_of_the_whole_run() -> None:
