@@ -1,0 +1,29 @@
+"""The entry of ``rag-kit``: an interrupt during start-up also ends in one line, not in a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+
+def _terminated(signum: int, frame: FrameType | None) -> None:
+    """SIGTERM ends a command as Ctrl-C does, so that files are closed and locks are given back."""
+    raise KeyboardInterrupt
+
+
+def entry() -> int:
+    """Import and run the command line."""
+    try:
+        signal.signal(signal.SIGTERM, _terminated)
+        from rag_kit.cli.main import main
+
+        return main()
+    except KeyboardInterrupt:
+        os.write(sys.stderr.fileno(), b"\nrag-kit: interrupted\n")
+        return 130
+
+
+if __name__ == "__main__":
+    raise SystemExit(entry())
