@@ -17,6 +17,10 @@ _NEAR_VERBATIM = 0.75
 _COVERED = {True: 0.5, False: 0.6}  # Chinese pairs cross word borders, so fewer of them survive a new wording
 _CONTRIBUTES = 0.25
 _NOT_WORD = re.compile(r"[\W_]+")
+# Chinese text marks some names: around the dot of a foreign name, and between title marks.
+_HAN_NAME = re.compile(
+    r"[\u3400-\u9fff]{1,2}[·•・‧][\u3400-\u9fff]{1,2}|[《「『][^《》「」『』]{1,40}[》」』]"
+)
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 
 
@@ -126,6 +130,9 @@ def _compare(statement: str, quote: str, *, exact: bool) -> tuple[str, float]:
     stems = evidence_keys(quote)
     names = [one for index, one in enumerate(said) if one.name and index > 0]
     if any(one.key not in keys_held and not evidence_keys(one.key) <= stems for one in names):
+        return "name", share
+    solid_quote = _solid(quote)
+    if any(_solid(name) not in solid_quote for name in _HAN_NAME.findall(statement)):
         return "name", share
     mostly_han = sum(one.han for one in said) * 2 > len(said)
     if share < _COVERED[mostly_han]:
