@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,38 @@ MANIFEST = "manifest.json"
 STORE = "store.sqlite3"
 LOCK = "writer.lock"
 HOLDER = "writer.pid"
+_BEGUN = (LOCK, HOLDER, MANIFEST + ".tmp")  # what a kill may leave before there is a store
+_PART = re.compile(
+    r"manifest\.json(\.tmp)?|store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)"
+    r"|bm25\.tmp|bm25-[0-9a-f]{8}-[0-9]+\.index|chroma(-[0-9]+)?"
+)
+
+
+def is_part(name: str) -> bool:
+    """Whether a file or folder of this name in an index folder is the index's own.
+
+    Example:
+        >>> [is_part(name) for name in ("store.sqlite3-wal", "chroma-12", "letter.txt", "chroma-old")]
+        [True, True, False, False]
+    """
+    return _PART.fullmatch(name) is not None
+
+
+def remove_parts(folder: Path, keep: Collection[str]) -> None:
+    """Remove the index's own files from a folder, and nothing else.
+
+    Args:
+        folder: The folder of an index that nobody has open.
+        keep: Names to leave alone.
+    """
+    for path in list(folder.iterdir()):
+        if path.name in keep or not is_part(path.name):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
@@ -76,9 +111,11 @@ def prepare_new(folder: Path) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"{folder} is a file; an index needs a folder. Name a new or empty one.")
-    if folder.is_dir() and not (folder / STORE).exists():
-        others = sorted(p.name for p in folder.iterdir() if p.name not in (LOCK, HOLDER, MANIFEST + ".tmp"))
-        if others:
+    if folder.is_dir():
+        # a file that happens to have the store's name does not make its neighbours ours
+        begun = (folder / STORE).exists()
+        names = sorted(path.name for path in folder.iterdir())
+        if others := [name for name in names if not (is_part(name) if begun else name in _BEGUN)]:
             raise InvalidInputError(
                 f"{folder} is not an index and holds other files ({', '.join(others[:3])}"
                 f"{', ...' if len(others) > 3 else ''}). Name a new or empty folder."

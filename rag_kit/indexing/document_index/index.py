@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +16,7 @@ from rag_kit.indexing.document_index.folder import (
     WriterLock,
     manifest_of,
     prepare_new,
+    remove_parts,
     write_manifest,
 )
 from rag_kit.indexing.document_index.repairing import rebuild
@@ -161,6 +162,8 @@ class DocumentIndex(WritableIndex):
         if lock is not None:
             lock.acquire(wait)
         try:
+            if lock is not None:
+                _check_manifest(path, check)  # the writer before may have taken its new index away
             store = Store(path / STORE, writable=mode == "w")
             state = store.state()
             if state.embedding is not None:
@@ -216,7 +219,15 @@ class DocumentIndex(WritableIndex):
         """Close without writing what is derived; the next writer does it."""
         self._close(flush=False)
 
-    def _close(self, *, flush: bool) -> None:
+    def withdraw(self, keep: Collection[str]) -> None:
+        """Close, and remove the index's own files while no other writer can come in.
+
+        Args:
+            keep: Names in the folder to leave alone; files that are not of an index always stay.
+        """
+        self._close(flush=False, keep=keep)
+
+    def _close(self, *, flush: bool, keep: Collection[str] | None = None) -> None:
         if self._closed:
             return
         self._closed = True
@@ -224,10 +235,14 @@ class DocumentIndex(WritableIndex):
             if flush and self._lock is not None and self._check:
                 self.flush()
         finally:
-            self._mirror.close()
-            self._store.close()
-            if self._lock is not None:
-                self._lock.release()
+            try:
+                self._mirror.close()
+                self._store.close()
+                if keep is not None and self._lock is not None:
+                    remove_parts(self.folder, keep)
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
 
     def __enter__(self) -> DocumentIndex:
         return self

@@ -45,6 +45,21 @@ def as_text(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
+def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:
+    """Refuse paths that do not exist.
+
+    Args:
+        paths: Files and folders.
+        known: Sources that may have vanished; a path that is one of them, or their folder, may be missing.
+
+    Raises:
+        InvalidInputError: A path does not exist.
+    """
+    for path in paths:
+        if not path.exists() and not any(in_scope(source, [identity(path)]) for source in known):
+            raise InvalidInputError(f"{path} does not exist. Name files or folders that are there.")
+
+
 def list_files(paths: Sequence[Path], folder: Path, known: Sequence[str]) -> Listing:
     """List the files below some paths.
 
@@ -58,10 +73,8 @@ def list_files(paths: Sequence[Path], folder: Path, known: Sequence[str]) -> Lis
     """
     from rag_kit.indexing.files import iter_files
 
+    check_paths(paths, known)
     scopes = [identity(path) for path in paths]
-    for path, scope in zip(paths, scopes, strict=True):
-        if not path.exists() and not any(in_scope(source, [scope]) for source in known):
-            raise InvalidInputError(f"{path} does not exist. Name files or folders that are there.")
     found, problems = iter_files([path for path in paths if path.exists()], exclude=[folder])
     files: dict[str, SourceFile] = {}
     for file in found:

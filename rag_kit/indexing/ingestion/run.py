@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_kit.errors import IndexMissingError, InvalidInputError, ReadError
+from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError, ReadError
 from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.indexing.document_index.folder import STORE
 from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.writing import Batch, SourceRecord
 from rag_kit.indexing.ingestion.converting import Converter
-from rag_kit.indexing.ingestion.listing import Listing, list_files
+from rag_kit.indexing.ingestion.listing import Listing, check_paths, list_files
 from rag_kit.indexing.ingestion.looking import file_hash, look
 from rag_kit.indexing.ingestion.report import IngestReport
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
@@ -91,7 +92,7 @@ def ingest(
     given = [Path(paths)] if isinstance(paths, str | PathLike) else [Path(path) for path in paths]
     if not given:
         raise InvalidInputError("paths is empty; name files or folders.")
-    with _opened(Path(folder), embeddings, wait) as (index, is_new):
+    with _opened(given, Path(folder), embeddings, wait) as (index, is_new):
         settings = settings_for(index, is_new=is_new, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
         listing = list_files(given, Path(folder), index.sources() if prune else [])
         run = _Run(index, settings, listing, strict=strict, progress=progress, rehash=rehash)
@@ -108,22 +109,39 @@ def ingest(
 
 
 @contextlib.contextmanager
-def _opened(folder: Path, embeddings: Embeddings | None, wait: float) -> Iterator[tuple[DocumentIndex, bool]]:
+def _opened(
+    paths: Sequence[Path], folder: Path, embeddings: Embeddings | None, wait: float
+) -> Iterator[tuple[DocumentIndex, bool]]:
     """The index, made if need be; one that was made and stayed empty because of an error is taken away."""
-    existed = folder.exists()
+    existed, before = True, frozenset[str]()
     try:
         index, is_new = DocumentIndex.open(folder, mode="w", embeddings=embeddings, wait=wait), False
     except IndexMissingError:
-        index, is_new = DocumentIndex.create(folder, embeddings=embeddings, wait=wait), True
+        check_paths(paths, [])
+        existed = folder.exists()
+        if folder.is_dir():
+            before = frozenset(path.name for path in folder.iterdir())
+        # a store without its manifest is taken over, and its rows are not this run's to remove
+        is_new = not os.path.lexists(folder / STORE)
+        index = DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
     with index:
         try:
             yield index, is_new
         except BaseException:
-            if is_new and not index.sources():
-                index.discard()
-                for path in list(folder.iterdir()) if existed else [folder]:
-                    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            if is_new and _is_empty(index):
+                index.withdraw(keep=before)
+                if not existed:
+                    with contextlib.suppress(OSError):  # somebody has put a file there meanwhile
+                        folder.rmdir()
             raise
+
+
+def _is_empty(index: DocumentIndex) -> bool:
+    """Whether nothing is in it; no, where that cannot be told."""
+    try:
+        return not index.sources() and not index.ids()
+    except IndexError_:
+        return False
 
 
 class _Run:
