@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ def blocks() -> list[object]:
 def test_python_blocks_run_and_print_what_they_say(page: Path, code: list[str], tmp_path: Path) -> None:
     """Every block runs; a comment `# -> text` after a print is what it prints."""
     program = "\n".join(code)
+    shutil.copytree(ROOT / "docs" / "guide", tmp_path / "docs" / "guide")  # some blocks read the guide itself
     done = subprocess.run(
         [sys.executable, "-"], input=program, cwd=tmp_path, capture_output=True, text=True, timeout=240
     )
