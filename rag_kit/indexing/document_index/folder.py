@@ -53,29 +53,36 @@ def remove_parts(folder: Path, keep: Collection[str]) -> None:
                 path.unlink()
 
 
+class ManifestDamagedError(IndexFormatError):
+    """The manifest is no manifest of any version, so it says nothing that a new one would lose."""
+
+
 def manifest_of(folder: Path) -> dict[str, Any]:
     """Read and check the manifest.
 
     Raises:
         IndexMissingError: There is none, so there is no index.
-        IndexFormatError: It is damaged, or of a newer format.
+        ManifestDamagedError: It is damaged.
+        IndexFormatError: It cannot be read, or is of a newer or another format.
     """
     path = folder / MANIFEST
     try:
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise IndexMissingError(
             f"There is no index in {folder}. Make one: rag-kit ingest PATH --index {folder}"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise IndexFormatError(f"{path} cannot be read ({error}). {repair_advice(folder)}") from error
     try:
-        manifest = json.loads(text)
+        manifest = json.loads(content.decode("utf-8"))
         found, version = manifest["format"], manifest["version"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise IndexFormatError(f"{path} is damaged ({error}). {repair_advice(folder)}") from error
-    if found != FORMAT or not isinstance(version, int):
-        raise IndexFormatError(f"{path} is not of a {FORMAT} (it says {found!r}). Name another folder.")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ManifestDamagedError(f"{path} is damaged ({error}). {repair_advice(folder)}") from error
+    if found != FORMAT or type(version) is not int or version < 1:
+        raise IndexFormatError(
+            f"{path} is not of a {FORMAT} (it says {found!r}, version {version!r}). Name another folder."
+        )
     if version > VERSION:
         raise IndexFormatError(
             f"The index in {folder} has format version {version}; this rag_kit reads up to {VERSION}. "
@@ -124,7 +131,9 @@ def prepare_new(folder: Path) -> None:
 
 
 def private(path: Path) -> None:
-    """Take group's and others' rights from a file, or from a folder and all below it."""
+    """Take group's and others' rights from a file, or from a folder and all below it; links are not followed."""
+    if path.is_symlink():
+        return
     if path.is_dir():
         os.chmod(path, 0o700)
         for below in path.iterdir():

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_kit.errors import IndexError_, InvalidInputError
+from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index.embedding import check_model, name_of
 from rag_kit.indexing.document_index.folder import (
     MANIFEST,
     STORE,
+    ManifestDamagedError,
     WriterLock,
     manifest_of,
     prepare_new,
@@ -26,6 +28,8 @@ from rag_kit.indexing.document_index.writable import WritableIndex
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+
+logger = logging.getLogger(__name__)
 
 #: Dense search is exact up to so many chunks, and by Chroma's graph above (decision 0071).
 EXACT_ROWS = 20_000
@@ -165,6 +169,8 @@ class DocumentIndex(WritableIndex):
             if lock is not None:
                 _check_manifest(path, check)  # the writer before may have taken its new index away
             store = Store(path / STORE, writable=mode == "w")
+            if mode == "w" and not check:
+                store.reset_damaged_chroma()
             state = store.state()
             if state.embedding is not None:
                 check_model(path, state.embedding, name, writing=check and mode == "w")
@@ -251,7 +257,13 @@ class DocumentIndex(WritableIndex):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # on Ctrl-C nothing that takes long: the next writer catches up
-        self._close(flush=kind is None or issubclass(kind, Exception))
+        flush = kind is None or issubclass(kind, Exception)
+        try:
+            self._close(flush=flush)
+        except Exception as second:
+            if kind is None:
+                raise
+            logger.warning("After an error, the index could not be brought up to date: %s", second)
 
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "w" if self._lock is not None else "r"
@@ -261,6 +273,6 @@ class DocumentIndex(WritableIndex):
 def _check_manifest(path: Path, check: bool) -> None:
     try:
         manifest_of(path)
-    except IndexError_:
+    except (IndexMissingError, ManifestDamagedError):
         if check or not (path / STORE).exists():
             raise

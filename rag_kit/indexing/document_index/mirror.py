@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import shutil
 import sqlite3
 import threading
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 
 from rag_kit.errors import IndexError_
 from rag_kit.indexing.document_index.changes import changed_vectors, removed_since
-from rag_kit.indexing.document_index.folder import private
+from rag_kit.indexing.document_index.folder import is_part, private
 from rag_kit.indexing.document_index.matrix import Vectors, unpack
 from rag_kit.indexing.document_index.store import Store, in_groups
 
@@ -84,6 +85,7 @@ class ChromaMirror:
             return self._collection
         self.close()
         path = self._folder / name
+        _refuse_links(path)
         if not create and not path.is_dir():
             raise MirrorError(f"The Chroma folder {path} is missing.")
         with _guarded("opening its folder"):
@@ -146,7 +148,8 @@ class ChromaMirror:
         with self._lock:
             state = self._store.state()
             chroma = dict(state.chroma)
-            if not chroma["clean"] or not (self._folder / chroma["folder"]).is_dir():
+            path = self._folder / chroma["folder"]
+            if not chroma["clean"] or path.is_symlink() or not path.is_dir():
                 return self.rebuild()
             since = int(chroma["generation"])
             with self._store.reading() as connection:
@@ -176,11 +179,14 @@ class ChromaMirror:
             number = int(old["epoch"]) + 1
             # a new folder: the old one may be open in this process or another, and Chroma caches by path
             chroma = {**old, "folder": f"chroma-{number}", "generation": 0, "unreached": []}
-            if not (self._folder / "chroma").exists():
+            if not os.path.lexists(self._folder / "chroma"):
                 chroma["folder"] = "chroma"
             self._store.set_meta(chroma={**chroma, "clean": False})
             for path in self._folder.glob("chroma*"):
-                shutil.rmtree(path, ignore_errors=True)
+                if is_part(path.name) and path.is_symlink():
+                    path.unlink()  # the link, never what it leads to
+                elif is_part(path.name):
+                    shutil.rmtree(path, ignore_errors=True)
             with self._store.reading() as connection:
                 everything = changed_vectors(connection, -1)
             written = self._write(chroma, everything, [], state.generation, state.dimension or 0)
@@ -301,6 +307,13 @@ class ChromaMirror:
             if client is not None:
                 with contextlib.suppress(MirrorError), _guarded("closing"):
                     client.close()
+
+
+def _refuse_links(path: Path) -> None:
+    """Chroma must not write through a link into somebody else's files."""
+    links = [path] if path.is_symlink() else [below for below in path.rglob("*") if below.is_symlink()]
+    if links:
+        raise MirrorError(f"{links[0]} is a link, which is not followed.")
 
 
 def _most_unreached(rows: int) -> int:

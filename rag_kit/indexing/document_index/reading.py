@@ -105,6 +105,10 @@ class ReadableIndex:
         """As `search_keyword`, on a thread."""
         return await run_in_thread(self.search_keyword, query, k, filter)
 
+    def keyword_maximum(self, query: str) -> float:
+        """What no keyword score for the query can exceed (see ``BM25Index.maximum``)."""
+        return self._searcher.keyword_maximum(query)
+
     def search_dense(
         self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None
     ) -> list[tuple[Document, float]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_kit.errors import IndexError_
+from rag_kit.errors import IndexMissingError
 from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.filling import fill_vectors
-from rag_kit.indexing.document_index.folder import manifest_of, write_manifest
+from rag_kit.indexing.document_index.folder import ManifestDamagedError, manifest_of, write_manifest
 from rag_kit.indexing.document_index.keyword import KeywordLeg
 from rag_kit.indexing.document_index.mirror import ChromaMirror
 from rag_kit.indexing.document_index.store import Store
@@ -30,11 +30,12 @@ def rebuild(
         state = store.state()
         try:
             manifest_of(folder)
-        except IndexError_ as error:
+        except (IndexMissingError, ManifestDamagedError) as error:
             write_manifest(folder, state.uid)
             done.append(f"wrote the manifest anew ({error})")
         with store.writing() as connection:
             if sources := verifying.damaged_sources(connection):
+                verifying.invalidate_unsound(connection)
                 connection.executemany("DELETE FROM sources WHERE source = ?", [(s,) for s in sources])
                 done.append(f"{len(sources)} files with damaged chunks will be read again by the next ingest")
         if state.embedding is not None:

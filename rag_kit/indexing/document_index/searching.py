@@ -64,6 +64,12 @@ class Searcher:
             index = self._keyword.follow(connection, self._store.state(connection))
         return self._keyword.search(index, query, k, where or None)
 
+    def keyword_maximum(self, query: str) -> float:
+        """What no keyword score for the query can exceed."""
+        with self._store.reading() as connection:
+            index = self._keyword.follow(connection, self._store.state(connection))
+        return index.maximum(query)
+
     def dense(self, query: Vectors, k: int, where: Filter | None) -> list[tuple[Document, float]]:
         """The k nearest by cosine."""
         check_k(k)

@@ -7,9 +7,12 @@ derived can be brought up to date from the generation it stands at.
 from __future__ import annotations
 
 import json
+import logging
 import os
+import re
 import sqlite3
 import threading
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +22,8 @@ from typing import Any
 
 from rag_kit.errors import IndexError_, IndexFormatError, IndexLockedError, InvalidInputError
 from rag_kit.indexing.document_index.folder import repair_advice
+
+logger = logging.getLogger(__name__)
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -36,6 +41,9 @@ CREATE INDEX IF NOT EXISTS vectors_generation ON vectors (generation);
 CREATE TABLE IF NOT EXISTS removed (id TEXT PRIMARY KEY, generation INTEGER NOT NULL);
 """
 _MANY = 500  # placeholders in one statement
+_UID = re.compile("[0-9a-f]{32}")  # it becomes part of a file's name
+_CHROMA = re.compile("chroma(-[0-9]{1,20})?")
+_MOST = 2**63 - 1  # what SQLite can hold
 
 
 @dataclass(frozen=True)
@@ -210,11 +218,37 @@ class Store:
                 return self.state(reader)
         try:
             found = {key: json.loads(value) for key, value in connection.execute("SELECT * FROM meta")}
-            return State(**{name: found[name] for name in State.__dataclass_fields__})
-        except (ValueError, KeyError, TypeError) as error:
+            state = State(**{name: found[name] for name in State.__dataclass_fields__})
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise IndexFormatError(
                 f"{self.path} lacks what an index needs ({error!r}). {repair_advice(self.path.parent)}"
             ) from error
+        if wrong := _wrong(state):
+            raise IndexFormatError(
+                f"{self.path}: meta {wrong[0]!r} is {str(getattr(state, wrong[0]))[:200]!r}; "
+                f"it must be {wrong[1]}. {repair_advice(self.path.parent)}"
+            )
+        return state
+
+    def reset_damaged_chroma(self) -> bool:
+        """Put a new record in the place of one that cannot be of a Chroma collection; it is derived.
+
+        Returns:
+            Whether that was needed.
+        """
+        with self.writing() as connection:
+            [(value,)] = connection.execute("SELECT value FROM meta WHERE key = 'chroma'")
+            try:
+                chroma = json.loads(value)
+            except (ValueError, TypeError, RecursionError):
+                chroma = None
+            if _is_chroma(chroma):
+                return False
+            # an epoch that no reader has open
+            self.set_meta(
+                chroma={"folder": "chroma", "clean": False, "epoch": int(time.time()), "generation": 0}
+            )
+            return True
 
     def set_meta(self, **values: Any) -> None:
         """Set small facts, in the open write transaction or one of its own."""
@@ -230,12 +264,56 @@ class Store:
             if self._closed:
                 return
             self._closed = True
-            self._reader.close()
+            self._close(self._reader)
             if self._writer is not None:
                 try:
                     self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                finally:
-                    self._writer.close()
+                except sqlite3.Error as error:
+                    # nothing is lost: the log is folded in by the next writer
+                    logger.warning("%s keeps its log beside it (%s).", self.path, error)
+                self._close(self._writer)
+
+    def _close(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.close()
+        except sqlite3.Error as error:
+            logger.warning("%s was not closed properly (%s).", self.path, error)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _MOST
+
+
+def _is_chroma(value: Any) -> bool:
+    """Whether it can be the record of a Chroma collection in the index's own folder."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("folder"), str)
+        and _CHROMA.fullmatch(value["folder"]) is not None
+        and isinstance(value.get("clean"), bool)
+        and _is_count(value.get("epoch"))
+        and _is_count(value.get("generation"))
+        and isinstance(value.get("unreached", []), list)
+        and all(isinstance(key, str) for key in value.get("unreached", []))
+    )
+
+
+def _wrong(state: State) -> tuple[str, str] | None:
+    """The first fact that is not what it must be, and what that is."""
+    checks: list[tuple[str, bool, str]] = [
+        ("uid", isinstance(state.uid, str) and _UID.fullmatch(state.uid) is not None, "32 hex digits"),
+        ("generation", _is_count(state.generation), "a whole number from 0"),
+        ("floor", _is_count(state.floor), "a whole number from 0"),
+        ("embedding", state.embedding is None or isinstance(state.embedding, str), "a name or null"),
+        ("dimension", state.dimension is None or _is_count(state.dimension), "a whole number or null"),
+        ("settings", isinstance(state.settings, dict), "an object"),
+        (
+            "chroma",
+            _is_chroma(state.chroma),
+            "a record of folder ('chroma' or 'chroma-N'), clean, epoch and generation",
+        ),
+    ]
+    return next(((name, what) for name, good, what in checks if not good), None)
 
 
 def in_groups(values: Iterable[Any], size: int = _MANY) -> Iterator[list[Any]]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from pathlib import Path
 
 import numpy as np
 
-from rag_kit.errors import IndexError_
+from rag_kit.errors import IndexError_, IndexFormatError
 from rag_kit.indexing.document_index.folder import manifest_of
 from rag_kit.indexing.document_index.keyword import KeywordLeg
 from rag_kit.indexing.document_index.mirror import ChromaMirror
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.rows import text_hash
 from rag_kit.indexing.document_index.store import State, Store
 
 _KEYWORD_SAMPLE = 200
+# as bytes: a damaged text need not be UTF-8
+_CONTENT = "CAST(text AS BLOB), CAST(metadata AS BLOB), hash FROM chunks"
 
 
 def verify(folder: Path, store: Store, keyword: KeywordLeg, mirror: ChromaMirror) -> IndexReport:
@@ -27,7 +29,11 @@ def verify(folder: Path, store: Store, keyword: KeywordLeg, mirror: ChromaMirror
     except IndexError_ as error:
         report.problems.append(f"manifest: {error}")
     with store.reading() as connection:
-        state = store.state(connection)
+        try:
+            state = store.state(connection)
+        except IndexFormatError as error:
+            report.problems.append(f"store: {error}")
+            return report
         try:
             bad = [row[0] for row in connection.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
         except sqlite3.DatabaseError as error:
@@ -65,27 +71,49 @@ def _chunks(connection: sqlite3.Connection, report: IndexReport) -> tuple[list[s
     step = max(1, total // _KEYWORD_SAMPLE)
     damaged: list[str] = []
     sample: list[tuple[str, str]] = []
-    rows = connection.execute("SELECT id, text, metadata, hash FROM chunks ORDER BY n")
+    rows = connection.execute(f"SELECT id, {_CONTENT} ORDER BY n")
     for number, (key, text, metadata, digest) in enumerate(rows):
         if not _sound(text, metadata, digest):
             damaged.append(key)
         elif number % step == 0:
-            sample.append((key, text))
+            sample.append((key, text.decode()))
     report.checked["chunks"] = total
     return damaged, sample
 
 
-def _sound(text: str, metadata: str, digest: bytes) -> bool:
+def _sound(text: bytes, metadata: bytes, digest: bytes) -> bool:
+    return hashlib.sha256(text).digest() == digest and _is_metadata(metadata)
+
+
+def _is_metadata(metadata: bytes) -> bool:
     try:
-        return text_hash(text) == digest and isinstance(json.loads(metadata), dict)
-    except (ValueError, TypeError, AttributeError):
+        return isinstance(json.loads(metadata.decode()), dict)
+    except (ValueError, RecursionError):
         return False
 
 
 def damaged_sources(connection: sqlite3.Connection) -> list[str]:
     """Sources with rows that are not what was written."""
-    rows = connection.execute("SELECT source, text, metadata, hash FROM chunks")
+    rows = connection.execute(f"SELECT source, {_CONTENT}")
     return sorted({source for source, *rest in rows if not _sound(*rest)})
+
+
+def invalidate_unsound(connection: sqlite3.Connection) -> None:
+    """Make rows that are not what was written differ from what any file gives, so that they are replaced.
+
+    Else a row whose text is damaged, but not its hash, would count as unchanged. The new hash is one that no
+    text has, and another in each row; text and metadata become such as can be read.
+    """
+    rows = connection.execute(f"SELECT n, source, {_CONTENT}")
+    unsound = [
+        (n, source, text, metadata) for n, source, text, metadata, h in rows if not _sound(text, metadata, h)
+    ]
+    for n, source, text, metadata in unsound:
+        plain = metadata.decode() if _is_metadata(metadata) else json.dumps({"source": source})
+        connection.execute(
+            "UPDATE chunks SET text = ?, metadata = ?, hash = ? WHERE n = ?",
+            (text.decode("utf-8", "replace"), plain, b"damaged row %d" % n, n),
+        )
 
 
 def _vectors(connection: sqlite3.Connection, state: State, report: IndexReport) -> None:

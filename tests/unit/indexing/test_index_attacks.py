@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from support.embedding import WordEmbeddings
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import IndexError_, IndexFormatError, InvalidInputError
 from rag_kit.indexing import DocumentIndex, ingest
 
 
@@ -50,7 +54,8 @@ def test_a_failing_ingest_keeps_an_index_that_lost_its_manifest(docs: Path, tmp_
     with DocumentIndex.create(folder) as index:
         index.upsert([Document("quokka", id="q")])
     (folder / "manifest.json").unlink()
-    for paths, options in ((tmp_path / "nowhere", {}), (docs, {"chunk_size": 0})):
+    cases: list[tuple[Path, dict[str, Any]]] = [(tmp_path / "nowhere", {}), (docs, {"chunk_size": 0})]
+    for paths, options in cases:
         with pytest.raises(InvalidInputError):
             ingest(paths, folder, **options)
     assert ingest(docs, folder).added == 2
@@ -77,3 +82,156 @@ def test_a_failing_ingest_removes_only_what_it_made(docs: Path, tmp_path: Path) 
     with pytest.raises(OSError, match="interrupted"):
         ingest(docs, folder, progress=fail)
     assert os.listdir(folder) == []
+
+
+@pytest.fixture
+def index_folder(docs: Path, tmp_path: Path) -> Path:
+    """A closed index of the two files, with vectors."""
+    ingest(docs, tmp_path / "index", embeddings=WordEmbeddings())
+    return tmp_path / "index"
+
+
+def execute(folder: Path, statement: str, *values: Any) -> None:
+    """Change the store behind the index's back."""
+    connection = sqlite3.connect(folder / "store.sqlite3")
+    with connection:
+        assert connection.execute(statement, values).rowcount == 1
+    connection.close()
+
+
+@pytest.mark.parametrize("name", ["../victim", "chroma-1\n", ""])
+def test_the_store_cannot_lead_chroma_out_of_the_index(index_folder: Path, tmp_path: Path, name: str) -> None:
+    """A Chroma folder outside the index is refused by name, not opened; repair makes a new record of it."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    victim.chmod(0o755)
+    record = {"folder": name, "clean": True, "epoch": 1, "generation": 1}
+    execute(index_folder, "UPDATE meta SET value = ? WHERE key = 'chroma'", json.dumps(record))
+    with pytest.raises(IndexFormatError, match="'chroma'"):
+        DocumentIndex.open(index_folder, embeddings=WordEmbeddings(), mode="w")
+    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
+        assert index.repair().ok
+    assert victim.stat().st_mode & 0o777 == 0o755 and os.listdir(victim) == []
+
+
+def test_a_link_in_the_place_of_chroma_is_not_followed(index_folder: Path, tmp_path: Path) -> None:
+    """Where Chroma's folder is a link, searches do without, and the next writer replaces the link only."""
+    target = tmp_path / "elsewhere"
+    (index_folder / "chroma").rename(target)
+    target.chmod(0o755)
+    (index_folder / "chroma").symlink_to(target)
+    before = tree(target)
+    model = WordEmbeddings()
+    with DocumentIndex.open(index_folder, embeddings=model, exact_rows=0) as index:
+        assert "is a link" in str(index.verify())
+        assert index.search_dense("The pump starts", 1)[0][0].page_content.startswith("The pump")
+    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
+        assert index.repair().ok
+    assert tree(target) == before and target.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize(
+    "content", ['{"format": "rag_kit.DocumentIndex", "version": 2}', '{"format": "x", "version": 1}']
+)
+def test_repair_refuses_a_newer_or_other_format(index_folder: Path, content: str) -> None:
+    """A manifest of another format is an error also for verify and repair, and is left as it is."""
+    path = index_folder / "manifest.json"
+    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
+        path.write_text(content)
+        with pytest.raises(IndexFormatError, match="version"):
+            index.repair()
+    with pytest.raises(IndexFormatError, match="version"):
+        DocumentIndex.open(index_folder, mode="w", check=False)
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize("content", [b"", b"[" * 100_000])
+def test_repair_writes_an_unparsable_manifest(index_folder: Path, content: bytes) -> None:
+    """What is no manifest of any version is written anew."""
+    (index_folder / "manifest.json").write_bytes(content)
+    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
+        report = index.repair()
+    assert report.ok and "manifest" in str(report.repaired)
+
+
+@pytest.mark.parametrize(
+    ("column", "old", "new"),
+    [("text", b"pump", b"qump"), ("text", b"pump", b"\xf0ump"), ("metadata", b"{", b"[")],
+)
+def test_a_flipped_byte_is_mended_by_repair_and_ingest(
+    docs: Path, index_folder: Path, column: str, old: bytes, new: bytes
+) -> None:
+    """After a repair the next ingest writes the damaged row again: text, vector, and both search structures."""
+    model = WordEmbeddings()
+    execute(
+        index_folder,
+        f"UPDATE chunks SET {column} = replace({column}, ?, CAST(? AS TEXT)) WHERE text LIKE '%pump%'",
+        old.decode(),
+        new,
+    )
+    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
+        assert "1 rows are not what was written" in str(index.verify())
+        index.repair()
+    report = ingest(docs, index_folder, embeddings=model)
+    assert (report.added, report.unchanged, report.embedded) == (1, 1, 1)
+    with DocumentIndex.open(index_folder, embeddings=model, exact_rows=0) as index:
+        assert index.verify().ok, str(index.verify())
+        text = "The pump starts at 40 degrees."
+        assert [d.page_content for d, _ in index.search_keyword("pump")] == [text]
+        assert index.search_dense(text, 1)[0][0].page_content == text
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("chroma", '{"folder": 5}'),
+        ("chroma", "[]"),
+        ("generation", '"x"'),
+        ("uid", '"../../x"'),
+        ("settings", "[]"),
+    ],
+)
+def test_wrong_facts_in_the_store_are_named(index_folder: Path, key: str, value: str) -> None:
+    """A value of the wrong kind is a format error that names its key; repair resets what is derived."""
+    execute(index_folder, "UPDATE meta SET value = ? WHERE key = ?", value, key)
+    with pytest.raises(IndexFormatError, match=f"'{key}'"):
+        DocumentIndex.open(index_folder, embeddings=WordEmbeddings())
+    if key == "chroma":
+        with DocumentIndex.open(index_folder, mode="w", check=False) as index:
+            assert index.repair().ok
+    assert not (index_folder / "writer.pid").exists()
+
+
+class Full:
+    """A connection that finds no room to write."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        """Refuse what needs room."""
+        if statement.startswith(("INSERT", "PRAGMA wal_checkpoint")):
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        return self._connection.execute(statement, *values)
+
+
+def test_a_full_disk_at_close_does_not_hide_the_first_error(
+    index_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When neither the write nor the clean-up finds room, the user sees the write's error, and the lock goes."""
+    model = WordEmbeddings()
+    with (  # noqa: PT012 - the error must come out of the with of the index
+        pytest.raises(IndexError_, match="No room is left"),
+        DocumentIndex.open(index_folder, embeddings=model, mode="w") as index,
+    ):
+        index._store._writer = Full(index._store._writer)  # type: ignore[assignment]
+        index.upsert([Document("valve", metadata={"source": "x"}, id="q")])
+    assert "keeps its log" in caplog.text
+    assert not (index_folder / "writer.pid").exists()
+    with DocumentIndex.open(index_folder, embeddings=model, mode="w") as index:
+        assert len(index.ids()) == 2
