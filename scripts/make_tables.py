@@ -123,14 +123,18 @@ def commands(loaded: Loaded) -> str:
 
 
 def versions(loaded: Loaded) -> str:
-    """With which versions the results were made."""
-    found = {json.dumps(result["versions"], sort_keys=True) for _, result in loaded}
-    lines = []
-    for text in sorted(found):
-        versions = json.loads(text)
-        cpus = versions.pop("cpus")
-        named = ", ".join(f"{name} {version}" for name, version in versions.items())
-        lines.append(f"{named}; {cpus} processor cores.")
+    """With which versions the results were made, and how busy the machine was."""
+    found = {
+        ", ".join(f"{name} {version}" for name, version in result["versions"].items()) for _, result in loaded
+    }
+    cores = sorted({result["machine"]["cpus"] for _, result in loaded})
+    loads = [result["machine"]["load_per_cpu"] or 0.0 for _, result in loaded]
+    lines = [*sorted(found), f"Processor cores: {', '.join(map(str, cores))}."]
+    if max(loads) > 0.5:
+        lines.append(
+            f"Other work kept the machine busy (up to {max(loads):.1f} running processes a core): these times "
+            "are far too long, and not to be compared with each other."
+        )
     return "\n".join(lines)
 
 

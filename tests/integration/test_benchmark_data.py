@@ -1,0 +1,96 @@
+"""The public sets: they load, and keyword search and fusion score what is expected."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from rag_kit.evaluation import SpanRecall, benchmark, load_dataset
+from rag_kit.models import embedding_model
+
+pytestmark = pytest.mark.data
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _quality():
+    spec = importlib.util.spec_from_file_location("quality", ROOT / "benchmarks" / "quality.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["quality"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+quality = _quality()
+CONTENT = quality.load()
+RUNS = {run["name"]: run for run in CONTENT["runs"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "documents", "queries", "judged"),
+    [
+        ("scifact", 5183, 300, 300),
+        ("limit_small", 46, 1000, 1000),
+        ("timeqa_slice", 3953, 282, 244),
+        ("covidqa", 98, 1380, 1380),
+        ("pubmedqa_l", 1000, 1000, 1000),
+        ("cmrc2018_dev", 848, 3219, 3219),
+        ("xquad_zh", 240, 1190, 1190),
+        ("xquad_en", 240, 1190, 1190),
+    ],
+)
+def test_sets_load(data_sets, name, documents, queries, judged):
+    """Every public set passes the checks with the counts that its description states."""
+    dataset = load_dataset(data_sets / name)
+    assert (len(dataset.corpus), len(dataset.queries), len(dataset.judged)) == (documents, queries, judged)
+
+
+@pytest.mark.parametrize(
+    ("name", "spans"),
+    [
+        ("covidqa", 1380),
+        ("xquad_zh", 1190),
+        ("xquad_en", 1190),
+        ("timeqa_slice", 244),
+        ("cmrc2018_dev", 3219),
+    ],
+)
+def test_gold_spans_are_found(data_sets, name, spans):
+    """Sets with answer texts have spans for (nearly) all their questions."""
+    dataset = load_dataset(data_sets / name)
+    found = SpanRecall(dataset)
+    assert found.applies and len(found.queries(dataset.judged)) >= 0.98 * spans
+
+
+@pytest.mark.parametrize("name", ["pubmedqa_l", "scifact", "limit_small"])
+def test_sets_without_spans_have_none(data_sets, name):
+    """Yes and no are no spans, and sets without answers have none."""
+    assert not SpanRecall(load_dataset(data_sets / name)).applies
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if name != "covidqa_chunks"])
+def test_keyword_search_scores_as_expected(data_sets, name):
+    """bm25 on every set is within the tolerance of benchmarks/quality.yaml."""
+    expected = {"bm25": RUNS[name]["expected"]["bm25"]}
+    result = benchmark(data_sets / name, ["bm25"], resamples=200)
+    verdicts = quality.judge({"name": name, "expected": expected}, result, CONTENT["tolerance"])
+    assert verdicts and not [v for v in verdicts if v.verdict == "FAIL"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", ["scifact", "limit_small", "covidqa_chunks"])
+def test_commands_score_as_expected(data_sets, name, tmp_path):
+    """The command as it stands in the file gives the scores and keeps the claims that stand beside it."""
+    if embedding_model() is None:
+        pytest.skip("the weights of minilm are not installed (rag-kit models install minilm)")
+    from rag_kit.cli.main import main
+
+    out = tmp_path / "result.json"
+    command = quality.command_of(RUNS[name], data=str(data_sets), out=str(out), cache=str(tmp_path / "cache"))
+    assert main(command[1:]) == 0
+    result = quality.json.loads(out.read_text(encoding="utf-8"))
+    failed = [v for v in quality.judge(RUNS[name], result, CONTENT["tolerance"]) if v.verdict == "FAIL"]
+    assert not failed
