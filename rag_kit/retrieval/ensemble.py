@@ -46,6 +46,8 @@ class EnsembleRetriever(RagKitRetriever):
             weights. A retriever of weight 0 is not run.
         fusion: ``"rrf"``: ``weight / (rrf_k + rank)``, ranks from 1, summed over the branches.
             ``"convex"``: the weighted mean of normalised scores.
+            ``"auto"``: as ``"convex"`` over z-scores, with weights that follow each query's scores (see
+            ``rag_kit.retrieval.auto_fusion``); for a keyword and a dense retriever.
         rrf_k: See there; 60 as in the paper.
         normalisation: For ``"convex"``: ``"min-max"``, ``"z-score"`` or ``"maximum"``, the division by the
             highest score possible (see ``rag_kit.retrieval.normalise``).

@@ -211,7 +211,13 @@ def _convex(lists: Sequence[RankedList], settings: FusionSettings) -> list[tuple
     return fuse_convex(lists, settings)
 
 
-FUSIONS: dict[str, FusionFunction] = {"rrf": _rrf, "convex": _convex}
+def _auto(lists: Sequence[RankedList], settings: FusionSettings) -> list[tuple[str, float]]:
+    from rag_kit.retrieval.auto_fusion import fuse_auto
+
+    return fuse_auto(lists, settings)
+
+
+FUSIONS: dict[str, FusionFunction] = {"rrf": _rrf, "convex": _convex, "auto": _auto}
 
 
 def fusion_function(name: str) -> FusionFunction:

@@ -39,14 +39,10 @@ class KeywordIndexRetriever(RagKitRetriever):
     note: str | None = None
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        return self._finish(query, self.index.search_keyword(query, request.k, request.filter))
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        hits = await self.index.asearch_keyword(query, request.k, request.filter)
-        return self._finish(query, hits)
-
-    def _finish(self, query: str, hits: Hits) -> list[Document]:
-        found = _with_provenance(hits, "bm25", self.get_name(), query)
+        # On a thread when called asynchronously: both calls read the store.
+        hits = self.index.search_keyword(query, request.k, request.filter)
+        highest = self.index.keyword_maximum(query) if hits else 0.0
+        found = _with_provenance(hits, "bm25", self.get_name(), query, max_score=highest)
         return found if self.note is None else [add_note(document, self.note) for document in found]
 
 
@@ -79,9 +75,9 @@ class DenseIndexRetriever(RagKitRetriever):
         return _with_provenance(hits, "dense", self.get_name(), query)
 
 
-def _with_provenance(hits: Hits, stage: str, name: str, query: str) -> list[Document]:
+def _with_provenance(hits: Hits, stage: str, name: str, query: str, **extra: Any) -> list[Document]:
     return [
-        with_provenance(document, score=score, rank=rank, stage=stage, retriever=name, query=query)
+        with_provenance(document, score=score, rank=rank, stage=stage, retriever=name, query=query, **extra)
         for rank, (document, score) in enumerate(hits, start=1)
     ]
 

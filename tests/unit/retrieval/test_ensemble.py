@@ -149,7 +149,7 @@ async def test_weights_from_the_query() -> None:
         ({"weights": [1, -1]}, "-1"),
         ({"weights": [1]}, "1 weights were given for 2"),
         ({"weights": [0, 0]}, "All weights are 0"),
-        ({"fusion": "convex"}, "'rrf'"),
+        ({"fusion": "borda"}, "'rrf'"),
         ({"rrf_k": -1}, "rrf_k=-1"),
         ({"on_error": "ignore"}, "on_error"),
         ({"timeout": 0}, "timeout=0"),

@@ -1,0 +1,171 @@
+"""Weights chosen per query from the scores."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+
+from rag_kit.documents import get_provenance
+from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, index_retriever
+from rag_kit.retrieval.auto_fusion import SLOPE, fuse_auto, gather
+from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.fusion import FusionSettings, RankedList, reciprocal_rank_fusion
+
+SETTINGS = FusionSettings()
+
+
+def _keyword(scores: list[float], names: str = "k", maximum: float = 20.0) -> RankedList:
+    keys = [f"{names}{number}" for number in range(len(scores))]
+    return RankedList(keys, scores, 1.0, "bm25", maximum)
+
+
+def _dense(scores: list[float], names: str = "d") -> RankedList:
+    return RankedList([f"{names}{number}" for number in range(len(scores))], scores, 1.0, "dense")
+
+
+def _noise(high: float, low: float, seed: int = 0, count: int = 100) -> list[float]:
+    """Scores without a leader, falling evenly."""
+    draw = random.Random(seed)
+    return sorted((draw.uniform(low, high) for _ in range(count)), reverse=True)
+
+
+class Cosines(RagKitRetriever):
+    """A dense retriever with set scores."""
+
+    scores: list[tuple[str, float]]
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        return [
+            Document(key, id=key, metadata={"rag_kit": {"score": score, "stages": [], "notes": []}})
+            for key, score in self.scores
+        ]
+
+
+def test_evidence_by_hand() -> None:
+    """Leads are first minus tenth, the keyword list's as a share of its maximum."""
+    keyword = _keyword([12.0, *[4.0] * 8, 2.0, 1.0], "x")
+    dense = _dense([0.8, *[0.5] * 8, 0.4, 0.1], "x")
+    evidence = gather(keyword, dense)
+    assert evidence.keyword_lead == pytest.approx(0.5)
+    assert evidence.dense_lead == pytest.approx(0.4)
+    assert (evidence.coverage, evidence.agreement) == (0.6, 1.0)
+    odds = SLOPE * (0.4 - 0.5)
+    assert evidence.dense_share() == pytest.approx(1 / (1 + math.exp(-odds)))
+
+
+def test_follows_the_keyword_list_when_the_dense_one_is_noise() -> None:
+    """Exact matches beside cosines without a leader: the first two are the keyword list's, unlike RRF's."""
+    keyword = _keyword([18.0, 17.0, *_noise(3.0, 1.0)])
+    dense = _dense(_noise(0.32, 0.3))
+    fused = fuse_auto([keyword, dense], SETTINGS)
+    assert [key for key, _ in fused[:2]] == ["k0", "k1"]
+    assert fused.weights[0] > 0.8
+    assert [key for key, _ in reciprocal_rank_fusion([keyword.keys, dense.keys])[:2]] == ["k0", "d0"]
+
+
+def test_follows_the_dense_list_when_the_keyword_one_is_noise() -> None:
+    """A clear cosine beside words that match little of the question: the first two are the dense list's."""
+    keyword = _keyword(_noise(3.0, 2.5))
+    dense = _dense([0.8, 0.78, *_noise(0.3, 0.1)])
+    fused = fuse_auto([keyword, dense], SETTINGS)
+    assert [key for key, _ in fused[:2]] == ["d0", "d1"]
+    assert fused.weights[1] > 0.8
+    assert [key for key, _ in reciprocal_rank_fusion([keyword.keys, dense.keys])[:2]] == ["k0", "d0"]
+
+
+def test_order_of_the_lists_does_not_matter() -> None:
+    """Which of the two comes first changes nothing but the order of the weights."""
+    keyword, dense = _keyword([9.0, 5.0, 1.0], "x"), _dense([0.6, 0.5, 0.2, 0.1], "x")
+    forward, backward = fuse_auto([keyword, dense], SETTINGS), fuse_auto([dense, keyword], SETTINGS)
+    assert dict(forward) == pytest.approx(dict(backward))
+    assert forward.weights == pytest.approx(backward.weights[::-1])
+    assert forward.extra == backward.extra
+
+
+def test_unmatched_words_count() -> None:
+    """The same keyword scores weigh less in a question most of whose words the index lacks."""
+    dense = _dense([0.6, 0.4, 0.3])
+    sure = fuse_auto([_keyword([9.0, 1.0], maximum=10.0), dense], SETTINGS)
+    unsure = fuse_auto([_keyword([9.0, 1.0], maximum=60.0), dense], SETTINGS)
+    assert sure.weights[0] > unsure.weights[0]
+
+
+def test_branch_weights_multiply_the_odds() -> None:
+    """A weight of 3 for one branch triples its odds."""
+    keyword, dense = _keyword([9.0, 1.0]), _dense([0.6, 0.4])
+    plain = fuse_auto([keyword, dense], SETTINGS).weights
+    heavy = RankedList(keyword.keys, keyword.scores, 3.0, "bm25", keyword.maximum)
+    weighed = fuse_auto([heavy, dense], SETTINGS).weights
+    assert weighed[0] / weighed[1] == pytest.approx(3 * plain[0] / plain[1])
+
+
+def _cases() -> list[tuple[str, list[RankedList], str]]:
+    keyword, dense = _keyword([9.0, 1.0]), _dense([0.6, 0.4])
+    return [
+        ("three", [keyword, dense, dense], "3 lists"),
+        ("mute", [keyword, RankedList(["a", "b"], [None, None], 1.0)], "no scores"),
+        ("no keyword list", [dense, dense], "highest score"),
+        ("two keyword lists", [keyword, keyword], "highest score"),
+        ("distances", [keyword, _dense([3.0, 2.0])], "no cosines"),
+    ]
+
+
+@pytest.mark.parametrize(("lists", "reason"), [case[1:] for case in _cases()], ids=[c[0] for c in _cases()])
+def test_missing_evidence_is_said(lists: list[RankedList], reason: str) -> None:
+    """What cannot be compared is fused over z-scores, with a note that says why."""
+    fused = fuse_auto(lists, SETTINGS)
+    assert fused.weights == pytest.approx([1 / len(lists)] * len(lists))
+    assert any(reason in note and "own weights" in note for note in fused.notes)
+    assert "evidence" not in fused.extra
+
+
+@pytest.mark.parametrize("empty", [0, 1])
+def test_an_empty_list_leaves_the_other(empty: int) -> None:
+    """Beside an empty list the other keeps its order, without a note."""
+    lists = [_keyword([9.0, 5.0, 1.0]), _dense([0.6, 0.5, -0.2])]
+    lists[empty] = RankedList([], [], 1.0)
+    fused = fuse_auto(lists, SETTINGS)
+    assert [key for key, _ in fused] == list(lists[1 - empty].keys)
+    assert fused.notes == []
+    assert fuse_auto([RankedList([], [], 1.0)] * 2, SETTINGS) == []
+
+
+def test_one_result_each_and_equal_scores() -> None:
+    """Lists of one document, or of equal scores, fuse without error."""
+    assert {key for key, _ in fuse_auto([_keyword([2.0]), _dense([-0.5])], SETTINGS)} == {"k0", "d0"}
+    fused = fuse_auto([_keyword([2.0] * 3), _dense([0.5] * 3)], SETTINGS)
+    assert len(fused) == 6
+    assert all(math.isfinite(score) for _, score in fused)
+
+
+async def test_ensemble_explains_itself() -> None:
+    """Evidence and weights are in the provenance, asynchronously the same."""
+    bm25 = BM25Retriever.from_documents([Document(t, id=t) for t in ("red fox", "red dog", "blue bird")])
+    dense = Cosines(scores=[("blue bird", 0.41), ("red dog", 0.405), ("red fox", 0.4)])
+    ensemble = EnsembleRetriever(retrievers=[bm25, dense], fusion="auto", k=2)
+    found = ensemble.invoke("red fox")
+    assert found[0].id == "red fox"
+    *branches, last = get_provenance(found[0])["stages"]
+    assert set(last["evidence"]) == {"keyword_lead", "dense_lead", "coverage", "agreement"}
+    assert sum(stage["weight"] for stage in branches) == pytest.approx(1)
+    assert sum(stage["weight"] * stage["normalised"] for stage in branches) == pytest.approx(last["score"])
+    assert await ensemble.ainvoke("red fox") == found
+
+
+async def test_over_a_document_index(tmp_path: Path) -> None:
+    """A hybrid over an index has what auto needs, asynchronously as well."""
+    index = DocumentIndex.create(tmp_path / "index", embeddings=DeterministicFakeEmbedding(size=16))
+    index.upsert([Document(t, id=t) for t in ("red fox", "red dog", "blue bird")])
+    hybrid = index_retriever(index, fusion="auto")
+    found = hybrid.invoke("red fox")
+    provenance = get_provenance(found[0])
+    assert "evidence" in provenance["stages"][-1]
+    assert provenance["notes"] == []
+    assert [doc.id for doc in await hybrid.ainvoke("red fox")] == [doc.id for doc in found]
+    index.close()
