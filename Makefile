@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# pip is always there; UV=path/to/uv makes the same installations quicker
+INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(PIP) install --quiet --no-compile)
 PYV := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 CONSTRAINTS ?= $(firstword $(wildcard constraints/py$(PYV).txt) constraints/py3.13.txt)
 STAMPS := $(VENV)/stamps
@@ -29,7 +31,7 @@ $(STAMPS)/venv:
 # byte code of modules that are never imported.
 define install
 	@echo "installing $(1), pinned by $(CONSTRAINTS); a minute or two the first time ..."
-	@$(PIP) install --quiet --no-compile -c $(CONSTRAINTS) -e '.$(2)'
+	@$(INSTALL) -c $(CONSTRAINTS) -e '.$(2)'
 	@touch $@
 endef
 
@@ -79,7 +81,7 @@ studio: $(STAMPS)/studio  ## open the graphs in LangGraph Studio (PORT=2024)
 
 build: $(STAMPS)/build  ## wheel and sdist, then tests against the installed wheel
 	@rm -rf dist && $(BIN)/python -m build --outdir dist . >/dev/null
-	@$(BIN)/python scripts/test_wheel.py dist --constraints $(CONSTRAINTS)
+	@$(BIN)/python scripts/test_wheel.py dist --constraints $(CONSTRAINTS) $(if $(UV),--uv $(UV))
 
 constraints:  ## write the constraint files anew (needs uv)
 	@scripts/make_constraints.sh

@@ -31,6 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dist", type=Path)
     parser.add_argument("--constraints", type=Path, required=True)
+    parser.add_argument("--uv", type=Path, help="install with this uv instead of pip")
     arguments = parser.parse_args()
     [wheel] = arguments.dist.resolve().glob("*.whl")
     [sdist] = arguments.dist.resolve().glob("*.tar.gz")
@@ -39,7 +40,17 @@ def main() -> None:
         folder = Path(name)
         venv.create(folder / "env", with_pip=True)
         python = folder / "env" / "bin" / "python"
-        pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints)
+        pip: tuple[str | Path, ...] = (
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        )
+        if arguments.uv:
+            pip = (arguments.uv.resolve(), "pip", "install", "--quiet", "--python", python)
+        pip = (*pip, "-c", constraints)
         run(*pip, f"{wheel}[test]", cwd=folder)
         where = run(python, "-c", "import rag_kit; print(rag_kit.__file__)", cwd=folder).strip()
         if not Path(where).is_relative_to(folder):
@@ -79,7 +90,7 @@ def main() -> None:
             ).splitlines()[-1]
         )
         # the sdist builds the same wheel
-        run(*pip, "--no-deps", "--force-reinstall", sdist, cwd=folder)
+        run(*pip, "--no-deps", "--reinstall" if arguments.uv else "--force-reinstall", sdist, cwd=folder)
         run(command, "prompts", "check", cwd=folder)
     print(f"{wheel.name} and {sdist.name}: installed and used")
 
