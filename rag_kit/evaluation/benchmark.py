@@ -120,7 +120,7 @@ def benchmark(
         run = run_pipeline(pipeline, data, queries, depth=depth, spans=spans, progress=progress)
         scores = retrieval_metrics(run.rankings, {query: data.qrels[query] for query in queries})
         cells = _cells(scores, run, spans, resamples=resamples, seed=seed)
-        entries.append(_entry(pipeline, run, cells, built))
+        entries.append(_entry(pipeline, run, cells, built, len(documents)))
         rows.extend(_rows(pipeline, run, scores, spans))
     result = {
         "dataset": data.name,
@@ -210,7 +210,7 @@ def _cells(
 
 
 def _entry(
-    pipeline: Pipeline, run: PipelineRun, cells: Mapping[str, Any], build_seconds: float
+    pipeline: Pipeline, run: PipelineRun, cells: Mapping[str, Any], build_seconds: float, passages: int
 ) -> dict[str, Any]:
     count = len(run.returned)
     most = max(run.returned.values())
@@ -222,14 +222,14 @@ def _entry(
         "passages_returned": {"mean": round(sum(run.returned.values()) / count, 2), "max": most},
         "arms": {arm: round(run.arms[arm] / count, 6) for arm in sorted(run.arms)},
         "settings": dict(pipeline.settings),
-        "notes": _notes(run, count, most),
+        "notes": _notes(run, count, most, passages),
     }
     return entry
 
 
-def _notes(run: PipelineRun, count: int, most: int) -> list[str]:
+def _notes(run: PipelineRun, count: int, most: int, passages: int) -> list[str]:
     notes = []
-    if most < 10:
+    if most < min(10, passages):
         notes.append(f"returned at most {most} passages a query: metrics at a greater rank count only those")
     if run.degraded:
         notes.append(f"{run.degraded} of {count} queries were answered without a part that failed")

@@ -32,7 +32,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (base / "langgraph.json").write_text(json.dumps(config))
     (base / "pyproject.toml").write_text('[project]\nname = "studio-app"\nversion = "0"\n')
     index = base / "index"
-    command = [sys.executable, "-m", "rag_kit.cli.main", "ingest", str(base / "docs"), "--index", str(index), "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "rag_kit.cli.main",
+        "ingest",
+        str(base / "docs"),
+        "--index",
+        str(index),
+        "--quiet",
+    ]
     subprocess.run([*command, "--embedding-model", "none"], check=True, cwd=ROOT)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -47,8 +56,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     log = base / "server.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser", "--no-reload"]
-            + ["--host", "127.0.0.1", "--port", str(port)],
+            [
+                *(str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser", "--no-reload"),
+                *("--host", "127.0.0.1", "--port", str(port)),
+            ],
             cwd=base,
             env=environment,
             stdout=out,
@@ -65,7 +76,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-    assert "Heads up! LangGraph dev identified a synchronous blocking call" not in log.read_text(errors="replace")
+    assert "Heads up! LangGraph dev identified a synchronous blocking call" not in log.read_text(
+        errors="replace"
+    )
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
