@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from harness import Row  # noqa: E402 - the folder must be on the path first
+from harness import Row
 
 
 def main() -> int:
