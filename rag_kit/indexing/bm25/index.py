@@ -202,7 +202,7 @@ class BM25Index:
     def get(self, ids: Iterable[str]) -> list[Document]:
         """Copies of the documents with these ids, in that order; an id that is not there is passed over."""
         columns, positions = self._store.find(ids)
-        return [_document(columns, position) for position in positions]
+        return _documents(columns, positions)
 
     def prepare(self) -> None:
         """Do now what the first search after a write would do: rebuild the score arrays."""
@@ -247,12 +247,8 @@ class BM25Index:
         for query in queries:
             terms = self.analyzer(query)
             hits = view.top(terms, int(k)) if passes is None else view.top_filtered(terms, int(k), passes)
-            results.append(
-                [
-                    (_document(view.columns, position), score)
-                    for position, score in zip(hits[0].tolist(), hits[1].tolist(), strict=True)
-                ]
-            )
+            documents = _documents(view.columns, hits[0].tolist())
+            results.append(list(zip(documents, hits[1].tolist(), strict=True)))
         return results
 
     def scores(self, query: str) -> NDArray[np.floating[Any]]:
@@ -312,11 +308,8 @@ class BM25Index:
         return f"BM25Index({len(self)} documents, k1={self.k1:g}, b={self.b:g}, variant={self.variant!r})"
 
 
-def _document(columns: Columns, position: int) -> Document:
+def _documents(columns: Columns, positions: Iterable[int]) -> list[Document]:
     from langchain_core.documents import Document
 
-    return Document(
-        page_content=columns.texts[position],
-        metadata=copied(columns.metadata[position]),
-        id=columns.document_ids[position],
-    )
+    texts, metadata, ids = columns.texts, columns.metadata, columns.document_ids
+    return [Document(page_content=texts[i], metadata=copied(metadata[i]), id=ids[i]) for i in positions]

@@ -204,10 +204,15 @@ class Store:
         self._vocabulary = vocabulary
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def copied(metadata: Mapping[str, Any], without: str | None = None) -> dict[str, Any]:
     """A deep copy, quick for the flat metadata that nearly all documents have."""
-    result = {key: value for key, value in metadata.items() if key != without}
+    result = dict(metadata)
+    if without is not None:
+        result.pop(without, None)
     for value in result.values():
-        if type(value) not in (str, int, float, bool, type(None)):
+        if type(value) not in _PLAIN:
             return copy.deepcopy(result)
     return result

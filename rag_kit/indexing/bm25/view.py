@@ -16,6 +16,7 @@ from rag_kit.indexing.bm25.scoring import Variant, inverse_frequencies
 DENSE_SHARE = 8  # a term in more than 1/8 of the documents is kept as a full row: faster, but larger
 # The score table is looked at as a grid; the best score of a column stands for all documents of the column.
 _GRIDS = ((32768, 64), (8192, 32), (2048, 16), (0, 1))  # (more documents than this, rows)
+_SCANNED = 16384  # up to this size looking through the whole table beats looking up columns
 
 Hits = tuple[NDArray[np.int64], NDArray[np.floating[Any]]]
 
@@ -173,12 +174,14 @@ class View:
             best = grid.max(axis=0) if self._height > 1 else table
             limit = np.partition(best, width - k)[width - k]
             # k columns reach the limit, so the k-th best document does too.
-            positions = (best >= limit if limit > 0 else best > 0).nonzero()[0]
-            if self._height > 1:
-                part = grid.take(positions, axis=1).ravel()
+            if self._size <= _SCANNED:
+                positions = (table >= limit if limit > 0 else table > 0).nonzero()[0]
+            else:
+                columns = (best >= limit if limit > 0 else best > 0).nonzero()[0]
+                part = grid.take(columns, axis=1).ravel()
                 chosen = (part >= limit if limit > 0 else part > 0).nonzero()[0]
-                row = chosen // max(1, len(positions))  # with the product, quicker than divmod
-                positions = row * width + positions[chosen - row * len(positions)]
+                row = chosen // max(1, len(columns))  # with the product, quicker than divmod
+                positions = row * width + columns[chosen - row * len(columns)]
         else:
             positions = (table > 0).nonzero()[0]
         scores = table[positions]
