@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -76,8 +77,14 @@ class _Row:
     bag: frozenset[str]
 
 
+_HEADING = re.compile(r"#{1,6}\s")
+
+
 def collect(question: Question, passages: Sequence[PassageText]) -> list[Candidate]:
     """Every sentence of the passages with its features, in reading order.
+
+    A markdown heading says what the text is about, but answers nothing: it counts as context of its neighbours and
+    is a candidate only where there is nothing else.
 
     Args:
         question: The analysed question.
@@ -129,7 +136,7 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
         found.append(
             Candidate(row.text, passages[row.place].number, row.place, order, row.hits, near, features)
         )
-    return found
+    return [one for one in found if not _HEADING.match(one.text)] or found
 
 
 def weigh(question: Question, bags: Sequence[frozenset[str]]) -> dict[str, float]:

@@ -290,3 +290,13 @@ def test_hostile_prompts_are_bounded(model: ExtractiveChatModel, text: str) -> N
             model.invoke([SystemMessage(f"<task>{task}</task>"), HumanMessage(text)]).content, str
         )
         assert time.perf_counter() - start < 20
+
+
+def test_a_heading_is_no_answer() -> None:
+    """Of a section whose heading has the words of the question, a sentence is chosen and not the heading."""
+    from rag_kit.models.extractive.evidence import PassageText, collect
+    from rag_kit.models.extractive.question import analyse
+
+    passage = PassageText(1, "## Warranty of the pump\n\nIt lasts two years.")
+    found = collect(analyse("How long is the warranty of the pump?"), [passage])
+    assert [one.text for one in found] == ["It lasts two years."]
