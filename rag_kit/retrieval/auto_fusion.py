@@ -1,7 +1,7 @@
 """Weigh a keyword list and a dense list for each query by how clearly their first results stand out.
 
-No labels are used, and nothing is remembered between queries: the same lists give the same weights. The one
-coefficient was chosen on real sets and on artificially weakened retrievers; ``docs/decisions/0100`` has the
+No labels are used, and nothing is remembered between queries: the same lists give the same weights. The two
+constants were chosen on real sets and on artificially weakened retrievers; ``docs/decisions/0100`` has the
 figures, and says where the rule fails.
 """
 
@@ -16,7 +16,9 @@ from rag_kit.retrieval.fusion import FusedList, FusionSettings, RankedList, firs
 from rag_kit.retrieval.normalise import normalise
 
 SLOPE = 3.5
-"""How much a lead of 1.0 adds to the log-odds of its list. At leads that are equal the weights are too."""
+"""How much a lead of 1.0 adds to the log-odds of its list."""
+BIAS = -0.2
+"""The log-odds of the dense list where neither leads: 0.45 against 0.55."""
 PLACE = 10
 """The result with which the first one is compared."""
 FALLBACK = "auto: {}; used z-scores with the retrievers' own weights"
@@ -42,7 +44,7 @@ class Evidence:
 
     def dense_share(self) -> float:
         """The weight of the dense list, between 0 and 1."""
-        odds = SLOPE * (self.dense_lead - self.keyword_lead)
+        odds = BIAS + SLOPE * (self.dense_lead - self.keyword_lead)
         return 1 / (1 + math.exp(-odds))
 
     def as_json(self) -> dict[str, float]:

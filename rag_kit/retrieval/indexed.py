@@ -14,6 +14,8 @@ from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 
 PIPELINES = ("hybrid", "bm25", "dense")
+# The best recipe without tuning, and never far under the better half: docs/decisions/0100.
+_HYBRID = {"fusion": "convex", "normalisation": "z-score", "weights": [0.6, 0.4]}
 Hits = list[tuple[Document, float]]
 
 
@@ -95,12 +97,14 @@ def index_retriever(
 
     Args:
         index: An open index.
-        pipeline: ``"bm25"``, ``"dense"``, or ``"hybrid"``: both, fused by reciprocal rank. Over an index
-            without vectors ``"hybrid"`` is keyword search, and says so in the provenance of what it finds.
+        pipeline: ``"bm25"``, ``"dense"``, or ``"hybrid"``: both, fused by z-scores with weights .6 and .4.
+            Over an index without vectors ``"hybrid"`` is keyword search, and says so in the provenance of what
+            it finds.
         k: Most documents to return.
         filter: Metadata filter for every call.
-        fetch_k: How many documents each half of a hybrid fetches; default: ten times ``k``, at least 50.
-        **ensemble: Further arguments of `EnsembleRetriever`: ``weights``, ``rrf_k``, ``timeout``...
+        fetch_k: How many documents each half of a hybrid fetches; default: ten times ``k``, at least 100.
+        **ensemble: Further arguments of `EnsembleRetriever`: ``weights``, ``timeout``... ``fusion="auto"``
+            weighs the halves for each query; ``fusion="rrf"`` or ``rrf_k`` fuses by reciprocal rank.
 
     Returns:
         The retriever. The index must stay open as long as it is used.
@@ -144,6 +148,6 @@ def index_retriever(
         ],
         k=k,
         filter=filter,
-        fetch_k=fetch_k if fetch_k is not None else max(50, 10 * k),
-        **ensemble,
+        fetch_k=fetch_k if fetch_k is not None else max(100, 10 * k),
+        **({**_HYBRID, **ensemble} if not {"fusion", "rrf_k"} & ensemble.keys() else ensemble),
     )

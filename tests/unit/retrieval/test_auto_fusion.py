@@ -13,7 +13,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from rag_kit.documents import get_provenance
 from rag_kit.indexing.document_index import DocumentIndex
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, index_retriever
-from rag_kit.retrieval.auto_fusion import SLOPE, fuse_auto, gather
+from rag_kit.retrieval.auto_fusion import BIAS, SLOPE, fuse_auto, gather
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.fusion import FusionSettings, RankedList, reciprocal_rank_fusion
 
@@ -55,7 +55,7 @@ def test_evidence_by_hand() -> None:
     assert evidence.keyword_lead == pytest.approx(0.5)
     assert evidence.dense_lead == pytest.approx(0.4)
     assert (evidence.coverage, evidence.agreement) == (0.6, 1.0)
-    odds = SLOPE * (0.4 - 0.5)
+    odds = BIAS + SLOPE * (0.4 - 0.5)
     assert evidence.dense_share() == pytest.approx(1 / (1 + math.exp(-odds)))
 
 

@@ -46,7 +46,7 @@ async def test_each_pipeline_finds_with_provenance(index: DocumentIndex, pipelin
     ]
     assert found[0].id == "h42" and len(found) == 3
     stages = {stage["stage"] for stage in get_provenance(found[0])["stages"]}
-    expected = {"bm25": {"bm25"}, "dense": {"dense"}, "hybrid": {"bm25", "dense", "fusion:rrf"}}
+    expected = {"bm25": {"bm25"}, "dense": {"dense"}, "hybrid": {"bm25", "dense", "fusion:convex"}}
     assert stages == expected[pipeline]
     assert [get_provenance(document)["rank"] for document in found] == [1, 2, 3]
     found[0].metadata["n"] = "changed by the caller"
@@ -64,8 +64,18 @@ def test_filters_and_k_of_a_call(index: DocumentIndex, pipeline: str) -> None:
 
 def test_hybrid_legs_look_deeper_than_k(index: DocumentIndex) -> None:
     """Each leg fetches ten times k, at least 50, or what was asked for."""
-    assert [index_retriever(index, k=k).fetch_k for k in (1, 5, 20)] == [50, 50, 200]  # type: ignore[attr-defined]
+    assert [index_retriever(index, k=k).fetch_k for k in (1, 5, 20)] == [100, 100, 200]  # type: ignore[attr-defined]
     assert index_retriever(index, fetch_k=7).fetch_k == 7  # type: ignore[attr-defined]
+
+
+def test_hybrid_may_be_fused_otherwise(index: DocumentIndex) -> None:
+    """By default z-scores, .6 to .4; weights given replace these; rrf or rrf_k asks for reciprocal rank."""
+    default = index_retriever(index)
+    assert (default.fusion, default.normalisation, default.weights) == ("convex", "z-score", [0.6, 0.4])  # type: ignore[attr-defined]
+    assert index_retriever(index, weights=[1, 3]).weights == [1, 3]  # type: ignore[attr-defined]
+    for settings in ({"rrf_k": 10}, {"fusion": "rrf"}):
+        by_rank = index_retriever(index, **settings)
+        assert (by_rank.fusion, by_rank.weights) == ("rrf", None)  # type: ignore[attr-defined]
 
 
 def test_without_vectors_hybrid_is_keyword_and_says_so(keyword_only: DocumentIndex) -> None:
