@@ -56,20 +56,20 @@ def main() -> None:
         if not Path(where).is_relative_to(folder):
             sys.exit(f"the wheel was to be tested, but {where} was imported")
         command = folder / "env" / "bin" / "rag-kit"
-        (folder / "docs").mkdir()
-        (folder / "docs" / "pump.md").write_text("# Pump\n\nThe pump starts at forty degrees.\n")
+        (folder / "notes").mkdir()
+        (folder / "notes" / "pump.md").write_text("# Pump\n\nThe pump starts at forty degrees.\n")
         run(command, "--help", cwd=folder)
         listed = run(command, "prompts", "list", cwd=folder)
         if "answer" not in listed:
             sys.exit(f"the wheel's prompts were not found:\n{listed}")
         run(command, "prompts", "check", cwd=folder)
-        run(command, "ingest", "docs", "--index", "index", "--quiet", cwd=folder)
+        run(command, "ingest", "notes", "--index", "index", "--quiet", cwd=folder)
         answer = run(command, "ask", "When does the pump start?", "--index", "index", cwd=folder)
         if "forty degrees" not in answer or "[1]" not in answer:
             sys.exit(f"the installed command gave no answer with a citation:\n{answer}")
         run(command, "ask", "When?", "--index", "nowhere", cwd=folder, code=3)
         tests = folder / "tests"
-        run("cp", "-r", ROOT / "tests", tests, cwd=folder)
+        run("cp", "-r", ROOT / "tests", ROOT / "docs", folder, cwd=folder)
         print(
             run(
                 python,

@@ -70,7 +70,7 @@ def build_plain_rag(
         >>> graph = build_plain_rag(BM25Retriever.from_texts(texts, k=1), chat_model("extractive"))
         >>> result = graph.invoke({"question": "Which folder is the index written to?"})
         >>> result["answer"], result["status"]
-        ('The index is written to the folder named by --index. [1]', 'grounded')
+        ('The index is written to the folder named by --index.[1]', 'grounded')
     """
     _check_parts(retriever, llm)
     if max_passage_chars < 1:
