@@ -81,7 +81,7 @@ def test_keyword_search_scores_as_expected(data_sets, name):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", ["scifact", "limit_small", "covidqa_chunks"])
+@pytest.mark.parametrize("name", ["scifact", "limit_small"])
 def test_commands_score_as_expected(data_sets, name, tmp_path):
     """The command as it stands in the file gives the scores and keeps the claims that stand beside it."""
     if embedding_model() is None:
