@@ -109,18 +109,19 @@ class Parts:
 
     def _hybrid(self) -> Pipeline:
         from rag_kit.retrieval import EnsembleRetriever
+        from rag_kit.retrieval.indexed import DEFAULT_HYBRID
 
         self._model("hybrid")
         bm25, dense = self._bm25(), self._dense()
         # A failing arm must not pass for a result, so nothing is skipped here.
         retriever = EnsembleRetriever(
             retrievers=[bm25.retriever, dense.retriever],
-            fusion="rrf",
+            **DEFAULT_HYBRID,
             k=self.depth,
             fetch_k=self.depth,
             on_error="raise",
         )
-        settings = {**bm25.settings, **dense.settings, "fusion": "rrf", "rrf_k": 60, "fetch_k": self.depth}
+        settings = {**bm25.settings, **dense.settings, **DEFAULT_HYBRID, "fetch_k": self.depth}
         return Pipeline("hybrid", retriever, ("bm25", "dense"), settings)
 
     def _as_retriever(self, name: str, value: Any) -> Any:

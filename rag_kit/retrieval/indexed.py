@@ -15,7 +15,7 @@ from rag_kit.retrieval.ensemble import EnsembleRetriever
 
 PIPELINES = ("hybrid", "bm25", "dense")
 # The best recipe without tuning, and never far under the better half: docs/decisions/0100.
-_HYBRID = {"fusion": "convex", "normalisation": "z-score", "weights": [0.6, 0.4]}
+DEFAULT_HYBRID: dict[str, Any] = {"fusion": "convex", "normalisation": "z-score", "weights": [0.6, 0.4]}
 Hits = list[tuple[Document, float]]
 
 
@@ -149,5 +149,5 @@ def index_retriever(
         k=k,
         filter=filter,
         fetch_k=fetch_k if fetch_k is not None else max(100, 10 * k),
-        **({**_HYBRID, **ensemble} if not {"fusion", "rrf_k"} & ensemble.keys() else ensemble),
+        **({**DEFAULT_HYBRID, **ensemble} if not {"fusion", "rrf_k"} & ensemble.keys() else ensemble),
     )
