@@ -268,6 +268,7 @@ def test_epub_gives_chapters_in_reading_order(tmp_path, reader):
         ("tool.exe", b"x", "not among the supported"),
         ("nothing", b"x", "without a suffix"),
     ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 40 else "",
 )
 def test_what_cannot_be_read_is_named_with_reason_and_advice(tmp_path, reader, name, data, reason):
     """One clear line: the file, why, and what to do."""
