@@ -8,6 +8,7 @@ becomes the context of an exception of ours.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
@@ -17,10 +18,16 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency import fan_out, remaining_seconds, run_in_thread
+from rag_kit.concurrency import steps as concurrency
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError
-from rag_kit.prompts import load_prompt
+from rag_kit.prompts import PromptTemplate, load_prompt
+from rag_kit.prompts.folders import VARIABLE
 
 T = TypeVar("T")
+_FRESH_SECONDS = 2.0
+_MOST_LOADED = 16
+# The prompts named in the code (two names in two languages), by name, language and override folder.
+_loaded: dict[tuple[str, str, str | None], tuple[float, PromptTemplate | None]] = {}
 
 
 @dataclass(frozen=True)
@@ -69,47 +76,55 @@ Step = Ask | Pause | Render | Format
 
 def drive(steps: Generator[Step, Any, T], config: RunnableConfig | None) -> T:
     """Carry out the steps, blocking."""
-    reply: Any = None
-    while True:
-        try:
-            step = steps.send(reply)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        if isinstance(step, Pause):
-            time.sleep(step.seconds)
-            reply = None
-        elif isinstance(step, Render):
-            reply = render(step)
-        elif isinstance(step, Format):
-            reply = step.prompt.invoke(step.values, config).to_messages()
-        else:
-            reply = _ask(step, config)
+
+    def carry_out(step: Step) -> Any:
+        if isinstance(step, Ask):
+            return _ask(step, config)
+        if isinstance(step, Format):
+            return step.prompt.invoke(step.values, config).to_messages()
+        return time.sleep(step.seconds) if isinstance(step, Pause) else render(step)
+
+    return concurrency.drive(steps, carry_out)
 
 
 async def adrive(steps: Generator[Step, Any, T], config: RunnableConfig | None) -> T:
     """Carry out the steps without blocking the event loop."""
-    reply: Any = None
-    while True:
-        try:
-            step = steps.send(reply)
-        except StopIteration as done:
-            result: T = done.value
-            return result
+
+    async def carry_out(step: Step) -> Any:
+        if isinstance(step, Ask):
+            return await _aask(step, config)
+        if isinstance(step, Format):
+            return (await step.prompt.ainvoke(step.values, config)).to_messages()
         if isinstance(step, Pause):
-            await asyncio.sleep(step.seconds)
-            reply = None
-        elif isinstance(step, Render):
-            reply = await run_in_thread(render, step)  # it reads a file
-        elif isinstance(step, Format):
-            reply = (await step.prompt.ainvoke(step.values, config)).to_messages()
-        else:
-            reply = await _aask(step, config)
+            return await asyncio.sleep(step.seconds)
+        prompt = _recent(step)  # else a file is read, which would block the loop
+        return _filled(prompt, step) if prompt is not None else await run_in_thread(render, step)
+
+    return await concurrency.adrive(steps, carry_out)
 
 
 def render(step: Render) -> list[BaseMessage]:
-    """Load one of the kit's prompts and fill it in."""
-    return load_prompt(step.name, language=step.language).format_messages(**step.values)
+    """Fill in one of the kit's prompts; its file is read again when the last reading is 2 seconds old."""
+    prompt = _recent(step)
+    if prompt is None:
+        prompt = load_prompt(step.name, language=step.language)
+        if len(_loaded) >= _MOST_LOADED:
+            _loaded.clear()
+        _loaded[_place(step)] = (time.monotonic(), prompt)
+    return _filled(prompt, step)
+
+
+def _filled(prompt: PromptTemplate, step: Render) -> list[BaseMessage]:
+    return prompt.format_messages(**step.values)
+
+
+def _recent(step: Render) -> PromptTemplate | None:
+    read, prompt = _loaded.get(_place(step), (0.0, None))
+    return prompt if time.monotonic() - read < _FRESH_SECONDS else None
+
+
+def _place(step: Render) -> tuple[str, str, str | None]:
+    return step.name, step.language, os.environ.get(VARIABLE)
 
 
 def _limit(step: Ask) -> float | None:
