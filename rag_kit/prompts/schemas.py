@@ -35,6 +35,13 @@ def _items(value: list[str]) -> list[str]:
     return value
 
 
+def _up_to_most(value: list[str]) -> list[str]:
+    """A validator: at most MAX_ITEMS entries."""
+    if len(value) > MAX_ITEMS:
+        raise ValueError(f"has {len(value)} entries; at most {MAX_ITEMS} are allowed")
+    return value
+
+
 def _unit(value: float) -> float:
     """A validator: a number from 0 to 1 (NaN fails the comparison too)."""
     if not 0.0 <= value <= 1.0:
@@ -74,6 +81,20 @@ class Queries(_Result):
     )
 
 
+class SubQuestions(_Result):
+    """The parts of a question that are to be answered first; empty if there is nothing to ask.
+
+    Example:
+        >>> SubQuestions(queries=[]).queries
+        []
+    """
+
+    queries: Annotated[list[Annotated[str, _text(MAX_QUERY)]], AfterValidator(_up_to_most)] = Field(
+        description="Questions, each about one thing and complete in itself, in the order in which they are "
+        "to be answered; an empty list if no question is needed."
+    )
+
+
 class Passages(_Result):
     """Hypothetical passages: text as a document that answers the question might hold it.
 
@@ -102,5 +123,5 @@ class Grade(_Result):
     reason: Annotated[str, _text(MAX_REASON)] = Field(description="Why, in one short sentence.")
 
 
-SCHEMAS: dict[str, type[BaseModel]] = {cls.__name__: cls for cls in (Query, Queries, Passages, Grade)}
+SCHEMAS: dict[str, type[BaseModel]] = {cls.__name__: cls for cls in (Query, Queries, SubQuestions, Passages, Grade)}
 """Every class that a prompt file may name under ``output.schema``."""
