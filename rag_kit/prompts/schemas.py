@@ -4,14 +4,16 @@ Lengths and counts are checked by validators, not by JSON-schema keywords: sever
 ``minLength`` or ``maxLength`` in their strict mode, and every field is required for the same reason.
 """
 
+import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 MAX_QUERY = 2_000
 MAX_PASSAGE = 8_000
 MAX_REASON = 4_000
 MAX_ITEMS = 32
+MAX_NUMBERS = 1_000
 
 
 def _text(limit: int) -> Any:
@@ -123,5 +125,57 @@ class Grade(_Result):
     reason: Annotated[str, _text(MAX_REASON)] = Field(description="Why, in one short sentence.")
 
 
-SCHEMAS: dict[str, type[BaseModel]] = {cls.__name__: cls for cls in (Query, Queries, SubQuestions, Passages, Grade)}
+def _numbers(value: Any) -> Any:
+    """A validator: a list as it is, a text such as ``[2] > [1]`` as its numbers; who asked judges the entries."""
+    if isinstance(value, str):
+        value = re.findall(r"[+-]?\d+", value)
+    if not isinstance(value, list):
+        raise ValueError("must be a list of numbers")
+    if len(value) > MAX_NUMBERS:
+        raise ValueError(f"has {len(value)} entries; at most {MAX_NUMBERS} are allowed")
+    return value
+
+
+# Models number badly: repeats, gaps, "[3]" for 3. Refusing the whole list for one entry would lose the rest.
+_Numbers = Annotated[
+    list[Any],
+    BeforeValidator(_numbers),
+    WithJsonSchema({"type": "array", "items": {"type": "integer"}}),
+]
+
+
+class RankedPassages(_Result):
+    """Numbers of passages, the most relevant first.
+
+    Example:
+        >>> RankedPassages(ranking=[2, 1]).ranking
+        [2, 1]
+    """
+
+    ranking: _Numbers = Field(description="The numbers of all passages, the most relevant first.")
+
+
+class ChosenSentences(_Result):
+    """Numbers of the sentences that matter; none if none does.
+
+    Example:
+        >>> ChosenSentences(sentences=[1, 4]).sentences
+        [1, 4]
+    """
+
+    sentences: _Numbers = Field(description="The numbers of the sentences that matter; empty if none does.")
+
+
+SCHEMAS: dict[str, type[BaseModel]] = {
+    cls.__name__: cls
+    for cls in (
+        Query,
+        Queries,
+        SubQuestions,
+        Passages,
+        Grade,
+        RankedPassages,
+        ChosenSentences,
+    )
+}
 """Every class that a prompt file may name under ``output.schema``."""
