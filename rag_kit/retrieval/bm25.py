@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import PROVENANCE_KEY, Filter
 from rag_kit.indexing.bm25 import BM25Index
-from rag_kit.indexing.bm25.index import DEFAULT_B, DEFAULT_K1
+from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.scoring import Variant
 from rag_kit.retrieval.base import RagKitRetriever, Request
 

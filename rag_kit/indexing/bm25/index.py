@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,22 +11,23 @@ from numpy.typing import NDArray
 
 from rag_kit.documents import compile_filter
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25 import storage
-from rag_kit.indexing.bm25.scoring import VARIANTS, Formula, Variant
-from rag_kit.indexing.bm25.store import Store, copied
-from rag_kit.indexing.bm25.view import Columns
-from rag_kit.text import Analyzer, default_analyzer
+from rag_kit.indexing.bm25 import container, scoring, storage
+from rag_kit.indexing.bm25 import parameters as check
+from rag_kit.indexing.bm25.base import InvertedIndex
+from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
+from rag_kit.indexing.bm25.scoring import Variant
+from rag_kit.indexing.bm25.store import Hits, Store
+from rag_kit.indexing.bm25.view import Query
+from rag_kit.indexing.bm25.words import WordCounts
+from rag_kit.text import default_analyzer
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.documents import Filter
 
-DEFAULT_K1 = 0.9
-DEFAULT_B = 0.5
 
-
-class BM25Index:
+class BM25Index(InvertedIndex):
     """An exact BM25 index in memory that can be added to, deleted from, filtered, saved and loaded.
 
     Scores are computed once per posting and summed by numpy; a search of 100,000 documents takes a fraction of a
@@ -65,17 +65,11 @@ class BM25Index:
         variant: Variant = "lucene",
         analyzer: Callable[[str], list[str]] | None = None,
     ) -> None:
-        if not (isinstance(k1, (int, float)) and math.isfinite(k1) and k1 >= 0):
-            raise InvalidInputError(f"k1={k1!r} is not allowed; give a number of 0 or more (1.2 is common).")
-        if not (isinstance(b, (int, float)) and 0 <= b <= 1):
-            raise InvalidInputError(f"b={b!r} is not allowed; give a number from 0 to 1 (0.75 is common).")
-        if variant not in VARIANTS:
-            raise InvalidInputError(f"variant={variant!r} is not known; use one of {', '.join(VARIANTS)}.")
-        self.k1 = float(k1)
-        self.b = float(b)
-        self.variant: Variant = variant
-        self.analyzer: Callable[[str], list[str]] = analyzer or default_analyzer()
-        self._store = Store(self.analyzer, Formula(self.k1, self.b, variant))
+        formula = check.formula_of(k1, b, variant)
+        self.k1, self.b, self.variant = formula
+        self.analyzer = default_analyzer() if analyzer is None else check.check_analyzer(analyzer)
+        self._words = WordCounts(self.analyzer)
+        super().__init__(Store(lambda postings, lengths: scoring.weights(postings, lengths, formula)))
 
     @classmethod
     def from_documents(
@@ -87,6 +81,9 @@ class BM25Index:
             documents: The documents.
             ids: As for :meth:`add`.
             **settings: As for the constructor.
+
+        Raises:
+            InvalidInputError: Something else was given, or as for :meth:`add`.
         """
         index = cls(**settings)
         index.add(documents, ids=ids)
@@ -111,16 +108,9 @@ class BM25Index:
             **settings: As for the constructor.
 
         Raises:
-            InvalidInputError: ``metadatas`` or ``ids`` are not as many as ``texts``.
+            InvalidInputError: Something else was given, or ``metadatas`` or ``ids`` are not as many as ``texts``.
         """
-        from langchain_core.documents import Document
-
-        texts = list(texts)
-        given = [{}] * len(texts) if metadatas is None else [dict(metadata or {}) for metadata in metadatas]
-        if len(given) != len(texts):
-            raise InvalidInputError(f"{len(texts)} texts but {len(given)} metadatas; give one each.")
-        documents = [Document(page_content=t, metadata=m) for t, m in zip(texts, given, strict=True)]
-        return cls.from_documents(documents, ids=ids, **settings)
+        return cls.from_documents(check.documents_of_texts(texts, metadatas), ids=ids, **settings)
 
     # Writing
 
@@ -144,7 +134,7 @@ class BM25Index:
             >>> index.add([Document("a cat", id="1")]), index.add([Document("a dog")], ids=["2"]), len(index)
             (['1'], ['2'], 2)
         """
-        return self._store.write(documents, ids, replace=False)
+        return self._store.write(documents, ids, self._words, replace=False)
 
     def update(self, documents: Iterable[Document], ids: Sequence[str] | None = None) -> list[str]:
         """Replace the documents that have these ids, in their places; add those whose id is new at the end.
@@ -165,50 +155,11 @@ class BM25Index:
             >>> index.update([Document("a bird", id="1")]), index.ids, index.search("cat")
             (['1'], ['1', '2'], [])
         """
-        return self._store.write(documents, ids, replace=True)
-
-    def delete(self, ids: Iterable[str]) -> int:
-        """Remove documents.
-
-        Args:
-            ids: Their ids; an id that is not there is passed over.
-
-        Returns:
-            How many were removed.
-
-        Example:
-            >>> index = BM25Index.from_texts(["a cat", "a dog"], ids=["1", "2"])
-            >>> index.delete(["1", "9"]), len(index)
-            (1, 1)
-        """
-        if isinstance(ids, str):
-            raise InvalidInputError(f"ids is the string {ids!r}; give a list of ids.")
-        return self._store.delete(ids)
+        return self._store.write(documents, ids, self._words, replace=True)
 
     # Reading
 
-    def __len__(self) -> int:
-        return len(self._store)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._store
-
-    @property
-    def ids(self) -> list[str]:
-        """The ids in insertion order, as a new list."""
-        view = self._store.current()
-        return view.columns.ids[: len(view)]
-
-    def get(self, ids: Iterable[str]) -> list[Document]:
-        """Copies of the documents with these ids, in that order; an id that is not there is passed over."""
-        columns, positions = self._store.find(ids)
-        return _documents(columns, positions)
-
-    def prepare(self) -> None:
-        """Do now what the first search after a write would do: rebuild the score arrays."""
-        self._store.current()
-
-    def search(self, query: str, k: int = 4, filter: Filter | None = None) -> list[tuple[Document, float]]:
+    def search(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
         """The best documents for a query.
 
         Args:
@@ -226,12 +177,7 @@ class BM25Index:
         """
         return self.search_batch([query], k, filter)[0]
 
-    def search_batch(
-        self,
-        queries: Sequence[str],
-        k: int = 4,
-        filter: Filter | None = None,
-    ) -> list[list[tuple[Document, float]]]:
+    def search_batch(self, queries: Sequence[str], k: int = 4, filter: Filter | None = None) -> list[Hits]:
         """As :meth:`search`, for several queries on one state of the index.
 
         Returns:
@@ -239,32 +185,59 @@ class BM25Index:
         """
         if isinstance(queries, str):
             raise InvalidInputError("search_batch takes a list of queries, not one string; use search().")
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-            raise InvalidInputError(f"k={k!r} is not allowed; give a whole number of 1 or more.")
-        passes = compile_filter(filter) if filter else None
-        view = self._store.current()
-        results = []
-        for query in queries:
-            terms = self.analyzer(query)
-            hits = view.top(terms, int(k)) if passes is None else view.top_filtered(terms, int(k), passes)
-            documents = _documents(view.columns, hits[0].tolist())
-            results.append(list(zip(documents, hits[1].tolist(), strict=True)))
-        return results
+        return self._search([self._terms(query) for query in queries], k, filter)
+
+    def search_weighted(self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None) -> Hits:
+        """As :meth:`search`, for terms of which each has a weight: what it adds to a score is multiplied by it.
+
+        Args:
+            terms: Weight of each term, a finite number of 0 or more. Terms are those that the ``analyzer``
+                makes (``index.analyzer("running") == ["run"]``); one that no document holds adds nothing.
+            k: How many at most; 1 or more.
+            filter: Condition on the metadata.
+
+        Returns:
+            As for :meth:`search`. With the weight 1 for each term of a query, the same.
+
+        Raises:
+            InvalidInputError: ``k`` below 1, or ``terms`` is no dict of such weights.
+            FilterError: The filter is malformed.
+
+        Example:
+            >>> index = BM25Index.from_texts(["a car", "a truck"])
+            >>> [(doc.page_content, round(score, 2)) for doc, score in index.search_weighted({"car": 1, "truck": .5})]
+            [('a car', 0.36), ('a truck', 0.18)]
+        """
+        return self._search([check.check_weights(terms)], k, filter)[0]
+
+    def _search(self, queries: Sequence[Query], k: int, filter: Filter | None) -> list[Hits]:
+        return self._store.search(queries, check.check_k(k), compile_filter(filter) if filter else None)
+
+    def _terms(self, query: str) -> list[str]:
+        return check.check_terms(self.analyzer(check.check_query(query)))
 
     def scores(self, query: str) -> NDArray[np.floating[Any]]:
         """The score of every document, in insertion order, as a new array of shape (documents,).
 
         float32 for ``lucene``, float64 for ``okapi``, whose scores may be below zero.
         """
-        return self._store.current().scores(self.analyzer(query))
+        return self._store.current().scores(self._terms(query))
 
-    def maximum(self, query: str) -> float:
+    def maximum(self, query: str | Mapping[str, float]) -> float:
         """What no document's score for the query can exceed: each of its terms at full weight.
 
         A term that no document holds counts as rarest, so that the best score divided by this tells how much
         of the question the index can match. 0 for a query without terms.
+
+        Args:
+            query: A query, or weighted terms as for :meth:`search_weighted`.
         """
-        return self._store.current().maximum(self.analyzer(query), self.k1, self.variant)
+        terms = check.check_weights(query) if isinstance(query, Mapping) else self._terms(query)
+        return self._store.current().maximum(terms, self.k1, self.variant)
+
+    def document_frequency(self, term: str) -> int:
+        """In how many documents a term, as the ``analyzer`` makes it, occurs."""
+        return self._store.current().frequency(term)
 
     # Storing
 
@@ -275,15 +248,16 @@ class BM25Index:
             path: The file; its folder must exist.
 
         Raises:
-            InvalidInputError: Some metadata is not JSON (a set, a date...); nothing is written then.
+            InvalidInputError: Some metadata is not JSON (a set, a date...), or the path is a folder's; nothing is
+                written then.
             OSError: The file cannot be written.
         """
+        place = container.check_path(path)
         view, vocabulary = self._store.snapshot()
         settings = {"k1": self.k1, "b": self.b, "variant": self.variant}
-        analyzer = self.analyzer.settings() if isinstance(self.analyzer, Analyzer) else None
-        storage.save(
-            Path(path), settings, analyzer, view.columns.taken(range(len(view))), view.postings, vocabulary
-        )
+        columns = view.columns.taken(range(len(view)))
+        analyzer = storage.settings_of(self.analyzer)
+        storage.save(place, settings, analyzer, columns, view.postings, vocabulary)
 
     @classmethod
     def load(cls, path: str | Path, *, analyzer: Callable[[str], list[str]] | None = None) -> BM25Index:
@@ -298,18 +272,13 @@ class BM25Index:
             IndexFormatError: It is damaged, cut short, of a newer format, or no index; the message names it.
             InvalidInputError: The index needs its ``analyzer``, or has one and was given another.
         """
-        stored = storage.load(Path(path))
-        index = cls(**stored.settings, analyzer=storage.pick_analyzer(Path(path), stored.analyzer, analyzer))
+        place = container.check_path(path)
+        stored = storage.load(place)
+        chosen = storage.pick_analyzer(place, stored.analyzer, analyzer)
+        index = cls(**stored.formula._asdict(), analyzer=chosen)
         index._store.restore(stored.columns, stored.postings, stored.vocabulary)
         index.prepare()
         return index
 
     def __repr__(self) -> str:
         return f"BM25Index({len(self)} documents, k1={self.k1:g}, b={self.b:g}, variant={self.variant!r})"
-
-
-def _documents(columns: Columns, positions: Iterable[int]) -> list[Document]:
-    from langchain_core.documents import Document
-
-    texts, metadata, ids = columns.texts, columns.metadata, columns.document_ids
-    return [Document(page_content=texts[i], metadata=copied(metadata[i]), id=ids[i]) for i in positions]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
+Counts = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.float32]
 
 _GROUP = 1 << 17  # postings that small runs are gathered to
 
@@ -31,6 +32,7 @@ class Postings:
         pointers: Shape (terms + 1,), int64; term t has the postings ``pointers[t]:pointers[t + 1]``.
         documents: Shape (postings,), int32; number of the document.
         counts: Shape (postings,), the smallest of uint8, 16 and 32 that will do; how often the term occurs in it.
+            float32 where an encoder gave its weight instead.
     """
 
     pointers: NDArray[np.int64]
@@ -138,7 +140,7 @@ def merge(base: Postings, runs: Sequence[Run], terms: int) -> Postings:
     np.cumsum(total, out=pointers[1:])
     size = int(pointers[-1])
     documents = np.empty(size, np.int32)
-    counts = _empty_counts(size, max(part.itemsize for part in (base.counts, *(run.counts for run in runs))))
+    counts = _empty_counts(size, np.result_type(base.counts, *(run.counts for run in runs)))
     free = pointers[:-1].copy()
 
     target = np.repeat(free[: base.terms] - base.pointers[:-1], old)
@@ -180,10 +182,12 @@ def _joined(runs: Sequence[Run]) -> Run:
     )
 
 
-def _empty_counts(size: int, width: int) -> Counts:
-    if width == 1:
+def _empty_counts(size: int, kind: np.dtype[Any]) -> Counts:
+    if kind.kind == "f":
+        return np.empty(size, np.float32)
+    if kind.itemsize == 1:
         return np.empty(size, np.uint8)
-    return np.empty(size, np.uint16) if width == 2 else np.empty(size, np.uint32)
+    return np.empty(size, np.uint16) if kind.itemsize == 2 else np.empty(size, np.uint32)
 
 
 def _small(counts: NDArray[np.int64]) -> Counts:

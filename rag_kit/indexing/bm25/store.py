@@ -5,36 +5,46 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_kit.documents import PROVENANCE_KEY, content_hash
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, count_terms, merge
-from rag_kit.indexing.bm25.scoring import Formula, weights
-from rag_kit.indexing.bm25.view import Columns, View
+from rag_kit.indexing.bm25.parameters import documents_of, ids_of
+from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, merge
+from rag_kit.indexing.bm25.view import Columns, Query, View
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+Hits = list[tuple["Document", float]]
 _BATCH = 2048  # documents analysed between two turns of the lock
 
 
+class Terms(Protocol):
+    """How the texts of one write become postings."""
+
+    def analyse(self, texts: Sequence[str], first: int) -> Any:
+        """Analyse some of the texts, the first of which has this number in the write. Runs without the lock."""
+
+    def count(self, analysed: Any, vocabulary: Vocabulary, first: int) -> tuple[Run, list[int]]:
+        """Number the terms, and give the postings and the length of each text. Runs under the lock."""
+
+
 class Store:
-    """The state behind :class:`~rag_kit.indexing.bm25.BM25Index`; its methods are explained there.
+    """The state behind an index; its methods are explained at :class:`~rag_kit.indexing.bm25.BM25Index`.
 
     Documents are appended; deleted and replaced ones stay, marked, until :meth:`current` builds the next
     :class:`View`. One lock guards everything but the analysis of texts and the searches on a view.
 
     Args:
-        analyzer: Turns a text into terms.
-        formula: How postings are scored.
+        score: Gives the score of each posting, from the postings and the lengths of the documents.
     """
 
-    def __init__(self, analyzer: Callable[[str], list[str]], formula: Formula) -> None:
-        self._analyzer = analyzer
-        self._formula = formula
+    def __init__(self, score: Callable[[Postings, NDArray[np.int64]], NDArray[np.floating[Any]]]) -> None:
+        self._score = score
         self._lock = threading.RLock()
         self._vocabulary = Vocabulary()
         self._adding = 0  # writers that hold term numbers: the vocabulary must not be renumbered meanwhile
@@ -58,6 +68,21 @@ class Store:
         """The documents, and the positions of those with these ids."""
         with self._lock:
             return self._columns, [self._where[key] for key in ids if key in self._where]
+
+    def search(
+        self,
+        queries: Iterable[Query],
+        k: int,
+        passes: Callable[[Mapping[str, Any]], bool] | None,
+    ) -> list[Hits]:
+        """The best documents for each query, on one state."""
+        view = self.current()
+        results = []
+        for terms in queries:
+            hits = view.top(terms, k) if passes is None else view.top_filtered(terms, k, passes)
+            documents = documents_at(view.columns, hits[0].tolist())
+            results.append(list(zip(documents, hits[1].tolist(), strict=True)))
+        return results
 
     def snapshot(self) -> tuple[View, list[str]]:
         """A finished state and its terms, in the order of their numbers."""
@@ -86,13 +111,12 @@ class Store:
                 self._view = None
         return removed
 
-    def write(self, documents: Iterable[Document], ids: Sequence[str] | None, *, replace: bool) -> list[str]:
+    def write(
+        self, documents: Iterable[Document], ids: Iterable[str] | None, terms: Terms, *, replace: bool
+    ) -> list[str]:
         """Add documents, or replace those that are there; all of them or, on an error, none."""
-        documents = list(documents)
-        if isinstance(ids, str) or (ids is not None and len(ids) != len(documents)):
-            raise InvalidInputError(
-                f"{len(documents)} documents need as many ids, not {len(ids)}; give one each, or leave ids out."
-            )
+        documents = documents_of(documents)
+        given = ids_of(ids, len(documents))
         new = Columns(
             document_ids=[doc.id for doc in documents],
             texts=[doc.page_content for doc in documents],
@@ -101,21 +125,22 @@ class Store:
         with self._lock:
             self._adding += 1
         try:
-            runs = self._analysed(new)
+            runs = self._analysed(new, terms)
             with self._lock:
-                return self._commit(new, runs, ids, replace)
+                return self._commit(new, runs, given, replace)
         finally:
             with self._lock:
                 self._adding -= 1
 
-    def _analysed(self, new: Columns) -> list[Run]:
+    def _analysed(self, new: Columns, terms: Terms) -> list[Run]:
         """Analyse outside of the lock, so that searches go on; count inside, since the vocabulary is shared."""
         runs: list[Run] = []
         for start in range(0, len(new.texts), _BATCH):
-            terms = [self._analyzer(text) for text in new.texts[start : start + _BATCH]]
-            new.lengths.extend(map(len, terms))
+            analysed = terms.analyse(new.texts[start : start + _BATCH], start)
             with self._lock:
-                runs.append(count_terms(terms, self._vocabulary, start))
+                run, lengths = terms.count(analysed, self._vocabulary, start)
+            new.lengths.extend(lengths)
+            runs.append(run)
         return runs
 
     def _commit(self, new: Columns, runs: list[Run], ids: Sequence[str] | None, replace: bool) -> list[str]:
@@ -190,7 +215,7 @@ class Store:
         self._base, self._pending = merge(base, runs, len(self._vocabulary)), []
         self._forget_unused_terms()
         lengths = np.array(self._columns.lengths, np.int64)
-        scored = weights(self._base, lengths, self._formula)
+        scored = self._score(self._base, lengths)
         return View(self._columns, self._base, scored, self._vocabulary)
 
     def _forget_unused_terms(self) -> None:
@@ -202,6 +227,14 @@ class Store:
         pointers = np.append(self._base.pointers[:-1][used], self._base.pointers[-1])
         self._base = Postings(pointers, self._base.documents, self._base.counts)
         self._vocabulary = vocabulary
+
+
+def documents_at(columns: Columns, positions: Iterable[int]) -> list[Document]:
+    """Copies of the documents at some positions."""
+    from langchain_core.documents import Document
+
+    texts, metadata, ids = columns.texts, columns.metadata, columns.document_ids
+    return [Document(page_content=texts[i], metadata=copied(metadata[i]), id=ids[i]) for i in positions]
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})

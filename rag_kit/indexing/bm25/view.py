@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,10 @@ DENSE_SHARE = 8  # a term in more than 1/8 of the documents is kept as a full ro
 _GRIDS = ((32768, 64), (8192, 32), (2048, 16), (0, 1))  # (more documents than this, rows)
 _SCANNED = 16384  # up to this size looking through the whole table beats looking up columns
 
+_FEW = 64  # terms up to which counting repeats would cost more than it saves
+
 Hits = tuple[NDArray[np.int64], NDArray[np.floating[Any]]]
+Query = Sequence[str] | Mapping[str, float]  # terms, repeats counted; or the weight of each term, above 0
 
 
 @dataclass(frozen=True)
@@ -95,11 +99,11 @@ class View:
     def __len__(self) -> int:
         return self._size
 
-    def scores(self, terms: Sequence[str]) -> NDArray[np.floating[Any]]:
+    def scores(self, terms: Query) -> NDArray[np.floating[Any]]:
         """Score of every document, as a new array of shape (documents,)."""
         return self._accumulate(terms)[: self._size].copy()
 
-    def maximum(self, terms: Sequence[str], k1: float, variant: Variant) -> float:
+    def maximum(self, terms: Query, k1: float, variant: Variant) -> float:
         """The score that a document nears as each of the terms fills it; unknown terms count as rarest."""
         if self._idf is None:
             # One value more than there are terms: that of a term in no document.
@@ -107,14 +111,32 @@ class View:
             self._idf = np.maximum(inverse_frequencies(frequency, self._size, variant), 0)
         known = self.postings.terms
         numbers = [min(self._vocabulary.get(term, known), known) for term in terms]
+        highest = self._idf[numbers]
+        if isinstance(terms, Mapping):
+            highest = highest * np.fromiter(terms.values(), np.float64, len(terms))
         scale = k1 + 1 if variant == "okapi" else 1
-        return float(self._idf[numbers].sum() * scale) if self._size else 0.0
+        return float(highest.sum() * scale) if self._size else 0.0
 
-    def top(self, terms: Sequence[str], k: int) -> Hits:
+    def reached(self, terms: Mapping[str, float]) -> float:
+        """The score of a document that had of each term the highest weight that any has."""
+        total = 0.0
+        for number, weight in self._known(terms):
+            part = self._row_or_part(number)
+            total += weight * float(part.max()) if len(part) else 0.0
+        return total
+
+    def frequency(self, term: str) -> int:
+        """In how many documents a term occurs."""
+        number = self._vocabulary.get(term, self.postings.terms)
+        if number >= self.postings.terms:
+            return 0
+        return self._pointers[number + 1] - self._pointers[number]
+
+    def top(self, terms: Query, k: int) -> Hits:
         """The best documents with a score above zero: by score, equals by insertion.
 
         Args:
-            terms: The query's terms, repeats counted.
+            terms: The query's terms.
             k: How many at most.
 
         Returns:
@@ -122,7 +144,7 @@ class View:
         """
         return self._best(self._accumulate(terms), k)
 
-    def top_filtered(self, terms: Sequence[str], k: int, passes: Callable[[Mapping[str, Any]], bool]) -> Hits:
+    def top_filtered(self, terms: Query, k: int, passes: Callable[[Mapping[str, Any]], bool]) -> Hits:
         """As :meth:`top`, among the documents whose metadata passes.
 
         Candidates are tested in the order of their scores, so a filter costs what it rejects.
@@ -143,13 +165,17 @@ class View:
                 return chosen, table[chosen]
             seen, wanted = len(positions), wanted * 4
 
-    def _accumulate(self, terms: Sequence[str]) -> NDArray[np.floating[Any]]:
+    def _accumulate(self, terms: Query) -> NDArray[np.floating[Any]]:
         """Sum the query's weights in this thread's own table, shape (padded documents,)."""
         table: NDArray[np.floating[Any]] | None = getattr(self._local, "table", None)
         if table is None:
             table = self._local.table = np.zeros(self._padded, self._type)
         else:
             table.fill(0)
+        if isinstance(terms, Mapping):
+            return self._accumulate_weighted(terms, table)
+        if len(terms) > _FEW:
+            return self._accumulate_weighted(Counter(terms), table)
         known = self.postings.terms
         find, rows, pointers, starts = self._vocabulary.get, self._rows, self._pointers, self._starts
         documents, weights = self.postings.documents, self._weights
@@ -166,6 +192,34 @@ class View:
                 start = starts[number]
                 np.add.at(table, documents[a:z].astype(np.intp), weights[start : start + z - a])
         return table
+
+    def _accumulate_weighted(
+        self, terms: Mapping[str, float], table: NDArray[np.floating[Any]]
+    ) -> NDArray[np.floating[Any]]:
+        documents, pointers = self.postings.documents, self._pointers
+        for number, weight in self._known(terms):
+            part = self._row_or_part(number) * self._type.type(weight)
+            if number in self._rows:
+                np.add(table, part, out=table)
+            elif len(part):
+                a, z = pointers[number], pointers[number + 1]
+                np.add.at(table, documents[a:z].astype(np.intp), part)
+        return table
+
+    def _known(self, terms: Mapping[str, float]) -> Iterator[tuple[int, float]]:
+        """Numbers and weights of the terms that are in the index."""
+        known, find = self.postings.terms, self._vocabulary.get
+        for term, weight in terms.items():
+            if (number := find(term, known)) < known:
+                yield number, weight
+
+    def _row_or_part(self, number: int) -> NDArray[np.floating[Any]]:
+        """The weights of a term: of all documents where it has a row, else of those it occurs in."""
+        row = self._rows.get(number)
+        if row is not None:
+            return row
+        start = self._starts[number]
+        return self._weights[start : start + self._pointers[number + 1] - self._pointers[number]]
 
     def _best(self, table: NDArray[np.floating[Any]], k: int) -> Hits:
         width = self._width

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.documents import Document
 
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
-from rag_kit.indexing.bm25 import BM25Index, storage
+from rag_kit.indexing.bm25 import BM25Index, container, storage
 from rag_kit.text import Analyzer
 
 TEXTS = [
@@ -128,7 +128,7 @@ def test_failing_write_leaves_the_old_file(saved: Path, monkeypatch: pytest.Monk
             def fail(*_: object) -> None:
                 raise OSError(28, "No space left on device")
 
-            patch.setattr(storage.os, name, fail)
+            patch.setattr(container.os, name, fail)
             with pytest.raises(OSError, match="No space"):
                 BM25Index.from_texts(["new"]).save(saved)
         assert saved.read_bytes() == before
@@ -148,7 +148,7 @@ def test_left_over_of_a_crash_is_removed_later(saved: Path) -> None:
 
 _KILLED = """
 import os, sys
-from rag_kit.indexing.bm25 import BM25Index, storage
+from rag_kit.indexing.bm25 import BM25Index, container, storage
 moment = int(sys.argv[2])
 count = 0
 def die(event, arguments):
@@ -159,7 +159,7 @@ def die(event, arguments):
             os._exit(9)
 index = BM25Index.from_texts([f"new text {n}" for n in range(3000)])
 if moment == 3:
-    storage.os.fsync = lambda number: os._exit(9)
+    container.os.fsync = lambda number: os._exit(9)
 sys.addaudithook(die)
 index.save(sys.argv[1])
 """

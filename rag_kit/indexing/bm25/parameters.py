@@ -1,0 +1,204 @@
+"""Checks of what a caller hands to an index, each with a message that says what was given and what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.bm25.scoring import VARIANTS, Formula
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+DEFAULT_K1 = 0.9
+DEFAULT_B = 0.5
+_MOST = 1e30  # a weight times a score stays a finite float32
+
+
+def formula_of(k1: Any, b: Any, variant: Any) -> Formula:
+    """The parameters of BM25.
+
+    Raises:
+        InvalidInputError: One is out of its range.
+    """
+    if not _is_number(k1) or not 0 <= k1 < math.inf:
+        raise InvalidInputError(
+            f"k1={k1!r} is not allowed; give a number of 0 or more ({DEFAULT_K1} is the default)."
+        )
+    if not _is_number(b) or not 0 <= b <= 1:
+        raise InvalidInputError(
+            f"b={b!r} is not allowed; give a number from 0 to 1 ({DEFAULT_B} is the default)."
+        )
+    if variant not in VARIANTS:
+        raise InvalidInputError(f"variant={variant!r} is not known; use one of {', '.join(VARIANTS)}.")
+    return Formula(float(k1), float(b), variant)
+
+
+def check_analyzer(analyzer: Any) -> Callable[[str], list[str]]:
+    """An analyzer.
+
+    Raises:
+        InvalidInputError: It cannot be called.
+    """
+    if not callable(analyzer):
+        raise InvalidInputError(
+            f"analyzer is {_kind(analyzer)}; give a function from a text to the list of its terms, or None for "
+            "the default analyzer."
+        )
+    function: Callable[[str], list[str]] = analyzer
+    return function
+
+
+def check_terms(terms: Any) -> list[str]:
+    """What an analyzer gave for one text.
+
+    Raises:
+        InvalidInputError: One string, which would count as a term per character, or no collection at all.
+    """
+    if not isinstance(terms, (list, tuple)):
+        raise InvalidInputError(
+            f"The analyzer returned {_kind(terms)}; it must return a list of terms (str)."
+        )
+    return terms  # type: ignore[return-value]
+
+
+def documents_of(documents: Any) -> list[Document]:
+    """The documents to write.
+
+    Raises:
+        InvalidInputError: Not a collection of documents.
+    """
+    from langchain_core.documents import Document
+
+    if isinstance(documents, (str, bytes, Mapping, Document)) or not isinstance(documents, Iterable):
+        raise InvalidInputError(f"documents is {_kind(documents)}; give a list of LangChain Documents.")
+    found = list(documents)
+    for number, document in enumerate(found):
+        if not isinstance(document, Document):
+            hint = "; from_texts takes plain texts" if isinstance(document, str) else ""
+            raise InvalidInputError(
+                f"documents[{number}] is {_kind(document)}; give a list of LangChain Documents{hint}."
+            )
+        if not isinstance(document.page_content, str) or not isinstance(document.metadata, Mapping):
+            raise InvalidInputError(
+                f"documents[{number}] has {_kind(document.page_content)} for page_content and "
+                f"{_kind(document.metadata)} for metadata; they must be a str and a dict."
+            )
+    return found
+
+
+def documents_of_texts(texts: Any, metadatas: Any) -> list[Document]:
+    """Texts and their metadata as documents.
+
+    Raises:
+        InvalidInputError: Not a collection of strings, or not one metadata each.
+    """
+    from langchain_core.documents import Document
+
+    if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
+        raise InvalidInputError(f"texts is {_kind(texts)}; give a list of strings, one a document.")
+    texts = list(texts)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            hint = "; from_documents takes Documents" if isinstance(text, Document) else ""
+            raise InvalidInputError(f"texts[{number}] is {_kind(text)}; give a list of strings{hint}.")
+    if metadatas is None:
+        given: list[Any] = [None] * len(texts)
+    elif isinstance(metadatas, (str, bytes, Mapping)) or not isinstance(metadatas, Iterable):
+        raise InvalidInputError(f"metadatas is {_kind(metadatas)}; give a list of dicts, one a text.")
+    else:
+        given = list(metadatas)
+    if len(given) != len(texts):
+        raise InvalidInputError(f"{len(texts)} texts but {len(given)} metadatas; give one each.")
+    for number, metadata in enumerate(given):
+        if not isinstance(metadata, (Mapping, type(None))):
+            raise InvalidInputError(f"metadatas[{number}] is {_kind(metadata)}; give a dict or None.")
+    return [Document(page_content=t, metadata=dict(m or {})) for t, m in zip(texts, given, strict=True)]
+
+
+def ids_of(ids: Any, documents: int) -> list[str] | None:
+    """The ids that were given for documents; each is checked when it is taken in.
+
+    Raises:
+        InvalidInputError: They are not a list of as many.
+    """
+    if ids is None:
+        return None
+    found = check_id_list(ids)
+    if len(found) != documents:
+        raise InvalidInputError(
+            f"{documents} documents need as many ids, not {len(found)}; give one each, or leave ids out."
+        )
+    return found
+
+
+def check_id_list(ids: Any) -> list[str]:
+    """Some ids.
+
+    Raises:
+        InvalidInputError: One string, a mapping or no collection, or what is no id in it.
+    """
+    if isinstance(ids, (str, bytes, Mapping)) or not isinstance(ids, Iterable):
+        raise InvalidInputError(f"ids is {_kind(ids)}; give a list of ids (str).")
+    found = list(ids)
+    for key in found:
+        if not isinstance(key, str):
+            raise InvalidInputError(f"ids holds {_kind(key)} {key!r}; ids are strings.")
+    return found
+
+
+def check_query(query: Any) -> str:
+    """A query.
+
+    Raises:
+        InvalidInputError: It is no string.
+    """
+    if not isinstance(query, str):
+        raise InvalidInputError(f"A query must be a str, not {_kind(query)}.")
+    return query
+
+
+def check_k(k: Any) -> int:
+    """A number of results.
+
+    Raises:
+        InvalidInputError: It is no whole number of 1 or more.
+    """
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InvalidInputError(f"k={k!r} is not allowed; give a whole number of 1 or more.")
+    return int(k)
+
+
+def check_weights(terms: Any) -> dict[str, float]:
+    """The weighted terms of a query, without those of weight 0.
+
+    Raises:
+        InvalidInputError: Not a mapping from strings to finite numbers of 0 or more.
+    """
+    if not isinstance(terms, Mapping):
+        raise InvalidInputError(f"terms is {_kind(terms)}; give a dict from index term to weight.")
+    weights: dict[str, float] = {}
+    for term, weight in terms.items():
+        if not isinstance(term, str) or not _is_number(weight) or not 0 <= weight <= _MOST:
+            raise InvalidInputError(
+                f"The weight of {term!r} is {weight!r}; give strings with finite numbers from 0 to {_MOST:g}."
+            )
+        if weight > 0:
+            weights[term] = float(weight)
+    return weights
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "None"
+    short = repr(value[:40]) if isinstance(value, (str, bytes)) else ""
+    return f"{type(value).__name__} {short}".rstrip()
