@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.hyde import HyDERetriever
     from rag_kit.retrieval.indexed import index_retriever
     from rag_kit.retrieval.multi_query import MultiQueryRetriever
+    from rag_kit.retrieval.query2doc import Query2DocRetriever
     from rag_kit.retrieval.step_back import StepBackRetriever
     from rag_kit.retrieval.vector import VectorRetriever
 
@@ -24,6 +25,7 @@ __all__ = [
     "EnsembleRetriever",
     "HyDERetriever",
     "MultiQueryRetriever",
+    "Query2DocRetriever",
     "RagKitRetriever",
     "Request",
     "StepBackRetriever",
@@ -42,6 +44,7 @@ __getattr__, __dir__ = lazy_attributes(
         "EnsembleRetriever": ".ensemble",
         "HyDERetriever": ".hyde",
         "MultiQueryRetriever": ".multi_query",
+        "Query2DocRetriever": ".query2doc",
         "RagKitRetriever": ".base",
         "Request": ".base",
         "StepBackRetriever": ".step_back",

@@ -1,65 +1,33 @@
-"""One call of a rewriting retriever: its model calls and searches as steps, its budget, its notes."""
+"""One call of a rewriting retriever: what it asks the model, what it searches, its budget, its notes."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
-from rag_kit.concurrency import Budget, FanOut, afan_out, fan_out, use_budget
+from rag_kit.concurrency import Budget, FanOut
 from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
-from rag_kit.models import astructured_call, structured_call
+from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.merging import Found
+from rag_kit.retrieval.rewrite_steps import Batch, Call, Steps, adrive, drive
 
 if TYPE_CHECKING:
     from rag_kit.retrieval.rewriting import RewritingRetriever
 
-T = TypeVar("T")
+__all__ = ["Batch", "Call", "RewriteCall", "Search", "Steps", "adrive", "drive", "texts_of"]
+
 # The rest of a deadline is for the search; without it a slow model would leave no time for any result.
 _SHARE_OF_MODEL = 0.75
 _LEAST_SECONDS = 0.001
-
-
-@dataclass(frozen=True)
-class Call:
-    """One thing to do, in both forms."""
-
-    name: str
-    sync: Callable[[], Any]
-    native: Callable[[], Awaitable[Any]]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Calls to make side by side; answered by their ``FanOut``.
-
-    Attributes:
-        calls: The calls.
-        on_error: As for ``fan_out``.
-        timeout: Seconds one call may take.
-        deadline: Seconds all of them may take.
-        max_concurrency: Most calls at a time.
-        budget: A budget for these calls alone, beside that of the whole.
-    """
-
-    calls: Sequence[Call]
-    on_error: Literal["raise", "skip"]
-    timeout: float | None
-    deadline: float | None
-    max_concurrency: int | None
-    budget: Budget | None = None
-
-
-Steps = Generator[Batch, FanOut[Any], T]
 
 
 @dataclass(frozen=True)
@@ -79,50 +47,6 @@ class Search:
     shown: str | None = None
 
 
-def drive(steps: Steps[T], budget: Budget) -> T:
-    """Carry out the steps on threads."""
-    reply: Any = None
-    while True:
-        try:
-            batch = steps.send(reply)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        with ExitStack() as stack:
-            _enter(stack, budget, batch)
-            reply = fan_out([call.sync for call in batch.calls], **_settings(batch))
-
-
-async def adrive(steps: Steps[T], budget: Budget) -> T:
-    """Carry out the steps without blocking the event loop."""
-    reply: Any = None
-    while True:
-        try:
-            batch = steps.send(reply)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        with ExitStack() as stack:
-            _enter(stack, budget, batch)
-            reply = await afan_out([call.native for call in batch.calls], **_settings(batch))
-
-
-def _enter(stack: ExitStack, budget: Budget, batch: Batch) -> None:
-    stack.enter_context(use_budget(budget))
-    if batch.budget is not None:
-        stack.enter_context(use_budget(batch.budget))
-
-
-def _settings(batch: Batch) -> dict[str, Any]:
-    return {
-        "names": [call.name for call in batch.calls],
-        "on_error": batch.on_error,
-        "timeout": batch.timeout,
-        "deadline": batch.deadline,
-        "max_concurrency": batch.max_concurrency,
-    }
-
-
 class RewriteCall:
     """The state of one call.
 
@@ -135,6 +59,7 @@ class RewriteCall:
         notes: What every result is told.
         extra: More for the last stage of every result.
         budget: The caps on calls and tokens, and what was used.
+        settled: The question alone is all there is to search for, and nothing went wrong.
     """
 
     def __init__(self, owner: RewritingRetriever, question: str, request: Request) -> None:
@@ -146,6 +71,9 @@ class RewriteCall:
         self._model_budget = Budget(deadline=model_seconds)
         self.notes: list[str] = []
         self.extra: dict[str, Any] = {}
+        self.settled = False
+        self._searched = 0
+        self._answered = False
 
     def note(self, text: str) -> None:
         """Tell every result something."""
@@ -165,7 +93,7 @@ class RewriteCall:
         Args:
             values: The prompt's variables, which it may leave out.
             prompt: The prompt; by default the retriever's own in the language of the question.
-            form: What the answer must fit if the prompt does not say it.
+            form: What the answer must fit if the prompt does not say it; ``str`` for plain text.
             name: What is asked for, for the report.
 
         Returns:
@@ -179,19 +107,11 @@ class RewriteCall:
             return []
         prompt = owner.prompt_for(self.question) if prompt is None else prompt
         schema = getattr(prompt, "result_schema", None) or form or owner.answer_form
-        settings: dict[str, Any] = {"timeout": owner.timeout, "config": self.request.child("rewrite")}
         calls = []
         for number, given in enumerate(values, start=1):
             known = {key: value for key, value in given.items() if key in prompt.input_variables}
             label = name if len(values) == 1 else f"{name} {number}"
-            arguments: Any = (owner.llm, prompt, known, schema)
-            calls.append(
-                Call(
-                    label,
-                    partial(structured_call, *arguments, **settings),
-                    partial(astructured_call, *arguments, **settings),
-                )
-            )
+            calls.append(self._model_call(label, prompt, known, schema))
         result = yield Batch(calls, "skip", None, None, self._width(), self._model_budget)
         answers = []
         for outcome in result.outcomes:
@@ -214,20 +134,22 @@ class RewriteCall:
         return outcome.value
 
     def search(self, searches: Sequence[Search]) -> Steps[list[Found]]:
-        """Search side by side.
+        """Search side by side; a technique may do so several times, one after the other.
 
         Returns:
             What each search found, those left out that failed (``on_error="skip"``, noted) or have weight 0.
 
         Raises:
-            BranchError: One failed (``on_error="raise"``), or all did.
+            BranchError: One failed (``on_error="raise"``), or all of this call did.
             BudgetExceededError: The same, for a used-up budget.
         """
         owner, request = self.owner, self.request
-        weighted = [pair for pair in zip(searches, self.weights(len(searches)), strict=True) if pair[1] > 0]
+        before, self._searched = self._searched, self._searched + len(searches)
+        weights = self.weights(self._searched)[before:]
+        weighted = [pair for pair in zip(searches, weights, strict=True) if pair[1] > 0]
         k = max(request.k, owner.fetch_k or 0)
         names, calls = [], []
-        for number, (search, _) in enumerate(weighted, start=1):
+        for number, (search, _) in enumerate(weighted, start=before + 1):
             retriever = owner.retriever if search.retriever is None else search.retriever
             settings: dict[str, Any] = {
                 "config": request.child(f"query_{number}"),
@@ -245,7 +167,8 @@ class RewriteCall:
         result = yield Batch(calls, owner.on_error, owner.timeout, self._left(), self._width())
         for line in result.degradations:
             self.note(f"degraded: {line}")
-        if not result.values:
+        self._answered = self._answered or bool(result.values)
+        if calls and not self._answered:
             _raise_all_failed(owner.get_name(), result)
         return [
             Found(search.shown or search.query, search.role, name, weight, outcome.value or [])
@@ -259,6 +182,19 @@ class RewriteCall:
         weights = (given + [given[-1]] * count)[:count]
         # The plain search is made whatever weight the question has beside its rewrites.
         return weights if any(weights) else [1.0] * count
+
+    def _model_call(self, name: str, prompt: Any, values: dict[str, Any], schema: Any) -> Call:
+        settings: dict[str, Any] = {"timeout": self.owner.timeout, "config": self.request.child("rewrite")}
+        arguments: Any = (self.owner.llm, prompt, values)
+        if schema is str:
+            return Call(
+                name, partial(text_call, *arguments, **settings), partial(atext_call, *arguments, **settings)
+            )
+        return Call(
+            name,
+            partial(structured_call, *arguments, schema, **settings),
+            partial(astructured_call, *arguments, schema, **settings),
+        )
 
     def _width(self) -> int | None:
         width: int | None = self.owner.max_concurrency or self.request.config.get("max_concurrency")

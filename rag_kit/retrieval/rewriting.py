@@ -203,7 +203,7 @@ class RewritingRetriever(RagKitRetriever):
 
     def _original(self, question: str, call: RewriteCall, rewritten: Sequence[Search]) -> list[Search]:
         """The question itself, if it is to be searched for or nothing else is left."""
-        if not rewritten:
+        if not rewritten and not call.settled:
             call.note(f"degraded: {self.task}: searched with the question alone")
         return [Search(question, "original")] if self.include_original or not rewritten else []
 

@@ -1,0 +1,87 @@
+"""Query2Doc: one query made of the question and a passage that a model writes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from pydantic import BaseModel, field_validator, model_validator
+
+from rag_kit.prompts.schemas import Passages
+from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
+from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
+from rag_kit.retrieval.vector import VectorRetriever
+
+MAX_PASSAGE_CHARS = 2_000
+
+
+class Query2DocRetriever(RewritingRetriever):
+    """Have a model write a passage that answers the question, and make one query of the two.
+
+    For keyword search the question is repeated before the passage, because its few words would count for little
+    beside the many of the passage. For dense search the two are joined once. If no passage comes, the question
+    alone is searched for, and the provenance says so.
+
+    Paper: Wang, Yang, Wei: Query2doc: Query Expansion with Large Language Models, arXiv 2303.07678.
+
+    Args:
+        mode: ``"sparse"``: the question ``repeat`` times, then the passage, with blanks between them.
+            ``"dense"``: the question, the separator, the passage; the default if ``retriever`` is a vector store,
+            ``VectorRetriever`` or what ``vectorstore.as_retriever()`` gives.
+        repeat: How often the question stands in the sparse form, 1 to 32; 5 in the paper.
+        separator: Stands in the dense form between question and passage; ``"[SEP]"`` in the paper.
+        include_original: Search for the question alone too, and fuse the two lists. Off, as in the paper.
+
+    All other arguments are those of ``RewritingRetriever``.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> words = BM25Retriever.from_texts(["Bees make honey.", "Insects pollinate flowers."])
+        >>> model = FakeListChatModel(responses=["Flowers are pollinated by insects such as bumblebees."])
+        >>> retriever = Query2DocRetriever.from_llm(model, words, k=1)
+        >>> [doc.page_content for doc in retriever.invoke("How do plants reproduce?")]
+        ['Insects pollinate flowers.']
+    """
+
+    task: ClassVar[str] = "query2doc"
+    answer_form: ClassVar[type[BaseModel]] = Passages
+
+    mode: Literal["sparse", "dense"] = "sparse"
+    repeat: int = 5
+    separator: str = "[SEP]"
+    include_original: bool = False
+
+    @field_validator("repeat", mode="before")
+    @classmethod
+    def _repeat_is_allowed(cls, value: Any) -> int:
+        return check_rewrites("repeat", value)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _vectors_are_dense(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        retriever = values.get("retriever")
+        if isinstance(retriever, VectorStore):
+            retriever = VectorRetriever(vectorstore=retriever)
+            values = {**values, "retriever": retriever}
+        if isinstance(retriever, (VectorRetriever, VectorStoreRetriever)):
+            values = {"mode": "dense", **values}
+        return values
+
+    def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
+        answers = yield from call.ask([{"question": question}])
+        written = [text[:MAX_PASSAGE_CHARS] for text in texts_of(answers, "passages")]
+        passages = self._usable(written, question, call, most=1, max_chars=MAX_PASSAGE_CHARS)
+        if answers and not passages:
+            call.note(f"degraded: {self.task}: the model gave no usable passage")
+        if not passages:
+            return []
+        call.extra["passage"] = passages[0]
+        return [Search(self._joined(question, passages[0]), "query2doc")]
+
+    def _joined(self, question: str, passage: str) -> str:
+        if self.mode == "dense":
+            return f"{question} {self.separator} {passage}"
+        return " ".join([*[question] * self.repeat, passage])
