@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from rag_kit.prompts.filter_schema import SelfQuery
+
 MAX_QUERY = 2_000
 MAX_PASSAGE = 8_000
 MAX_REASON = 4_000
@@ -176,6 +178,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
         Grade,
         RankedPassages,
         ChosenSentences,
+        SelfQuery,
     )
 }
 """Every class that a prompt file may name under ``output.schema``."""

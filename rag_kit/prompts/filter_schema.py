@@ -1,0 +1,184 @@
+"""The form in which a model states a search text, a metadata filter, an order and a limit.
+
+The form is lenient on purpose: each condition is checked by itself afterwards, so that one wrong field or value
+does not lose the others. Other shapes that models use for filters are read too.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Union
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+MAX_DEPTH = 8
+MAX_CONDITIONS = 64
+_FIELD_KEYS = ("field", "attribute", "key", "name", "column", "metadata")
+_OPERATOR_KEYS = ("operator", "comparator", "op", "comparison")
+_VALUE_KEYS = ("value", "values", "val", "operand")
+_GROUP_KEYS = ("conditions", "arguments", "filters", "args", "clauses")
+_JOINS = {"and": "and", "or": "or", "not": "not", "all": "and", "any": "or", "none": "not", "must": "and",
+          "should": "or", "must_not": "not", "nor": "not"}  # fmt: skip
+
+Scalar = str | int | float | bool
+Value = Union[str, int, float, bool, list[Scalar], None]  # noqa: UP007 - read at run time
+
+
+class FilterCondition(BaseModel):
+    """One comparison of a metadata field with a value.
+
+    Example:
+        >>> FilterCondition(field="year", operator="gte", value=2010).value
+        2010
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    field: str = Field(description="The name of a metadata field, exactly as listed.")
+    operator: str = Field(description="eq, ne, gt, gte, lt, lte, in, nin or contain.")
+    value: Value = Field(description="The value; a list for in and nin; null asks for documents without the field.")
+
+
+class FilterGroup(BaseModel):
+    """Conditions joined by and, or, not."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    join: str = Field(description='"and": all hold; "or": at least one holds; "not": none holds.')
+    conditions: list["FilterCondition | FilterGroup"] = Field(description="Conditions, or further groups.")
+
+
+class SelfQuery(BaseModel):
+    """A question as a text to search for and a filter.
+
+    Example:
+        >>> SelfQuery(query="sleep", filter={"year": {"$gte": 2010}}, sort_by=None, limit=None).filter.operator
+        'gte'
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    query: str = Field(description="What to look for in the texts, without what the filter says; may be empty.")
+    filter: FilterCondition | FilterGroup | None = Field(description="The filter; null where none is asked for.")
+    sort_by: str | None = Field(default=None, description="The field to sort by, for the latest or largest; else null.")
+    descending: bool = Field(default=True, description="True for the latest or largest first.")
+    limit: int | None = Field(default=None, description="How many documents are asked for; null where not said.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _other_names(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        known = dict(data)
+        known["query"] = next((known[key] for key in ("query", "text", "search") if known.get(key)), "") or ""
+        if not isinstance(known["query"], str):
+            known["query"] = ""
+        if "filter" not in known:
+            known["filter"] = next((known[key] for key in ("filters", "where", "conditions") if key in known), None)
+        if isinstance(known.get("sort"), Mapping):
+            known.setdefault("sort_by", known["sort"].get("field") or known["sort"].get("by"))
+            order = str(known["sort"].get("order") or known["sort"].get("direction") or "desc").lower()
+            known.setdefault("descending", not order.startswith("asc"))
+        return known
+
+    @field_validator("filter", mode="before")
+    @classmethod
+    def _readable(cls, value: Any) -> Any:
+        if isinstance(value, (FilterCondition, FilterGroup)):
+            return value
+        return read_filter(value)
+
+    @field_validator("sort_by", mode="before")
+    @classmethod
+    def _sort_name(cls, value: Any) -> Any:
+        return value if isinstance(value, str) and value.strip() else None
+
+    @field_validator("descending", mode="before")
+    @classmethod
+    def _direction(cls, value: Any) -> Any:
+        return value if isinstance(value, bool) else str(value).lower() not in ("false", "asc", "ascending", "0", "no")
+
+    @field_validator("limit", mode="before")
+    @classmethod
+    def _whole(cls, value: Any) -> Any:
+        if isinstance(value, str) and value.strip().isdecimal():
+            return int(value)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def read_filter(value: Any) -> dict[str, Any] | None:
+    """A filter in any usual shape as conditions and groups; what cannot be read is left out.
+
+    Read are this form's own names, LangChain's (``comparator``, ``attribute``, ``arguments``), lists, and
+    Mongo-style mappings such as ``{"year": {"$gte": 2010}}``.
+
+    Example:
+        >>> read_filter([{"attribute": "year", "comparator": "gt", "value": 2010}])
+        {'field': 'year', 'operator': 'gt', 'value': 2010}
+        >>> read_filter("year > 2010")
+    """
+    left = [MAX_CONDITIONS]
+    parts = _read(value, 0, left)
+    return _group("and", parts)
+
+
+def _group(join: str, parts: list[dict[str, Any]]) -> dict[str, Any] | None:
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 and join != "not" else {"join": join, "conditions": parts}
+
+
+def _read(value: Any, depth: int, left: list[int]) -> list[dict[str, Any]]:
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
+    if depth > MAX_DEPTH or left[0] <= 0:
+        return []
+    if isinstance(value, list):
+        return [part for item in value for part in _read(item, depth + 1, left)]
+    if not isinstance(value, Mapping):
+        return []
+    field, operator = _first(value, _FIELD_KEYS), _first(value, _OPERATOR_KEYS)
+    inner = next((value[key] for key in _GROUP_KEYS if isinstance(value.get(key), (list, Mapping))), None)
+    join = _JOINS.get(str(value.get("join") or operator or "and").lower().lstrip("$"))
+    if inner is not None and join is not None:
+        group = _group(join, _read(inner, depth + 1, left))
+        return [group] if group else []
+    if isinstance(field, str) and (operator is not None or any(key in value for key in _VALUE_KEYS)):
+        left[0] -= 1
+        operand = next((value[key] for key in _VALUE_KEYS if key in value), None)
+        return [{"field": field, "operator": str(operator or "eq"), "value": _operand(operand)}]
+    return _mongo(value, depth, left)
+
+
+def _mongo(value: Mapping[Any, Any], depth: int, left: list[int]) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = []
+    for key, operand in value.items():
+        name = str(key)
+        join = _JOINS.get(name.lower().lstrip("$")) if isinstance(operand, (list, Mapping)) else None
+        if join is not None:
+            group = _group(join, _read(operand, depth + 1, left))
+            parts += [group] if group else []
+        elif isinstance(operand, Mapping) and not {"date", "type"} & operand.keys():
+            for operator, inner in operand.items():
+                left[0] -= 1
+                parts.append({"field": name, "operator": str(operator), "value": _operand(inner)})
+        elif operand is None or isinstance(operand, (str, int, float, list, Mapping)):
+            left[0] -= 1
+            several = isinstance(operand, list) and len(operand) > 1
+            parts.append({"field": name, "operator": "in" if several else "eq", "value": _operand(operand)})
+    return parts[:MAX_CONDITIONS]
+
+
+def _operand(value: Any) -> Any:
+    """A plain value: dates come as objects from some models."""
+    if isinstance(value, Mapping):
+        return next((value[key] for key in ("date", "datetime", "value", "year") if _plain(value.get(key))), "")
+    if isinstance(value, list):
+        return [_operand(item) if isinstance(item, Mapping) else item for item in value if item is not None][:200]
+    return value if _plain(value) or value is None else str(value)
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, (str, int, float, bool))
+
+
+def _first(value: Mapping[Any, Any], keys: tuple[str, ...]) -> Any:
+    return next((value[key] for key in keys if key in value), None)
