@@ -14,7 +14,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import check_target, write_json, write_jsonl
 from rag_kit.evaluation.dataset import RetrievalDataset, load_dataset
 from rag_kit.evaluation.metrics import RetrievalScores, retrieval_metrics
-from rag_kit.evaluation.pipelines import BUILT_IN, Parts, Pipeline
+from rag_kit.evaluation.pipelines import Parts
+from rag_kit.evaluation.recipes import RECIPES, Pipeline
 from rag_kit.evaluation.running import PipelineRun, run_pipeline
 from rag_kit.evaluation.spans import SpanRecall
 from rag_kit.evaluation.statistics import bootstrap_intervals
@@ -163,9 +164,9 @@ def _sources(pipelines: Sequence[str] | Mapping[str, object]) -> dict[str, objec
         if len(sources) != len(pipelines):
             raise InvalidInputError(f"pipelines {list(pipelines)} names one twice; name each once")
     if not sources:
-        raise InvalidInputError(f"no pipeline is named; give at least one of {', '.join(BUILT_IN)}")
+        raise InvalidInputError(f"no pipeline is named; give at least one of {', '.join(RECIPES)}")
     for name, source in sources.items():
-        if source is None and name not in BUILT_IN and ":" not in name:
+        if source is None and name not in RECIPES and ":" not in name:
             Parts([]).build(name)  # raises, before the data set is read and anything is embedded
     return sources
 

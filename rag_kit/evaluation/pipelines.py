@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
+from rag_kit.evaluation.recipes import RECIPES, Pipeline
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,27 +19,10 @@ if TYPE_CHECKING:
 
     from rag_kit.evaluation.embedding_cache import EmbeddingCache
     from rag_kit.indexing import BM25Index
+    from rag_kit.retrieval.base import RagKitRetriever
 
-BUILT_IN = ("bm25", "dense", "hybrid")
 _SLICE = 1024
 """Texts embedded between two progress reports."""
-
-
-@dataclass(frozen=True)
-class Pipeline:
-    """A retriever to measure.
-
-    Args:
-        name: Its name in the results.
-        retriever: The retriever, or any Runnable from a question to documents.
-        arms: Stages that must each bring documents, such as ``("bm25", "dense")``.
-        settings: What it was built with; plain JSON.
-    """
-
-    name: str
-    retriever: Any
-    arms: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Parts:
@@ -66,13 +49,14 @@ class Parts:
         self.depth = depth
         self._embeddings = embeddings
         self._cache = cache
+        self._asked = ""
         self._progress = progress or (lambda what, done, total: None)
 
     def build(self, name: str, source: object | None = None) -> Pipeline:
         """Make the pipeline of a name, or one around ``source``.
 
         Args:
-            name: ``"bm25"``, ``"dense"``, ``"hybrid"`` or ``"module:object"``.
+            name: One of ``rag_kit.evaluation.recipes.RECIPES``, or ``"module:object"``.
             source: A retriever, or a callable that takes the documents and returns one.
 
         Raises:
@@ -81,48 +65,31 @@ class Parts:
         """
         if source is not None:
             return Pipeline(name, self._as_retriever(name, source))
-        if name in BUILT_IN:
-            made: Pipeline = getattr(self, f"_{name}")()
-            return made
+        if name in RECIPES:
+            self._asked = name
+            return RECIPES[name].build(name, self)
         if ":" in name:
             return Pipeline(name, self._as_retriever(name, load_object(name)))
         raise InvalidInputError(
-            f"unknown pipeline {name!r}; allowed are {', '.join(BUILT_IN)} and module:object, "
+            f"unknown pipeline {name!r}; allowed are {', '.join(RECIPES)} and module:object, "
             "a retriever of your own or a function from documents to one"
         )
 
-    def _bm25(self) -> Pipeline:
+    @cached_property
+    def bm25(self) -> RagKitRetriever:
+        """The keyword arm."""
         from rag_kit.retrieval import BM25Retriever
 
-        retriever = BM25Retriever(index=self._index, k=self.depth)
-        return Pipeline("bm25", retriever, ("bm25",), {"bm25": self._bm25_settings()})
+        return BM25Retriever(index=self.index, k=self.depth, name="bm25")
 
-    def _dense(self) -> Pipeline:
+    @cached_property
+    def dense(self) -> RagKitRetriever:
+        """The dense arm: exact cosines."""
         from rag_kit.evaluation.exact import ExactVectorRetriever
-        from rag_kit.models import embedding_name
 
-        model = self._model("dense")
-        retriever = ExactVectorRetriever.from_documents(
-            self.documents, model, vectors=self._vectors, k=self.depth
+        return ExactVectorRetriever.from_documents(
+            self.documents, self.model, vectors=self.vectors, k=self.depth, name="dense"
         )
-        return Pipeline("dense", retriever, ("dense",), {"embeddings": embedding_name(model)})
-
-    def _hybrid(self) -> Pipeline:
-        from rag_kit.retrieval import EnsembleRetriever
-        from rag_kit.retrieval.indexed import DEFAULT_HYBRID
-
-        self._model("hybrid")
-        bm25, dense = self._bm25(), self._dense()
-        # A failing arm must not pass for a result, so nothing is skipped here.
-        retriever = EnsembleRetriever(
-            retrievers=[bm25.retriever, dense.retriever],
-            **DEFAULT_HYBRID,
-            k=self.depth,
-            fetch_k=self.depth,
-            on_error="raise",
-        )
-        settings = {**bm25.settings, **dense.settings, **DEFAULT_HYBRID, "fetch_k": self.depth}
-        return Pipeline("hybrid", retriever, ("bm25", "dense"), settings)
 
     def _as_retriever(self, name: str, value: Any) -> Any:
         from langchain_core.runnables import Runnable
@@ -141,16 +108,23 @@ class Parts:
             )
         return value
 
-    def _model(self, pipeline: str) -> Embeddings:
+    @property
+    def model(self) -> Embeddings:
+        """The embedding model.
+
+        Raises:
+            ConfigurationError: If there is none.
+        """
         if self._embeddings is None:
             raise ConfigurationError(
-                f"the pipeline {pipeline!r} needs an embedding model and there is none. Install one with "
+                f"the pipeline {self._asked!r} needs an embedding model and there is none. Install one with "
                 "`rag-kit models install minilm`, or name one with RAG_KIT_EMBEDDING_MODEL or --embedding-model"
             )
         return self._embeddings
 
     @cached_property
-    def _index(self) -> BM25Index:
+    def index(self) -> BM25Index:
+        """The keyword index over all documents."""
         from rag_kit.indexing import BM25Index
 
         self._progress("keyword index", 0, len(self.documents))
@@ -158,18 +132,20 @@ class Parts:
         self._progress("keyword index", len(self.documents), len(self.documents))
         return index
 
-    def _bm25_settings(self) -> dict[str, Any]:
-        index = self._index
+    def bm25_settings(self) -> dict[str, Any]:
+        """What the keyword arm was built with, as plain JSON."""
+        index = self.index
         analyzer: dict[str, Any] = getattr(index.analyzer, "settings", dict)()
         return {"k1": index.k1, "b": index.b, "variant": index.variant, "analyzer": analyzer}
 
     @cached_property
-    def _vectors(self) -> np.ndarray:
+    def vectors(self) -> np.ndarray:
+        """The documents' vectors, shape ``(documents, dimensions)``, float32."""
         import numpy as np
 
         from rag_kit.models import embedding_name
 
-        model = self._model("dense")
+        model = self.model
 
         def embed(texts: Sequence[str]) -> np.ndarray:
             rows: list[list[float]] = []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.evaluation.dataset import RetrievalDataset
-    from rag_kit.evaluation.pipelines import Pipeline
+    from rag_kit.evaluation.recipes import Pipeline
     from rag_kit.evaluation.spans import SpanRecall
 
 _WARM_UP = 3

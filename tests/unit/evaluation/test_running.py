@@ -12,7 +12,8 @@ from langchain_core.runnables import RunnableLambda
 from rag_kit.documents import add_note, with_provenance
 from rag_kit.errors import ConfigurationError, InvalidInputError, RagKitError
 from rag_kit.evaluation import CorpusDocument, GoldAnswer, RetrievalDataset, SpanRecall
-from rag_kit.evaluation.pipelines import Parts, Pipeline, load_object
+from rag_kit.evaluation.pipelines import Parts, load_object
+from rag_kit.evaluation.recipes import Pipeline
 from rag_kit.evaluation.running import run_pipeline
 from rag_kit.retrieval import EnsembleRetriever
 

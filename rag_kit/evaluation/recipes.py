@@ -1,0 +1,87 @@
+"""The pipelines that the benchmark knows by name: one entry each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.pipelines import Parts
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A retriever to measure.
+
+    Args:
+        name: Its name in the results.
+        retriever: The retriever, or any Runnable from a question to documents.
+        arms: Stages that must each bring documents, such as ``("bm25", "dense")``.
+        settings: What it was built with; plain JSON.
+    """
+
+    name: str
+    retriever: Any
+    arms: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a pipeline is made from the shared parts.
+
+    Attributes:
+        make: Parts -> retriever.
+        arms: Stages that must each bring documents.
+        settings: What it is built with, beside the settings of its arms.
+    """
+
+    make: Callable[[Parts], Any]
+    arms: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self, name: str, parts: Parts) -> Pipeline:
+        """Make the pipeline.
+
+        Raises:
+            ConfigurationError: If it needs an embedding model and there is none.
+        """
+        settings: dict[str, Any] = {}
+        if "dense" in self.arms:
+            from rag_kit.models import embedding_name
+
+            settings["embeddings"] = embedding_name(parts.model)
+        if "bm25" in self.arms:
+            settings = {"bm25": parts.bm25_settings(), **settings}
+        return Pipeline(name, self.make(parts), self.arms, {**settings, **self.settings})
+
+
+def _hybrid(**fusion: Any) -> Recipe:
+    """Both arms, fused. A failing arm must not pass for a result, so nothing is skipped here."""
+
+    def make(parts: Parts) -> Any:
+        from rag_kit.retrieval import EnsembleRetriever
+
+        both = [parts.bm25, parts.dense]
+        return EnsembleRetriever(
+            retrievers=both, **fusion, k=parts.depth, fetch_k=parts.depth, on_error="raise"
+        )
+
+    return Recipe(make, ("bm25", "dense"), fusion)
+
+
+RECIPES: dict[str, Recipe] = {
+    "bm25": Recipe(lambda parts: parts.bm25, ("bm25",)),
+    "dense": Recipe(lambda parts: parts.dense, ("dense",)),
+    # the same as rag_kit.retrieval.indexed.DEFAULT_HYBRID, which a test compares: that import is slow
+    "hybrid": _hybrid(fusion="convex", normalisation="z-score", weights=[0.6, 0.4]),
+    "auto": _hybrid(fusion="auto"),
+    "rrf": _hybrid(fusion="rrf", rrf_k=60),
+    "rrf-10": _hybrid(fusion="rrf", rrf_k=10),
+    "weighted-rrf": _hybrid(fusion="rrf", rrf_k=60, weights=[0.6, 0.4]),
+    "convex": _hybrid(fusion="convex", normalisation="min-max", weights=[0.5, 0.5]),
+    "convex-z": _hybrid(fusion="convex", normalisation="z-score", weights=[0.5, 0.5]),
+    "convex-maximum": _hybrid(fusion="convex", normalisation="maximum", weights=[0.7, 0.3]),
+}
+"""Name -> recipe. ``hybrid`` is the kit's default; the others differ from it in the fusion alone."""

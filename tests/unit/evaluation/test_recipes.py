@@ -1,0 +1,53 @@
+"""The pipelines that the benchmark knows by name."""
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+
+from rag_kit.evaluation.pipelines import Parts
+from rag_kit.evaluation.recipes import RECIPES
+from rag_kit.retrieval.indexed import DEFAULT_HYBRID
+
+DOCUMENTS = [
+    Document(
+        f"{animal} number {place} lives in the {place % 3} forest and eats {food}.", id=f"{animal}-{place}"
+    )
+    for place in range(4)
+    for animal, food in (("badger", "roots"), ("heron", "fish"), ("vole", "grass"))
+]
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return Parts(DOCUMENTS, depth=6, embeddings=DeterministicFakeEmbedding(size=16))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_finds_documents_and_names_its_arms(parts, name):
+    """A built-in pipeline finds what was asked for, by every arm it claims, and its settings are plain."""
+    pipeline = parts.build(name)
+    found = pipeline.retriever.invoke("what does the heron eat")
+    assert found and "heron" in " ".join(doc.page_content for doc in found)
+    assert len(found) <= 6
+    stages = {stage["stage"] for doc in found for stage in doc.metadata["rag_kit"]["stages"]}
+    assert set(pipeline.arms) <= stages
+    assert pipeline.name == name
+
+
+def test_hybrid_is_the_default_of_the_command_line():
+    """What the benchmark calls hybrid is what `ask` and `retrieve` use."""
+    assert dict(RECIPES["hybrid"].settings) == DEFAULT_HYBRID
+
+
+def test_the_fusions_differ(parts):
+    """No two fusions are the same recipe under two names."""
+    settings = [str(sorted(recipe.settings.items())) for recipe in RECIPES.values() if recipe.settings]
+    assert len(settings) == len(set(settings))
+    scores = {
+        name: tuple(
+            doc.metadata["rag_kit"]["score"] for doc in parts.build(name).retriever.invoke("heron fish")
+        )
+        for name, recipe in RECIPES.items()
+        if recipe.arms == ("bm25", "dense")
+    }
+    assert len(set(scores.values())) == len(scores)
