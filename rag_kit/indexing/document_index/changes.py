@@ -7,7 +7,8 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.indexing.document_index.store import State, Store, in_groups, marks
+from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.store import Store, in_groups, marks
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

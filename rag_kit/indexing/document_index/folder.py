@@ -102,12 +102,17 @@ def write_manifest(folder: Path, uid: str) -> None:
 
     content = {"format": FORMAT, "version": VERSION, "uid": uid, "written_by": f"rag_kit {__version__}"}
     temporary = folder / (MANIFEST + ".tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+    with os.fdopen(_new_file(temporary), "w", encoding="utf-8") as file:
         json.dump(content, file, indent=2)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, folder / MANIFEST)
+
+
+def _new_file(path: Path) -> int:
+    """A file of our own, open for writing: what has its name goes, and a link is never followed."""
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
 
 def prepare_new(folder: Path) -> None:
@@ -164,6 +169,8 @@ class WriterLock:
         """
         from filelock import Timeout
 
+        if (lock := self._folder / LOCK).is_symlink():
+            raise InvalidInputError(f"{lock} is a link, which is not followed. Remove it.")
         try:
             self._lock.acquire(timeout=max(0.0, wait))
         except Timeout:
@@ -174,8 +181,7 @@ class WriterLock:
             ) from None
         except OSError as error:
             raise InvalidInputError(f"Nothing can be written to {self._folder} ({error}).") from error
-        descriptor = os.open(self._holder, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
+        with os.fdopen(_new_file(self._holder), "w") as file:
             file.write(str(os.getpid()))
 
     def _who(self) -> str:

@@ -20,7 +20,8 @@ from rag_kit.indexing.document_index.changes import (
 )
 from rag_kit.indexing.document_index.folder import private, repair_advice
 from rag_kit.indexing.document_index.matrix import TIE
-from rag_kit.indexing.document_index.store import State, Store, in_groups
+from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.store import Store, in_groups
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

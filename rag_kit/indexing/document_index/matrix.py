@@ -14,7 +14,7 @@ from rag_kit.indexing.document_index.changes import changed_vectors, removed_sin
 from rag_kit.indexing.document_index.store import Store
 
 if TYPE_CHECKING:
-    from rag_kit.indexing.document_index.store import State
+    from rag_kit.indexing.document_index.meta import State
 
 Vectors = NDArray[np.float32]
 

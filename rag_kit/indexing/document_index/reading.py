@@ -11,6 +11,7 @@ from rag_kit.documents import Filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index import changes, verifying
 from rag_kit.indexing.document_index.embedding import query_vector
+from rag_kit.indexing.document_index.families.reading import Families, FamilyView
 from rag_kit.indexing.document_index.keyword import KeywordLeg
 from rag_kit.indexing.document_index.matrix import VectorMatrix
 from rag_kit.indexing.document_index.mirror import ChromaMirror
@@ -32,14 +33,20 @@ class ReadableIndex:
         self._store = store
         self._keyword = KeywordLeg(folder, store)
         self._mirror = ChromaMirror(folder, store)
+        self.families = Families(store)
         self._searcher = Searcher(store, self._keyword, VectorMatrix(store), self._mirror, exact_rows)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """Documents by id, in the order of the ids; those that are not there are left out."""
+        """Documents by id, in the order of the ids; those that are not there are left out.
+
+        An id may be that of a document with children, which `ids` does not list.
+        """
         if isinstance(ids, str):
             raise InvalidInputError(f"ids must be a list of ids, not the text {ids!r}.")
         with self._store.reading() as connection:
             found = changes.documents(connection, list(dict.fromkeys(ids)))
+            if lacking := [key for key in dict.fromkeys(ids) if key not in found]:
+                found.update(FamilyView(connection).parents(lacking))
         return [found[key] for key in ids if key in found]
 
     async def aget(self, ids: Sequence[str]) -> list[Document]:
@@ -165,10 +172,11 @@ class ReadableIndex:
         return verifying.verify(self.folder, self._store, self._keyword, self._mirror)
 
     def stats(self) -> dict[str, Any]:
-        """Numbers for people: sources, chunks, vectors, bytes on disk, embedding model and dimension."""
+        """Numbers for people: sources, parents, chunks, vectors, bytes on disk, embedding model and dimension."""
         with self._store.reading() as connection:
             state = self._store.state(connection)
             found = changes.counts(connection)
+            found["parents"] = len(FamilyView(connection).parent_ids())
         size = sum(p.stat().st_size for p in self.folder.rglob("*") if p.is_file())
         return {
             **found,

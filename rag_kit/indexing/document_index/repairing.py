@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from rag_kit.errors import IndexMissingError
 from rag_kit.indexing.document_index import verifying
+from rag_kit.indexing.document_index.families.checking import mend_families, orphans
 from rag_kit.indexing.document_index.filling import fill_vectors
 from rag_kit.indexing.document_index.folder import ManifestDamagedError, manifest_of, write_manifest
 from rag_kit.indexing.document_index.keyword import KeywordLeg
 from rag_kit.indexing.document_index.mirror import ChromaMirror
 from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.writing import remove_rows
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -38,6 +40,11 @@ def rebuild(
                 verifying.invalidate_unsound(connection)
                 connection.executemany("DELETE FROM sources WHERE source = ?", [(s,) for s in sources])
                 done.append(f"{len(sources)} files with damaged chunks will be read again by the next ingest")
+            if marked := mend_families(connection):
+                done.append(f"marked {marked} damaged parents, to be replaced when they are written again")
+            if lone := orphans(connection):
+                remove_rows(store, lone)
+                done.append(f"removed {len(lone)} children without a parent or a row")
         if state.embedding is not None:
             if dropped := verifying.drop_unsound_vectors(store):
                 done.append(f"dropped {dropped} damaged vectors")

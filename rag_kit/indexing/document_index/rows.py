@@ -64,9 +64,20 @@ def make_rows(documents: Sequence[Document], ids: Sequence[str] | None = None) -
         InvalidInputError: Ids are wrong in number or kind, one id names two different documents, or a text
             or metadata cannot be stored.
     """
+    rows: dict[str, Row] = {}
+    for row in document_rows(documents, ids):
+        if rows.setdefault(row.id, row) != row:
+            raise InvalidInputError(
+                f"The id {row.id!r} names two different documents in one call. Give each its own id."
+            )
+    return list(rows.values())
+
+
+def document_rows(documents: Sequence[Document], ids: Sequence[str] | None = None) -> list[Row]:
+    """As `make_rows`, with one row for each document, so that an id may occur twice."""
     if ids is not None and len(ids) != len(documents):
         raise InvalidInputError(f"{len(ids)} ids were given for {len(documents)} documents; give one each.")
-    rows: dict[str, Row] = {}
+    rows: list[Row] = []
     seen: Counter[tuple[str, str]] = Counter()
     position: Counter[str] = Counter()
     for number, given in enumerate(documents):
@@ -91,8 +102,5 @@ def make_rows(documents: Sequence[Document], ids: Sequence[str] | None = None) -
                 f"({error.reason}). Decode its source properly, or with errors='replace'."
             ) from None
         position[source] += 1
-        if rows.setdefault(key, row) != row:
-            raise InvalidInputError(
-                f"The id {key!r} names two different documents in one call. Give each its own id."
-            )
-    return list(rows.values())
+        rows.append(row)
+    return rows

@@ -9,19 +9,17 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import IndexError_, IndexFormatError, IndexLockedError, InvalidInputError
-from rag_kit.indexing.document_index.folder import repair_advice
+from rag_kit.indexing.document_index.meta import State, is_chroma, read_state
 
 logger = logging.getLogger(__name__)
 
@@ -39,33 +37,16 @@ CREATE INDEX IF NOT EXISTS chunks_generation ON chunks (generation);
 CREATE TABLE IF NOT EXISTS vectors (n INTEGER PRIMARY KEY, vector BLOB NOT NULL, generation INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS vectors_generation ON vectors (generation);
 CREATE TABLE IF NOT EXISTS removed (id TEXT PRIMARY KEY, generation INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS parents (
+    n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, ordinal INTEGER NOT NULL,
+    text TEXT NOT NULL, metadata TEXT NOT NULL, hash BLOB NOT NULL, size INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS parents_source ON parents (source, ordinal);
+CREATE TABLE IF NOT EXISTS children (
+    id TEXT PRIMARY KEY, parent INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+    start INTEGER, "end" INTEGER, path TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS children_parent ON children (parent, ordinal);
 """
 _MANY = 500  # placeholders in one statement
-_UID = re.compile("[0-9a-f]{32}")  # it becomes part of a file's name
-_CHROMA = re.compile("chroma(-[0-9]{1,20})?")
-_MOST = 2**63 - 1  # what SQLite can hold
-
-
-@dataclass(frozen=True)
-class State:
-    """The small facts about an index, as of one generation.
-
-    Attributes:
-        generation: Counter of write transactions.
-        floor: Removals up to this generation are forgotten.
-        embedding: Name of the embedding model, ``None`` for an index without vectors.
-        dimension: Length of the vectors, once there is one.
-        settings: How files were read and split.
-        chroma: Where the Chroma collection is, and which generation it holds.
-    """
-
-    uid: str
-    generation: int
-    floor: int
-    embedding: str | None
-    dimension: int | None
-    settings: dict[str, Any]
-    chroma: dict[str, Any]
 
 
 class Store:
@@ -81,6 +62,7 @@ class Store:
         self._writer: sqlite3.Connection | None = None
         self._depth = 0
         self._closed = False
+        _refuse_links(path)
         with self.explained():
             if writable:
                 if not path.exists():
@@ -216,19 +198,7 @@ class Store:
         if connection is None:
             with self.reading() as reader:
                 return self.state(reader)
-        try:
-            found = {key: json.loads(value) for key, value in connection.execute("SELECT * FROM meta")}
-            state = State(**{name: found[name] for name in State.__dataclass_fields__})
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise IndexFormatError(
-                f"{self.path} lacks what an index needs ({error!r}). {repair_advice(self.path.parent)}"
-            ) from error
-        if wrong := _wrong(state):
-            raise IndexFormatError(
-                f"{self.path}: meta {wrong[0]!r} is {str(getattr(state, wrong[0]))[:200]!r}; "
-                f"it must be {wrong[1]}. {repair_advice(self.path.parent)}"
-            )
-        return state
+        return read_state(connection, self.path)
 
     def reset_damaged_chroma(self) -> bool:
         """Put a new record in the place of one that cannot be of a Chroma collection; it is derived.
@@ -242,7 +212,7 @@ class Store:
                 chroma = json.loads(value)
             except (ValueError, TypeError, RecursionError):
                 chroma = None
-            if _is_chroma(chroma):
+            if is_chroma(chroma):
                 return False
             # an epoch that no reader has open
             self.set_meta(
@@ -280,40 +250,13 @@ class Store:
             logger.warning("%s was not closed properly (%s).", self.path, error)
 
 
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= _MOST
-
-
-def _is_chroma(value: Any) -> bool:
-    """Whether it can be the record of a Chroma collection in the index's own folder."""
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("folder"), str)
-        and _CHROMA.fullmatch(value["folder"]) is not None
-        and isinstance(value.get("clean"), bool)
-        and _is_count(value.get("epoch"))
-        and _is_count(value.get("generation"))
-        and isinstance(value.get("unreached", []), list)
-        and all(isinstance(key, str) for key in value.get("unreached", []))
-    )
-
-
-def _wrong(state: State) -> tuple[str, str] | None:
-    """The first fact that is not what it must be, and what that is."""
-    checks: list[tuple[str, bool, str]] = [
-        ("uid", isinstance(state.uid, str) and _UID.fullmatch(state.uid) is not None, "32 hex digits"),
-        ("generation", _is_count(state.generation), "a whole number from 0"),
-        ("floor", _is_count(state.floor), "a whole number from 0"),
-        ("embedding", state.embedding is None or isinstance(state.embedding, str), "a name or null"),
-        ("dimension", state.dimension is None or _is_count(state.dimension), "a whole number or null"),
-        ("settings", isinstance(state.settings, dict), "an object"),
-        (
-            "chroma",
-            _is_chroma(state.chroma),
-            "a record of folder ('chroma' or 'chroma-N'), clean, epoch and generation",
-        ),
-    ]
-    return next(((name, what) for name, good, what in checks if not good), None)
+def _refuse_links(path: Path) -> None:
+    """A store is never looked for elsewhere: SQLite would follow a link, and write there."""
+    for name in (path.name, *(f"{path.name}-{part}" for part in ("wal", "shm", "journal"))):
+        if path.with_name(name).is_symlink():
+            raise IndexFormatError(
+                f"{path.with_name(name)} is a link, which is not followed. Put the file itself in its place."
+            )
 
 
 def in_groups(values: Iterable[Any], size: int = _MANY) -> Iterator[list[Any]]:

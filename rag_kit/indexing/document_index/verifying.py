@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from rag_kit.errors import IndexError_, IndexFormatError
+from rag_kit.indexing.document_index.families.checking import family_problems
 from rag_kit.indexing.document_index.folder import manifest_of
 from rag_kit.indexing.document_index.keyword import KeywordLeg
+from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.mirror import ChromaMirror
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.store import State, Store
+from rag_kit.indexing.document_index.store import Store
 
 _KEYWORD_SAMPLE = 200
 # as bytes: a damaged text need not be UTF-8
@@ -47,6 +49,10 @@ def verify(folder: Path, store: Store, keyword: KeywordLeg, mirror: ChromaMirror
                 f"store: {len(damaged)} rows are not what was written, for example {damaged[0]}; "
                 "repair forgets their files, and the next ingest reads them again"
             )
+        problems, parents = family_problems(connection)
+        report.problems += problems
+        if parents:
+            report.checked["parents"] = parents
         _vectors(connection, state, report)
         report.problems += keyword.problems(connection, state)
         if lost := keyword.lost(sample):

@@ -11,15 +11,18 @@ from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.changes import forget_removals
 from rag_kit.indexing.document_index.embedding import check_model, embed_texts, name_of
+from rag_kit.indexing.document_index.families.rows import family_rows
 from rag_kit.indexing.document_index.filling import fill_vectors
+from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.mirror import MirrorError
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import make_rows
-from rag_kit.indexing.document_index.store import State
 from rag_kit.indexing.document_index.writing import Batch, SourceRecord, WriteReport, apply, missing_texts
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+
+    from rag_kit.indexing.document_index.families import Family
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +56,47 @@ class WritableIndex(ReadableIndex):
         """As `upsert`, on a thread."""
         return await run_in_thread(self.upsert, documents, ids)
 
+    def upsert_families(self, families: Sequence[Family], ids: Sequence[str] | None = None) -> WriteReport:
+        """Add documents that are found by their children, or replace those with the same ids.
+
+        Parents and children go in, change and go together: one transaction, in all legs. Children that a
+        changed document no longer has are removed.
+
+        Args:
+            families: The documents with their children.
+            ids: One id a document; else ``Document.id``, else made from source and text.
+
+        Returns:
+            Which rows (children) and, under ``parents``, which documents were added, updated, unchanged.
+
+        Raises:
+            InvalidInputError: Ids that clash, a child that is not what stands at its place, or text that
+                cannot be stored.
+            ModelError: The embedding model failed; nothing was changed.
+            IndexError_: Opened for reading, or no room is left; nothing was changed.
+        """
+        return self.write(Batch(families=family_rows(families, ids)))
+
+    def sync_families(
+        self,
+        families: Sequence[Family],
+        *,
+        ids: Sequence[str] | None = None,
+        scope: str | Sequence[str] | None = None,
+        prune: bool = False,
+    ) -> WriteReport:
+        """As `sync`, for documents that are found by their children.
+
+        Args:
+            families: All documents of each of their sources, with their children.
+            ids: As for `upsert_families`.
+            scope: As for `sync`.
+            prune: As for `sync`.
+        """
+        rows = family_rows(families, ids)
+        given, gone = self._scoped({row.row.source for row in rows}, scope, prune)
+        return self.write(Batch(families=rows, whole=given, removed_sources=gone))
+
     def sync(
         self, documents: Sequence[Document], *, scope: str | Sequence[str] | None = None, prune: bool = False
     ) -> WriteReport:
@@ -73,27 +117,36 @@ class WritableIndex(ReadableIndex):
             ModelError: The embedding model failed; nothing was changed.
         """
         rows = make_rows(documents)
+        given, gone = self._scoped({row.source for row in rows}, scope, prune)
+        return self.write(Batch(rows=rows, whole=given, removed_sources=gone))
+
+    def _scoped(
+        self, given: set[str], scope: str | Sequence[str] | None, prune: bool
+    ) -> tuple[set[str], list[str]]:
+        """The sources given, checked, and those in the scope that are not given."""
         scopes = [scope] if isinstance(scope, str) else scope
-        given = {row.source for row in rows}
         if outside := sorted(source for source in given if not source or not in_scope(source, scopes)):
             raise InvalidInputError(
                 f"sync needs metadata['source'] within scope={scopes!r} in every document; one has {outside[0]!r}."
             )
-        gone = [s for s in self.sources() if s not in given and in_scope(s, scopes)] if prune else []
-        return self.write(Batch(rows=rows, whole=given, removed_sources=gone))
+        return given, [s for s in self.sources() if s not in given and in_scope(s, scopes)] if prune else []
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents from all legs, in one transaction.
 
         Args:
-            ids: Their ids; those that are not there are passed over.
+            ids: Their ids; those that are not there are passed over. A document with children goes with them.
 
         Returns:
-            How many were removed.
+            How many of the ids were removed.
+
+        Raises:
+            InvalidInputError: An id is that of a child, which cannot go alone.
         """
         if isinstance(ids, str):
             raise InvalidInputError(f"ids must be a list of ids, not the text {ids!r}.")
-        return len(self.write(Batch(removed_ids=ids)).removed)
+        report = self.write(Batch(removed_ids=list(ids)))
+        return len({*ids} & {*report.removed, *report.parents.removed})
 
     def delete_sources(self, sources: Sequence[str]) -> int:
         """Remove all documents of some sources; returns how many were removed."""
@@ -110,11 +163,12 @@ class WritableIndex(ReadableIndex):
             vectors = None
             embedded = 0
             dimension = None
-            if batch.rows:
+            rows = batch.all_rows
+            if rows:
                 if self.embeddings is not None:
                     self.add_vectors()
                     dimension = self._state().dimension
-                    texts = missing_texts(self._store, batch.rows)
+                    texts = missing_texts(self._store, rows)
                     embedded = len(texts)
                     vectors, dimension = embed_texts(self.embeddings, texts, dimension, progress)
                 else:

@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rag_kit.indexing.document_index.families.rows import FamilyRow
+from rag_kit.indexing.document_index.families.writing import Plan, plan_families, write_families
 from rag_kit.indexing.document_index.rows import Row
 from rag_kit.indexing.document_index.store import Store, in_groups, marks
 
@@ -37,6 +39,7 @@ class Batch:
 
     Attributes:
         rows: To add, or to replace what has the same id.
+        families: Documents with children, to add or to replace.
         whole: Sources of which ``rows`` are all there is; their other rows are removed.
         removed_ids: Rows to remove.
         removed_sources: Sources to remove with all their rows.
@@ -44,15 +47,38 @@ class Batch:
     """
 
     rows: Sequence[Row] = ()
+    families: Sequence[FamilyRow] = ()
     whole: Iterable[str] = ()
     removed_ids: Iterable[str] = ()
     removed_sources: Iterable[str] = ()
     records: Sequence[SourceRecord] = ()
 
+    @property
+    def all_rows(self) -> list[Row]:
+        """The rows, and those of the families' children."""
+        return [*self.rows, *(child.row for family in self.families for child in family.children)]
+
 
 @dataclass
-class WriteReport:
+class Changes:
     """What a write changed, in ids.
+
+    Attributes:
+        added: New ones.
+        updated: Those whose text or metadata changed.
+        unchanged: Those that were there already.
+        removed: Those that are gone.
+    """
+
+    added: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+
+@dataclass
+class WriteReport(Changes):
+    """What a write changed, in ids of rows; children are rows.
 
     Attributes:
         added: New rows.
@@ -60,13 +86,11 @@ class WriteReport:
         unchanged: Rows that were there already.
         removed: Rows that are gone.
         embedded: How many texts went through the embedding model.
+        parents: What changed in ids of documents with children.
     """
 
-    added: list[str] = field(default_factory=list)
-    updated: list[str] = field(default_factory=list)
-    unchanged: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
     embedded: int = 0
+    parents: Changes = field(default_factory=Changes)
 
 
 def known_vectors(connection: sqlite3.Connection, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
@@ -103,15 +127,19 @@ def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes] | None) -> 
     with store.writing() as connection:
         state = store.state(connection)
         generation = state.generation + 1
-        present = _present(connection, (row.id for row in batch.rows))
-        removed = _removed(connection, batch)
+        plan = _plan(connection, batch)
+        rows = batch.all_rows
+        present = _present(connection, (row.id for row in rows))
+        removed = _removed(connection, batch, rows, plan.stale)
         pool: dict[bytes, bytes] = {}
         if vectors is not None:
-            pool = {**known_vectors(connection, {row.hash for row in batch.rows}), **vectors}
+            pool = {**known_vectors(connection, {row.hash for row in rows}), **vectors}
+        write_families(connection, plan, batch.families)
+        report.parents = Changes(plan.added, plan.updated, plan.unchanged, list(plan.removed))
         if removed:
             _remove(connection, removed, generation)
             report.removed = list(removed)
-        for row in batch.rows:
+        for row in rows:
             old = present.get(row.id)
             if old == (row.source, row.ordinal, row.metadata, row.hash):
                 report.unchanged.append(row.id)
@@ -128,7 +156,10 @@ def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes] | None) -> 
         if report.added:
             connection.executemany("DELETE FROM removed WHERE id = ?", [(key,) for key in report.added])
         _remember(connection, batch)
-        if report.added or report.updated or report.removed:
+        parents = report.parents
+        if any(
+            (report.added, report.updated, report.removed, parents.added, parents.updated, parents.removed)
+        ):
             store.set_meta(generation=generation)
     return report
 
@@ -142,14 +173,26 @@ def _present(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, tu
     return found
 
 
-def _removed(connection: sqlite3.Connection, batch: Batch) -> dict[str, int]:
+def _plan(connection: sqlite3.Connection, batch: Batch) -> Plan:
+    return plan_families(
+        connection,
+        batch.families,
+        [row.id for row in batch.rows],
+        batch.removed_ids,
+        [*batch.whole, *batch.removed_sources],
+    )
+
+
+def _removed(
+    connection: sqlite3.Connection, batch: Batch, rows: Sequence[Row], stale: Iterable[str]
+) -> dict[str, int]:
     """Id and row number of what goes."""
     going: dict[str, int] = {}
-    kept = {row.id for row in batch.rows}
+    kept = {row.id for row in rows}
     for group in in_groups({*batch.whole, *batch.removed_sources}):
         query = f"SELECT id, n FROM chunks WHERE source IN ({marks(group)}) ORDER BY source, ordinal"
         going.update(row for row in connection.execute(query, group) if row[0] not in kept)
-    for group in in_groups(batch.removed_ids):
+    for group in in_groups([*batch.removed_ids, *stale]):
         query = f"SELECT id, n FROM chunks WHERE id IN ({marks(group)})"
         going.update(row for row in connection.execute(query, group) if row[0] not in kept)
     return going
@@ -162,6 +205,16 @@ def _remove(connection: sqlite3.Connection, going: Mapping[str, int], generation
     connection.executemany(
         "INSERT OR REPLACE INTO removed VALUES (?, ?)", [(key, generation) for key in going]
     )
+
+
+def remove_rows(store: Store, ids: Sequence[str]) -> None:
+    """Remove rows, with their places as children, whatever else is there; for repairs."""
+    with store.writing() as connection:
+        generation = store.state(connection).generation + 1
+        going = _removed(connection, Batch(removed_ids=ids), (), ())
+        _remove(connection, going, generation)
+        connection.executemany("DELETE FROM children WHERE id = ?", [(key,) for key in ids])
+        store.set_meta(generation=generation)
 
 
 def _put(connection: sqlite3.Connection, row: Row, generation: int) -> int:

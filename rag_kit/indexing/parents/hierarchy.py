@@ -1,0 +1,110 @@
+"""A document as a tree of spans: large ones to return, small ones to search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.families import Ancestor, Child, Family
+from rag_kit.indexing.parents.headings import Headings
+from rag_kit.indexing.parents.splitters import Part, Splitter, spans_of
+from rag_kit.indexing.splitting.packing import check_sizes, split_spans
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+
+@dataclass(frozen=True)
+class PartSizes:
+    """How documents are cut.
+
+    Attributes:
+        parents: Most characters of a parent, level by level, largest first; empty for whole documents.
+        child: Most characters of a child.
+        overlap: Most characters that a child repeats of the one before, in whole sentences.
+
+    Raises:
+        InvalidInputError: A size is not allowed, or they do not fall from level to level.
+    """
+
+    parents: tuple[int, ...] = ()
+    child: int = 400
+    overlap: int = 0
+
+    def __post_init__(self) -> None:
+        check_sizes(self.child, self.overlap)
+        for size in self.parents:
+            check_sizes(size, 0)
+        levels = [*self.parents, self.child]
+        if any(large <= small for large, small in pairwise(levels)):
+            raise InvalidInputError(
+                f"Sizes {levels} were given (parents, then the child); each must be smaller than the one before."
+            )
+
+
+def split_family(
+    document: Document,
+    sizes: PartSizes | None = None,
+    *,
+    parent_splitter: Splitter | None = None,
+    child_splitter: Splitter | None = None,
+) -> Family:
+    """Cut a document into spans, and these into smaller ones, down to the children.
+
+    Args:
+        document: The document; it is not changed.
+        sizes: The sizes of the levels.
+        parent_splitter: Cuts the document into parents instead; what it gives must stand in the document.
+        child_splitter: Cuts parents into children instead.
+
+    Returns:
+        The document and its children; each says in which larger spans it lies. A text without a visible
+        character has no children.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> text = "The lake is deep. It is cold. " * 4
+        >>> family = split_family(Document(text.strip()), PartSizes(parents=(60,), child=30))
+        >>> [(child.start, child.end, child.path[0].end) for child in family.children]
+        [(0, 29, 59), (30, 59, 59), (60, 89, 119), (90, 119, 119)]
+    """
+    sizes = sizes or PartSizes()
+    headings = Headings(document)
+    text = document.page_content
+    levels: list[tuple[tuple[Ancestor, ...], int, int]] = [((), 0, len(text))]
+    cuts: list[Splitter | int] = [parent_splitter] if parent_splitter else [*sizes.parents]
+    for cut in cuts:
+        levels = [
+            ((*path, Ancestor(part.start, part.end, 0, headings.at(part.start))), part.start, part.end)
+            for path, start, end in levels
+            for part in _parts(document, cut, start, end, 0, headings.markdown)
+            if part.start is not None and part.end is not None
+        ]
+    children = [
+        Child(part.text, part.start, part.end, path, _metadata(part, headings))
+        for path, start, end in levels
+        for part in _parts(
+            document, child_splitter or sizes.child, start, end, sizes.overlap, headings.markdown
+        )
+        if part.text.strip()
+    ]
+    return Family(document, children)
+
+
+def _parts(
+    document: Document, cut: Splitter | int, start: int, end: int, overlap: int, markdown: bool
+) -> Sequence[Part]:
+    if not isinstance(cut, int):
+        return spans_of(document, cut, start, end)
+    text = document.page_content[start:end]
+    spans = split_spans(text, chunk_size=cut, chunk_overlap=overlap, markdown=markdown)
+    return [Part(text[s.start : s.end], start + s.start, start + s.end, {}) for s in spans]
+
+
+def _metadata(part: Part, headings: Headings) -> dict[str, Any]:
+    if part.start is None or not (heading := headings.at(part.start)):
+        return dict(part.metadata)
+    return {"heading": heading, **part.metadata}

@@ -1,0 +1,95 @@
+"""Splitters of other makers: what they cut, and where it stands in the document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from langchain_core.documents import Document
+
+from rag_kit.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from langchain_text_splitters import TextSplitter
+
+#: A LangChain text splitter, or a function from documents to documents.
+Splitter: TypeAlias = "TextSplitter | Callable[[Sequence[Document]], Sequence[Document]]"
+
+
+class Part(NamedTuple):
+    """A part of a document.
+
+    Attributes:
+        text: Its text.
+        start: Offset in the document, ``None`` where the text does not stand there verbatim.
+        end: Offset, excluded.
+        metadata: What the splitter added to the document's metadata.
+    """
+
+    text: str
+    start: int | None
+    end: int | None
+    metadata: Mapping[str, Any]
+
+
+def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None = None) -> list[Part]:
+    """Cut a span of a document with any splitter.
+
+    Args:
+        document: The document; the splitter gets a copy.
+        splitter: A LangChain text splitter, or a function from documents to documents.
+        start: Where the span begins.
+        end: Where it ends; default: with the document.
+
+    Raises:
+        InvalidInputError: The splitter is none, or gives no documents.
+
+    Example:
+        >>> def lines(documents):
+        ...     return [Document(line) for doc in documents for line in doc.page_content.splitlines()]
+        >>> [(part.text, part.start) for part in spans_of(Document("one\\ntwo"), lines)]
+        [('one', 0), ('two', 4)]
+    """
+    text = document.page_content[start:end]
+    cut = getattr(splitter, "split_documents", splitter)
+    if not callable(cut):
+        raise InvalidInputError(
+            f"A splitter must be a LangChain text splitter or a function from documents to documents, not "
+            f"{type(splitter).__name__}."
+        )
+    given = cut([Document(text, metadata=dict(document.metadata))])
+    parts: list[Part] = []
+    last = -1
+    for piece in given:
+        if not isinstance(piece, Document):
+            raise InvalidInputError(f"A splitter gave a {type(piece).__name__}; it must give documents.")
+        metadata = {
+            key: value
+            for key, value in piece.metadata.items()
+            if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
+        }
+        place = _place(text, piece, last)
+        if place is None:
+            parts.append(Part(piece.page_content, None, None, metadata))
+            continue
+        last = place
+        parts.append(
+            Part(piece.page_content, start + place, start + place + len(piece.page_content), metadata)
+        )
+    return parts
+
+
+_ABSENT = object()
+
+
+def _place(text: str, piece: Document, last: int) -> int | None:
+    """Where a piece stands: where it says, else the first place after the one before, else anywhere."""
+    for key in ("start_index", "start"):
+        told = piece.metadata.get(key)
+        if type(told) is int and told >= 0 and text.startswith(piece.page_content, told):
+            return told
+    for begin in (last + 1, 0):
+        found = text.find(piece.page_content, begin)
+        if found >= 0:
+            return found
+    return None

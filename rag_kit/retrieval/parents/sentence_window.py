@@ -1,0 +1,159 @@
+"""SentenceWindowRetriever: sentences are searched, the text around them is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.documents import Document
+from pydantic import field_validator
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.families import PARENT_KEY, Family, FamilyView, Sibling
+from rag_kit.indexing.parents import sentence_family
+from rag_kit.retrieval.parents.base import FamilyRetriever, parents_metadata
+from rag_kit.retrieval.parents.matches import Match, Passage, Passes, span_of
+
+
+class SentenceWindowRetriever(FamilyRetriever):
+    """Search single sentences, return each with its neighbours.
+
+    Windows of one document that overlap become one. A result is a verbatim span of its document
+    (``metadata["start"]`` and ``["end"]``), and its provenance lists the sentences that matched.
+
+    Args:
+        index: The index that holds documents and sentences.
+        pipeline: How sentences are searched: ``"hybrid"``, ``"bm25"`` or ``"dense"``.
+        retriever: Searches sentences instead: any LangChain retriever over the same index.
+        k: Most windows to return; sentences are fetched deeper until there are so many, or no more.
+        filter: Metadata filter for every call; a window holds only sentences that pass, of a document that
+            passes.
+        window: How many sentences before and after; 0 for the sentence alone.
+        max_sentence: Longest sentence, in characters; a longer one is cut at a clause.
+        fetch_k: How many sentences to fetch first; default: five times ``k``, at least 20.
+        max_fetch_k: How many sentences to fetch at most.
+        id_key: Metadata key that holds a document's id, for writing.
+
+    Raises:
+        InvalidInputError: An argument is not allowed.
+
+    Example:
+        >>> text = "It rains. The lake is deep. Trout live in it. Goats do not. It snows."
+        >>> with SentenceWindowRetriever.from_documents([Document(text, id="lake")], window=1) as retriever:
+        ...     [found] = retriever.invoke("trout")
+        >>> found.page_content, text[found.metadata["start"] : found.metadata["end"]] == found.page_content
+        ('The lake is deep. Trout live in it. Goats do not.', True)
+    """
+
+    window: int = 3
+    max_sentence: int = 1000
+    stage: str = "sentence_window"
+
+    @field_validator("window", mode="before")
+    @classmethod
+    def _window_is_allowed(cls, value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise InvalidInputError(
+                f"window={value!r} was given; it must be a whole number of sentences, >= 0."
+            )
+        return value
+
+    @field_validator("max_sentence", mode="before")
+    @classmethod
+    def _length_is_allowed(cls, value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 20:
+            raise InvalidInputError(f"max_sentence={value!r} was given; it must be 20 characters or more.")
+        return value
+
+    def _family(self, document: Document) -> Family:
+        return sentence_family(document, max_chars=self.max_sentence)
+
+    def _passages(
+        self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None
+    ) -> list[Passage]:
+        metadata = parents_metadata(view, matches) if passes is not None else {}
+        windows: list[_Window] = []
+        for match in matches:
+            place = match.place
+            if place is None:
+                around = _Window([match], None, 0, 0)
+            elif passes is not None and not passes(_seen(match, metadata.get(place.parent, {}))):
+                continue
+            else:
+                first, last = self._reach(view, match, passes)
+                around = _Window([match], place.parent, first, last)
+            joined = [window for window in windows if window.overlaps(around)]
+            if not joined and len(windows) == k:
+                break
+            windows = _join(windows, joined, around)
+        texts = view.parents([window.parent for window in windows if window.parent is not None])
+        return [window.passage(view, texts) for window in windows]
+
+    def _reach(self, view: FamilyView, match: Match, passes: Passes | None) -> tuple[int, int]:
+        """Numbers of the first and last sentence of a match's window; it ends before one that does not pass."""
+        place = match.place
+        assert place is not None
+        first, last = max(0, place.ordinal - self.window), min(place.size - 1, place.ordinal + self.window)
+        if place.start is None:
+            return place.ordinal, place.ordinal
+        barred = [
+            sibling.ordinal
+            for sibling in (view.siblings(place.parent, first, last) if passes is not None else ())
+            if passes is not None and not passes(dict(sibling.metadata))
+        ]
+        first = max([first, *(number + 1 for number in barred if number < place.ordinal)])
+        last = min([last, *(number - 1 for number in barred if number > place.ordinal)])
+        return first, last
+
+
+@dataclass
+class _Window:
+    """Some sentences of a document, by their numbers."""
+
+    matches: list[Match]
+    parent: str | None
+    first: int
+    last: int
+
+    def overlaps(self, other: _Window) -> bool:
+        return (
+            self.parent is not None
+            and self.parent == other.parent
+            and self.first <= other.last
+            and other.first <= self.last
+        )
+
+    def passage(self, view: FamilyView, texts: dict[str, Document]) -> Passage:
+        best = self.matches[0]
+        if self.parent is None:
+            return Passage(self.matches, best.score, best.document)
+        placed: list[Sibling] = [
+            s for s in view.siblings(self.parent, self.first, self.last) if s.start is not None
+        ]
+        if not placed:  # a text that stands nowhere in its document
+            return Passage(self.matches, best.score, best.document)
+        start = min(s.start for s in placed if s.start is not None)
+        end = max(s.end for s in placed if s.end is not None)
+        heading = placed[0].metadata.get("heading")
+        document = span_of(texts[self.parent], start, end, heading if isinstance(heading, str) else None)
+        return Passage(self.matches, best.score, document, {"sentences": [self.first, self.last]})
+
+
+def _seen(match: Match, parent: dict[str, Any]) -> dict[str, Any]:
+    """What a filter sees of a match's document; the heading is that above the sentence."""
+    found = match.document.metadata
+    heading = {"heading": found["heading"]} if "heading" in found else {}
+    return {**heading, **parent, PARENT_KEY: found.get(PARENT_KEY)}
+
+
+def _join(windows: list[_Window], joined: list[_Window], new: _Window) -> list[_Window]:
+    """The new window and those it overlaps become one, in the place of the best of them."""
+    if not joined:
+        return [*windows, new]
+    target = joined[0]
+    for window in (*joined[1:], new):
+        target.first, target.last = min(target.first, window.first), max(target.last, window.last)
+        target.matches += window.matches
+    target.matches.sort(key=lambda match: match.rank)
+    return [window for window in windows if window is target or window not in joined]
