@@ -11,42 +11,91 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.base import RagKitRetriever, Request
     from rag_kit.retrieval.bm25 import BM25Retriever
     from rag_kit.retrieval.compose import acall_retriever, call_retriever
+    from rag_kit.retrieval.decomposition import DecompositionRetriever
     from rag_kit.retrieval.ensemble import EnsembleRetriever
     from rag_kit.retrieval.fusion import reciprocal_rank_fusion
     from rag_kit.retrieval.hyde import HyDERetriever
     from rag_kit.retrieval.indexed import index_retriever
     from rag_kit.retrieval.multi_query import MultiQueryRetriever
+    from rag_kit.retrieval.parents import ParentDocumentRetriever, SentenceWindowRetriever
     from rag_kit.retrieval.query2doc import Query2DocRetriever
+    from rag_kit.retrieval.rerank import (
+        Authority,
+        CrossEncoderReranker,
+        EmbeddingReranker,
+        FunctionReranker,
+        ListwiseReranker,
+        MetadataReranker,
+        MMRReranker,
+        PointwiseReranker,
+        Recency,
+        Reranker,
+        RerankRetriever,
+        ScoreGap,
+        lost_in_the_middle,
+    )
     from rag_kit.retrieval.step_back import StepBackRetriever
     from rag_kit.retrieval.vector import VectorRetriever
 
 __all__ = [
+    "Authority",
     "BM25Retriever",
+    "CrossEncoderReranker",
+    "DecompositionRetriever",
+    "EmbeddingReranker",
     "EnsembleRetriever",
+    "FunctionReranker",
     "HyDERetriever",
+    "ListwiseReranker",
+    "MMRReranker",
+    "MetadataReranker",
     "MultiQueryRetriever",
+    "ParentDocumentRetriever",
+    "PointwiseReranker",
     "Query2DocRetriever",
     "RagKitRetriever",
+    "Recency",
     "Request",
+    "RerankRetriever",
+    "Reranker",
+    "ScoreGap",
+    "SentenceWindowRetriever",
     "StepBackRetriever",
     "VectorRetriever",
     "acall_retriever",
     "call_retriever",
     "explain",
     "index_retriever",
+    "lost_in_the_middle",
     "reciprocal_rank_fusion",
 ]
 
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
+        "lost_in_the_middle": ".rerank",
+        "Reranker": ".rerank",
+        "ScoreGap": ".rerank",
+        "Authority": ".rerank",
+        "Recency": ".rerank",
+        "PointwiseReranker": ".rerank",
+        "MetadataReranker": ".rerank",
+        "MMRReranker": ".rerank",
+        "ListwiseReranker": ".rerank",
+        "FunctionReranker": ".rerank",
+        "EmbeddingReranker": ".rerank",
+        "CrossEncoderReranker": ".rerank",
+        "RerankRetriever": ".rerank",
         "BM25Retriever": ".bm25",
+        "DecompositionRetriever": ".decomposition",
         "EnsembleRetriever": ".ensemble",
         "HyDERetriever": ".hyde",
         "MultiQueryRetriever": ".multi_query",
         "Query2DocRetriever": ".query2doc",
         "RagKitRetriever": ".base",
         "Request": ".base",
+        "ParentDocumentRetriever": ".parents",
+        "SentenceWindowRetriever": ".parents",
         "StepBackRetriever": ".step_back",
         "VectorRetriever": ".vector",
         "acall_retriever": ".compose",
