@@ -33,17 +33,17 @@ def usable_variants(
         ...                 most=3, max_chars=200)
         (['BM25 ranking'], ['repeats the question', 'repeats the question', 'another script'])
     """
-    seen = set() if echo else {_folded(question)}
+    seen = set() if echo else {folded(question)}
     script = script_of(question)
     kept: list[str] = []
     dropped: list[str] = []
     for text in written:
         text = " ".join(text.split()) if max_chars <= _WINDOW else text.strip()
-        key = _folded(text)
+        key = folded(text)
         if not key:
             dropped.append("empty")
         elif key in seen:
-            dropped.append("repeats the question" if key == _folded(question) else "repeats another")
+            dropped.append("repeats the question" if key == folded(question) else "repeats another")
         elif len(text) > max_chars:
             dropped.append(f"longer than {max_chars} characters")
         elif script and (own := script_of(text)) and own != script:
@@ -99,6 +99,11 @@ def _script(char: str) -> str:
     )
 
 
-def _folded(text: str) -> str:
-    """Letters and digits alone, and signs that make a difference in names (C++, C#)."""
+def folded(text: str) -> str:
+    """What two versions of one text share: letters and digits alone, and signs that matter in names (C++, C#).
+
+    Example:
+        >>> folded("What is C++?") == folded("what is ｃ++")
+        True
+    """
     return "".join(char for char in fold(text) if char.isalnum() or char in "+#")

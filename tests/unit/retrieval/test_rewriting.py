@@ -23,7 +23,14 @@ from rag_kit.errors import (
     ModelError,
     PromptError,
 )
-from rag_kit.retrieval import EnsembleRetriever, HyDERetriever, MultiQueryRetriever, StepBackRetriever
+from rag_kit.retrieval import (
+    DecompositionRetriever,
+    EnsembleRetriever,
+    HyDERetriever,
+    MultiQueryRetriever,
+    Query2DocRetriever,
+    StepBackRetriever,
+)
 from rag_kit.retrieval.rewriting import RewritingRetriever
 
 QUESTION = "Which fan is loud?"
@@ -55,7 +62,29 @@ def step_back(script: Any = None, words: Any = None, **settings: Any) -> StepBac
     return StepBackRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
 
 
-TECHNIQUES: list[Make] = [multi_query, hyde, step_back]
+def query2doc(script: Any = None, words: Any = None, **settings: Any) -> Query2DocRetriever:
+    script = json.dumps({"passages": ["noise of loud things"]}) if script is None else script
+    model = script if isinstance(script, Scripted) else Scripted(script=script)
+    return Query2DocRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
+
+
+def parallel(script: Any = None, words: Any = None, **settings: Any) -> DecompositionRetriever:
+    script = json.dumps({"queries": ["noise", "loud noise"]}) if script is None else script
+    model = script if isinstance(script, Scripted) else Scripted(script=script)
+    return DecompositionRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
+
+
+def serial(script: Any = None, words: Any = None, **settings: Any) -> DecompositionRetriever:
+    return parallel(_steps if script is None else script, words, mode="serial", **settings)
+
+
+def _steps(prompt: str) -> str:
+    if "<task>answer</task>" in prompt:
+        return "Noise six [1]."
+    return json.dumps({"queries": [] if "Noise six" in prompt else ["noise"]})
+
+
+TECHNIQUES: list[Make] = [multi_query, hyde, step_back, query2doc, parallel, serial]
 each = pytest.mark.parametrize("make", TECHNIQUES, ids=lambda make: make.__name__)
 
 
@@ -188,7 +217,8 @@ async def test_config_lost_on_the_way_down(make: Make) -> None:
     assert all(metadata["who"] == "me" for _, metadata, _ in seen)
     assert len({parent for _, _, parent in seen}) == 3  # none for the two outer runs, which are the others'
     assert {request.config["configurable"]["tenant"] for _, request in words.asked} == {"t"}
-    assert {m["prompt_name"] for kind, m, _ in seen if kind == "model"} == {retriever.task}
+    prompts = {"decompose_step", "answer"} if make is serial else {retriever.task}
+    assert {m["prompt_name"] for kind, m, _ in seen if kind == "model"} == prompts
 
 
 @each
