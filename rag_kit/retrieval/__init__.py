@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.base import RagKitRetriever, Request
     from rag_kit.retrieval.bm25 import BM25Retriever
     from rag_kit.retrieval.compose import acall_retriever, call_retriever
+    from rag_kit.retrieval.conversational import ConversationalRetriever
     from rag_kit.retrieval.decomposition import DecompositionRetriever
     from rag_kit.retrieval.ensemble import EnsembleRetriever
     from rag_kit.retrieval.fusion import reciprocal_rank_fusion
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         ScoreGap,
         lost_in_the_middle,
     )
+    from rag_kit.retrieval.sparse import SparseRetriever, TrigramRetriever
     from rag_kit.retrieval.step_back import StepBackRetriever
     from rag_kit.retrieval.vector import VectorRetriever
 
@@ -41,6 +43,7 @@ __all__ = [
     "Authority",
     "BM25Retriever",
     "CrossEncoderReranker",
+    "ConversationalRetriever",
     "DecompositionRetriever",
     "EmbeddingReranker",
     "EnsembleRetriever",
@@ -60,7 +63,9 @@ __all__ = [
     "Reranker",
     "ScoreGap",
     "SentenceWindowRetriever",
+    "SparseRetriever",
     "StepBackRetriever",
+    "TrigramRetriever",
     "VectorRetriever",
     "acall_retriever",
     "call_retriever",
@@ -87,6 +92,7 @@ __getattr__, __dir__ = lazy_attributes(
         "CrossEncoderReranker": ".rerank",
         "RerankRetriever": ".rerank",
         "BM25Retriever": ".bm25",
+        "ConversationalRetriever": ".conversational",
         "DecompositionRetriever": ".decomposition",
         "EnsembleRetriever": ".ensemble",
         "HyDERetriever": ".hyde",
@@ -96,7 +102,9 @@ __getattr__, __dir__ = lazy_attributes(
         "Request": ".base",
         "ParentDocumentRetriever": ".parents",
         "SentenceWindowRetriever": ".parents",
+        "SparseRetriever": ".sparse",
         "StepBackRetriever": ".step_back",
+        "TrigramRetriever": ".sparse",
         "VectorRetriever": ".vector",
         "acall_retriever": ".compose",
         "call_retriever": ".compose",

@@ -1,0 +1,133 @@
+"""The base of retrievers that work on what another retriever found: rerank it, compress it."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Self
+
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
+from pydantic import field_validator, model_validator
+
+from rag_kit.concurrency import Budget
+from rag_kit.documents import add_note, document_keys
+from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
+from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.rewrite_call import Steps, adrive, drive
+
+_log = logging.getLogger(__name__)
+
+
+class RefiningRetriever(RagKitRetriever):
+    """Base of the retrievers that ask another retriever and then work on its documents.
+
+    Args:
+        retriever: Any LangChain retriever, or another runnable from a string to documents.
+        k: Most documents to return.
+        fetch_k: How many documents the inner retriever is asked for. Never fewer than ``k``.
+        filter: Metadata filter; reaches the inner retriever.
+        on_error: ``"skip"`` what fails and say so in the notes ("degraded: ..."), or ``"raise"`` it. A failing
+            inner retriever raises always.
+        timeout: Seconds that one model request, and the search, may take.
+        max_concurrency: Most model calls at a time; ``None`` for the config's ``max_concurrency``, else all.
+        max_calls: Most model calls, those of the inner retriever included.
+        max_tokens: Most tokens in and out of models; the call that goes over is kept, the next one is refused.
+        deadline: Seconds for the whole.
+        id_key: Metadata key that identifies a document.
+    """
+
+    retriever: Runnable[str, list[Document]]
+    fetch_k: int | None = None
+    on_error: Literal["raise", "skip"] = "skip"
+    timeout: float | None = None
+    max_concurrency: int | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    deadline: float | None = None
+
+    @field_validator("retriever", mode="before")
+    @classmethod
+    def _retriever_is_runnable(cls, value: Any) -> Any:
+        if not isinstance(value, Runnable):
+            raise InvalidInputError(
+                f"retriever is {type(value).__name__}; it must be a LangChain retriever (or another runnable "
+                "from a string to documents)."
+            )
+        return value
+
+    @field_validator("fetch_k", "max_concurrency", mode="before")
+    @classmethod
+    def _count_is_allowed(cls, value: Any, info: Any) -> Any:
+        return None if value is None else check_count(info.field_name, value)
+
+    @field_validator("timeout", "deadline")
+    @classmethod
+    def _seconds_are_allowed(cls, value: float | None, info: Any) -> float | None:
+        if value is not None and not value > 0:
+            raise InvalidInputError(
+                f"{info.field_name}={value!r} was given; it must be seconds > 0, or None."
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _caps_are_allowed(self) -> Self:
+        Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
+        return self
+
+    @abstractmethod
+    def _refine(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:
+        """Work on the documents, best first and without repeats; ``call.notes`` are added afterwards."""
+
+    @abstractmethod
+    def _wanted(self, k: int) -> int:
+        """How many documents to ask the inner retriever for, without a ``fetch_k``."""
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        call = RefineCall(self, query, request)
+        return drive(self._steps(call), call.budget)
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        call = RefineCall(self, query, request)
+        return await adrive(self._steps(call), call.budget)
+
+    def _steps(self, call: RefineCall) -> Steps[list[Document]]:
+        k = call.request.k
+        wanted = self._wanted(k) if self.fetch_k is None else self.fetch_k
+        found = yield from call.search(max(k, wanted))
+        distinct = self._distinct(found, call)
+        refined = (yield from self._refine(distinct, call)) if distinct else []
+        if cost := call.cost():
+            call.note(cost)
+        for note in call.notes:
+            # With no document left there is no other place that could tell it.
+            if note.startswith("degraded") or (found and not refined):
+                _log.warning("%s: %s", self.get_name(), note)
+        return [_with_notes(doc, call.notes) for doc in refined]
+
+    def _distinct(self, found: Sequence[Document], call: RefineCall) -> list[Document]:
+        """Each document once: a repeat would take a place, and be judged twice."""
+        first: dict[str, Document] = {}
+        for key, doc in zip(document_keys([found], self.id_key)[0], found, strict=True):
+            first.setdefault(key, doc)
+        if repeated := len(found) - len(first):
+            call.note(
+                f"{repeated} repeated passage{'' if repeated == 1 else 's'} of the inner retriever left out"
+            )
+        return list(first.values())
+
+    def _parts(self) -> Iterator[Runnable[Any, Any]]:
+        yield from super()._parts()
+        yield from self._inner_parts()
+
+    def _inner_parts(self) -> Iterator[Runnable[Any, Any]]:
+        """The runnables (models) inside rerankers and compressors."""
+        yield from ()
+
+
+def _with_notes(doc: Document, notes: Sequence[str]) -> Document:
+    for note in notes:
+        doc = add_note(doc, note)
+    return doc

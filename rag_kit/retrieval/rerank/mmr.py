@@ -1,0 +1,121 @@
+"""Maximal marginal relevance: relevant, but not what was chosen already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.documents import Document
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.normalise import normalise
+from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.rerank.base import Ranking, Reranker, given_score
+from rag_kit.retrieval.rerank.vectors import check_embeddings, embed, unit
+from rag_kit.retrieval.rewrite_call import Steps
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class MMRReranker(Reranker):
+    """Order passages by maximal marginal relevance, so that near-duplicates come late.
+
+    Each next passage is the one with the highest ``lambda_mult * relevance - (1 - lambda_mult) * (its highest
+    similarity to a passage chosen before)``. Similarities are cosines; so is the relevance unless
+    ``relevance="score"``.
+
+    Paper: Carbonell and Goldstein, The use of MMR, SIGIR 1998, doi 10.1145/290941.291025.
+
+    Args:
+        embeddings: Any LangChain embedding model.
+        lambda_mult: From 0, diversity alone, to 1, relevance alone.
+        relevance: ``"embedding"`` for the cosine to the query, or ``"score"`` for the score that the passages
+            come with (of the retriever, or of a reranker before), brought to 0..1 by min-max.
+        depth: See ``Reranker``.
+
+    Raises:
+        InvalidInputError: If an argument is not allowed.
+
+    Example:
+        >>> import numpy as np
+        >>> order, _ = marginal_relevance(np.array([0.9, 0.9, 0.5]), np.array([[1.0, 0], [1, 0], [0, 1]]), 0.5)
+        >>> order
+        [0, 2, 1]
+    """
+
+    name = "mmr"
+
+    def __init__(
+        self,
+        embeddings: Any,
+        *,
+        lambda_mult: float = 0.5,
+        relevance: str = "embedding",
+        depth: int | None = None,
+    ) -> None:
+        super().__init__(depth=depth)
+        self.embeddings = check_embeddings(embeddings)
+        if (
+            isinstance(lambda_mult, bool)
+            or not isinstance(lambda_mult, (int, float))
+            or not 0 <= lambda_mult <= 1
+        ):
+            raise InvalidInputError(
+                f"lambda_mult={lambda_mult!r} was given; it must be a number from 0 to 1."
+            )
+        if relevance not in ("embedding", "score"):
+            raise InvalidInputError(f"relevance={relevance!r} was given; allowed: 'embedding', 'score'.")
+        self.lambda_mult = float(lambda_mult)
+        self.relevance = relevance
+
+    def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Steps[Ranking]:
+        """Order the documents; see ``Reranker.rank``."""
+        texts = [doc.page_content for doc in documents]
+        one, many = yield from embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
+        vectors = unit(many)
+        relevance = vectors @ unit(one)
+        notes: list[str] = []
+        if self.relevance == "score":
+            relevance, notes = _given_scores(documents)
+        order, marginal = marginal_relevance(relevance, vectors, self.lambda_mult)
+        return Ranking(order, marginal, [{"relevance": float(value)} for value in relevance], notes=notes)
+
+
+def marginal_relevance(
+    relevance: np.ndarray, vectors: np.ndarray, lambda_mult: float
+) -> tuple[list[int], list[float]]:
+    """Order by maximal marginal relevance; of equal ones the first comes first.
+
+    Args:
+        relevance: Relevance of each text, shape (n,).
+        vectors: Vectors of length 1, shape (n, size).
+        lambda_mult: From 0 to 1.
+
+    Returns:
+        The order, and the marginal relevance with which each text was chosen, in the order given.
+    """
+    import numpy as np
+
+    count = len(relevance)
+    marginal = [0.0] * count
+    left = np.ones(count, dtype=bool)
+    nearest = np.full(count, -np.inf)
+    order: list[int] = []
+    for place in range(count):
+        # The first one has nothing to repeat; it is the most relevant whatever lambda is.
+        value = relevance if place == 0 else lambda_mult * relevance - (1 - lambda_mult) * nearest
+        chosen = int(np.argmax(np.where(left, value, -np.inf)))
+        marginal[chosen] = float(value[chosen] * (lambda_mult if place == 0 else 1.0))
+        order.append(chosen)
+        left[chosen] = False
+        nearest = np.maximum(nearest, vectors @ vectors[chosen])
+    return order, marginal
+
+
+def _given_scores(documents: Sequence[Document]) -> tuple[np.ndarray, list[str]]:
+    import numpy as np
+
+    scores = [given_score(doc) for doc in documents]
+    result = normalise(scores)
+    return np.asarray(result.values), [f"rerank:mmr: {result.note}"] if result.note else []

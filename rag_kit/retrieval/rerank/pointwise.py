@@ -1,0 +1,122 @@
+"""Reranking by a language model that judges each passage by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
+
+from rag_kit.documents import redact
+from rag_kit.prompts import render_passages
+from rag_kit.prompts.schemas import Grade
+from rag_kit.retrieval.prompting import LanguagePrompts, check_model
+from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
+from rag_kit.retrieval.rewrite_call import Steps
+
+_MAX_CHARS = 8_000
+
+
+class PointwiseReranker(Reranker):
+    """Have a model grade each passage, all passages at the same time.
+
+    The score, from 0 to 1, is how surely the passage helps to answer the query; the model's reason goes into the
+    provenance. ``score_threshold=0.5`` of the retriever then keeps what the model calls relevant. A passage whose
+    grade failed stays in its place, and the notes say so.
+
+    Args:
+        llm: A chat model.
+        prompt: A prompt with the variables ``question`` and ``passages``, or one a language; ``None`` for the
+            kit's own (``rerank_pointwise``) in the language of the query.
+        language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the query.
+        max_chars: Longest part of a passage that is shown to the model, in characters.
+        depth: See ``Reranker``; it caps the model calls.
+
+    Raises:
+        InvalidInputError: If an argument is not allowed.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
+        >>> model = FakeListChatModel(responses=['{"relevant": true, "score": 0.9, "reason": "It says why."}'])
+        >>> words = BM25Retriever.from_texts(["The fan is loud because it is worn."])
+        >>> ranked = RerankRetriever(retriever=words, reranker=PointwiseReranker(model), score_threshold=0.5)
+        >>> len(ranked.invoke("Why is the fan loud?"))
+        1
+    """
+
+    name = "pointwise"
+
+    def __init__(
+        self,
+        llm: Any,
+        *,
+        prompt: Any = None,
+        language: str = "auto",
+        max_chars: int = _MAX_CHARS,
+        depth: int | None = None,
+    ) -> None:
+        super().__init__(depth=depth)
+        self.llm = check_model(llm)
+        self.prompts = LanguagePrompts("rerank_pointwise", prompt, ("question", "passages"), language)
+        self.max_chars = max_chars
+        render_passages([], max_chars=max_chars)  # refuses what is no length
+
+    def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Steps[Ranking]:
+        """Order the documents; see ``Reranker.rank``."""
+        values = [
+            {"question": query, "passages": render_passages([doc], max_chars=self.max_chars)}
+            for doc in documents
+        ]
+        names = [f"grade of passage {number}" for number in range(1, len(documents) + 1)]
+        outcomes = yield from call.ask(self.llm, self.prompts.choose(query), values, Grade, names)
+        if not any(outcome.ok for outcome in outcomes) or call.owner.on_error == "raise":
+            for outcome in outcomes:
+                if not outcome.ok:
+                    raise call.failure(outcome)
+        scores: list[float | None] = []
+        details: list[dict[str, Any]] = []
+        problems: list[str] = []
+        for outcome in outcomes:
+            grade = outcome.value
+            scores.append(_score(grade) if outcome.ok else None)
+            details.append({"relevant": _field(grade, "relevant"), "reason": _field(grade, "reason")})
+            if not outcome.ok:
+                problems.append(f"{type(outcome.error).__name__}: {outcome.error}")
+        notes = []
+        if problems:
+            notes.append(
+                f"degraded: rerank:{self.name}: {len(problems)} of {len(documents)} passages got no grade and stay in "
+                f"their place ({_short(problems[0])})"
+            )
+        return by_scores(scores, details=details, notes=notes)
+
+    def parts(self) -> Iterator[Runnable[Any, Any]]:
+        """The model."""
+        yield self.llm
+
+
+def _score(grade: Any) -> float | None:
+    """How surely the passage passes.
+
+    Some models give how sure they are of their verdict instead; the verdict then decides the side.
+    """
+    score, relevant = _field(grade, "score"), _field(grade, "relevant")
+    if not isinstance(score, (int, float)) or isinstance(score, bool) or not 0 <= score <= 1:
+        return None
+    if relevant is False and score >= 0.5:
+        return min(1.0 - float(score), 0.49)
+    if relevant is True and score < 0.5:
+        return 0.5
+    return float(score)
+
+
+def _field(grade: Any, name: str) -> Any:
+    return grade.get(name) if isinstance(grade, dict) else getattr(grade, name, None)
+
+
+def _short(text: str) -> str:
+    line = " ".join(redact(text).split())
+    return line if len(line) <= 200 else line[:199] + "…"

@@ -1,0 +1,221 @@
+"""Reorder what another retriever found, and keep as much of it as the question needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Self
+
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
+from pydantic import field_validator, model_validator
+
+from rag_kit.documents import document_key, get_provenance, with_provenance
+from rag_kit.errors import InvalidInputError
+from rag_kit.models import estimate_tokens
+from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.refining import RefiningRetriever
+from rag_kit.retrieval.rerank.base import Ranking, Reranker, check_ranking, given_score
+from rag_kit.retrieval.rerank.coerce import as_rerankers
+from rag_kit.retrieval.rerank.cutting import as_gap
+from rag_kit.retrieval.rerank.neighbours import as_neighbour, fetch_neighbours
+from rag_kit.retrieval.rerank.ordering import lost_in_the_middle
+from rag_kit.retrieval.rewrite_call import Steps
+
+_FETCH_FACTOR, _MOST_FETCHED = 5, 100
+
+
+class RerankRetriever(RefiningRetriever):
+    """Ask a retriever for more than is needed, put the best first with one or more rerankers, and cut.
+
+    What happens, in this order: the rerankers, one after the other; ``score_threshold``; ``score_gap``; neighbours;
+    ``token_budget`` and ``k``; ``lost_in_the_middle``. Each reranker leaves a stage ``rerank:<name>`` in the
+    provenance, with the rank and the score before. If one fails, the order stays as it was, threshold and gap
+    (which would be applied to other scores) are not applied, and the notes say so ("degraded: ...").
+
+    Args:
+        retriever: Any LangChain retriever, or another runnable from a string to documents.
+        reranker: A reranker of ``rag_kit.retrieval.rerank``, a LangChain cross-encoder, an embedding model, a function
+            of query and documents that gives scores, or a list of these, applied in turn.
+        k: Most documents to return, neighbours included.
+        fetch_k: How many candidates the inner retriever is asked for; ``None`` for five times ``k`` (at most 100).
+        score_threshold: Passages whose score of the last reranker is lower are left out. One that could not be
+            judged stays.
+        score_gap: ``True``, or ``ScoreGap(...)``: keep the passages before the largest drop of the scores.
+        token_budget: Most tokens of all texts together. A passage that does not fit is left out, and the next ones
+            are tried.
+        count_tokens: Counts the tokens of a text; ``None`` for the kit's estimate.
+        neighbours: A function from a document to the documents around it. They follow their passage; those that
+            the filters do not let through, or that are there already, are left out.
+        lost_in_the_middle: Put the best at both ends of the list and the weakest in the middle. The ranks in the
+            provenance stay those of the reranking.
+        **more: ``filter``, ``on_error``, ``timeout``, ``deadline``, ``max_calls``, ``max_tokens``,
+            ``max_concurrency``, ``id_key``: see ``RefiningRetriever``. A call takes ``k``, ``filter`` and
+            ``shown``, ids that a ``MetadataReranker`` is to lower.
+
+    Raises:
+        InvalidInputError: On construction, for arguments that are unknown or not allowed.
+        BranchError: On call, if the inner retriever fails, or (``on_error="raise"``) a reranker.
+
+    Example:
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> words = BM25Retriever.from_texts(["fan fan fan", "a loud fan"])
+        >>> def loud(query, documents):
+        ...     return [float("loud" in doc.page_content) for doc in documents]
+        >>> ranked = RerankRetriever(retriever=words, reranker=loud, score_threshold=0.5)
+        >>> [doc.page_content for doc in ranked.invoke("fan")]
+        ['a loud fan']
+    """
+
+    call_arguments: ClassVar[frozenset[str]] = frozenset({"shown"})
+
+    reranker: Any
+    score_threshold: float | None = None
+    score_gap: Any = None
+    token_budget: int | None = None
+    count_tokens: Callable[[str], int] | None = None
+    neighbours: Callable[[Document], Any] | None = None
+    lost_in_the_middle: bool = False
+
+    @field_validator("reranker", mode="before")
+    @classmethod
+    def _reranker_is_known(cls, value: Any) -> Any:
+        return as_rerankers(value)
+
+    @field_validator("token_budget", mode="before")
+    @classmethod
+    def _budget_is_allowed(cls, value: Any) -> Any:
+        return None if value is None else check_count("token_budget", value)
+
+    @field_validator("score_gap", mode="before")
+    @classmethod
+    def _gap_is_allowed(cls, value: Any) -> Any:
+        return as_gap(value)
+
+    @model_validator(mode="after")
+    def _scores_are_there(self) -> Self:
+        last = self.reranker[-1]
+        for name in ("score_threshold", "score_gap"):
+            if getattr(self, name) is not None and not last.scored:
+                raise InvalidInputError(
+                    f"{name} was given, but the last reranker ({last.name}) gives an order without scores. Leave it "
+                    "out, or put a reranker with scores last."
+                )
+        return self
+
+    def _wanted(self, k: int) -> int:
+        return min(_FETCH_FACTOR * k, _MOST_FETCHED)
+
+    def _refine(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:
+        cuttable: set[int] | None = None
+        for reranker in self.reranker:
+            documents, judged = yield from self._rerank(reranker, documents, call)
+            cuttable = judged
+        if cuttable is not None:
+            documents = self._cut(documents, cuttable, call)
+        elif self.score_threshold is not None or self.score_gap is not None:
+            call.note("score_threshold and score_gap were not applied: the reranking failed")
+        documents = yield from self._fill(documents, call)
+        if self.lost_in_the_middle and len(documents) > 2:
+            call.note("order: the best passages first and last, the weakest in the middle")
+            documents = lost_in_the_middle(documents)
+        return documents
+
+    def _rerank(
+        self, reranker: Reranker, documents: list[Document], call: RefineCall
+    ) -> Steps[tuple[list[Document], set[int] | None]]:
+        """One reranker: the new order, and which places failed to be judged; ``None`` if all did."""
+        head = documents[: reranker.depth]
+        ranking = yield from call.attempt(
+            f"rerank:{reranker.name}", self._ranking(reranker, head, call), "the order stays as it was"
+        )
+        if ranking is None:
+            return documents, None
+        for note in ranking.notes:
+            call.note(note)
+        order = [*ranking.order, *range(len(head), len(documents))]
+        scores = [*ranking.scores, *[None] * (len(documents) - len(head))]
+        details = [
+            *(ranking.details or [{}] * len(head)),
+            *[{"judged": False}] * (len(documents) - len(head)),
+        ]
+        ranked = []
+        for rank, place in enumerate(order, start=1):
+            before = documents[place]
+            ranked.append(
+                with_provenance(
+                    before,
+                    score=scores[place],
+                    rank=rank,
+                    stage=f"rerank:{reranker.name}",
+                    retriever=self.get_name(),
+                    query=call.query,
+                    score_before=given_score(before),
+                    rank_before=place + 1,
+                    **details[place],
+                )
+            )
+        return ranked, {rank for rank, place in enumerate(order) if place in ranking.failed}
+
+    def _ranking(self, reranker: Reranker, head: Sequence[Document], call: RefineCall) -> Steps[Ranking]:
+        ranking = yield from reranker.rank(call.query, head, call)
+        return check_ranking(ranking, len(head))
+
+    def _cut(self, documents: list[Document], failed: set[int], call: RefineCall) -> list[Document]:
+        """By threshold, then by gap; documents that could not be judged are no evidence for either."""
+        kept = list(enumerate(documents))
+        if self.score_threshold is not None:
+            low = self.score_threshold
+            kept = [pair for pair in kept if pair[0] in failed or _at_least(pair[1], low)]
+            if left := len(documents) - len(kept):
+                call.note(f"{left} of {len(documents)} passages below score_threshold={low:g} left out")
+        if self.score_gap is not None:
+            scored = [(place, score) for place, doc in kept if (score := given_score(doc)) is not None]
+            count = self.score_gap.cut([score for _, score in scored], call.request.k)
+            if 0 < count < len(scored):
+                last, following = scored[count - 1], scored[count]
+                before = len(kept)
+                kept = [pair for pair in kept if pair[0] <= last[0]]
+                call.note(
+                    f"{before - len(kept)} passages after a drop of the score from {last[1]:.3g} to "
+                    f"{following[1]:.3g} left out"
+                )
+        return [doc for _, doc in kept]
+
+    def _fill(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:
+        """Documents, each followed by its neighbours, as long as there is room."""
+        k = call.request.k
+        groups: list[list[Document]] = [[] for _ in documents]
+        if self.neighbours is not None and documents:
+            groups[:k] = yield from fetch_neighbours(self.neighbours, documents[:k], call)
+        own = {document_key(doc, self.id_key): doc for doc in documents}
+        chosen: dict[str, Document] = {}
+        left: set[str] = set()
+        room = self.token_budget
+        for doc, around in zip(documents, groups, strict=True):
+            for item in (doc, *around):
+                key = document_key(item, self.id_key)
+                if key in chosen or key in left or len(chosen) >= k:
+                    continue
+                size = self._size(item) if room is not None else 0
+                if room is not None and size > room:
+                    left.add(key)
+                    continue
+                room = None if room is None else room - size
+                # A neighbour that was found by itself too keeps what is known of it.
+                chosen[key] = own[key] if key in own else as_neighbour(item, doc, call)
+        if left:
+            call.note(f"{len(left)} passages left out that did not fit into token_budget={self.token_budget}")
+        return list(chosen.values())
+
+    def _size(self, doc: Document) -> int:
+        return (self.count_tokens or estimate_tokens)(doc.page_content)
+
+    def _inner_parts(self) -> Iterator[Runnable[Any, Any]]:
+        for reranker in self.reranker:
+            yield from reranker.parts()
+
+
+def _at_least(doc: Document, low: float) -> bool:
+    score = get_provenance(doc).get("score")
+    return score is not None and score >= low

@@ -1,0 +1,507 @@
+"""The retriever around the rerankers: chains, cuts, neighbours, budgets, failures, filters, provenance."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+from blockbuster import blockbuster_ctx
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+from support.embedding import WordEmbeddings
+from support.rewriters import Scripted, Words, both, corpus, ids, notes
+
+from rag_kit.documents import get_provenance, matches
+from rag_kit.errors import BranchError, BudgetExceededError, FilterError, InvalidInputError
+from rag_kit.retrieval import (
+    BM25Retriever,
+    EnsembleRetriever,
+    ListwiseReranker,
+    PointwiseReranker,
+    RagKitRetriever,
+    Reranker,
+    RerankRetriever,
+    ScoreGap,
+    lost_in_the_middle,
+)
+from rag_kit.retrieval.rerank.base import Ranking, RerankError
+
+QUESTION = "Which fan is loud?"
+DOCS = corpus(a="fan is loud which", b="fan is loud", c="fan loud", d="fan", e="loud")
+LENGTHS = {"a": 0.1, "b": 0.9, "c": 0.5, "d": 0.7, "e": 0.3}
+
+
+def scores(query: str, documents: list[Document]) -> list[float]:
+    """A reranker by table."""
+    return [LENGTHS[str(doc.id)] for doc in documents]
+
+
+def made(reranker: Any = scores, words: Any = None, **settings: Any) -> RerankRetriever:
+    return RerankRetriever(retriever=words or Words(docs=DOCS), reranker=reranker, **settings)
+
+
+def failing(query: str, documents: list[Document]) -> list[float]:
+    raise ConnectionError("the reranker is down, api_key=sk-canary12345")
+
+
+async def test_differs_from_its_inner_retriever() -> None:
+    """The order is the reranker's, not the inner retriever's."""
+    retriever = made()
+    assert ids(retriever.retriever.invoke(QUESTION))[:4] == ["a", "b", "c", "d"]
+    assert ids(await both(retriever, QUESTION)) == ["b", "d", "c", "e"]
+
+
+async def test_candidates() -> None:
+    """fetch_k candidates are asked for, five times k by default, never fewer than k; k come back."""
+    words = Words(docs=DOCS)
+    for settings, call, asked in (
+        ({"k": 3}, {}, 15),
+        ({"k": 3}, {"k": 2}, 10),
+        ({"k": 2, "fetch_k": 4}, {}, 4),
+        ({"k": 2, "fetch_k": 4}, {"k": 9}, 9),
+        ({"k": 90}, {}, 100),
+    ):
+        words.asked.clear()
+        found = await both(made(words=words, **settings), QUESTION, **call)
+        assert {request.k for _, request in words.asked} == {asked}
+        assert len(found) == min(call.get("k", settings["k"]), len(DOCS))
+
+
+async def test_provenance() -> None:
+    """Each stage holds score and rank before and after, as plain JSON."""
+    found = await both(made(), QUESTION)
+    record = get_provenance(found[0])
+    assert record["rank"] == 1 and record["score"] == 0.9
+    last = record["stages"][-1]
+    assert last["stage"] == "rerank:scores" and last["rank"] == 1 and last["rank_before"] == 2
+    assert last["score"] == 0.9 and last["score_before"] is None and last["query"] == QUESTION
+    bm25 = RerankRetriever(retriever=BM25Retriever.from_texts(["a fan"]), reranker=lambda q, d: [1])
+    stages = get_provenance(bm25.invoke("fan")[0])["stages"]
+    assert [stage["stage"] for stage in stages] == ["bm25", "rerank:function"]
+    assert stages[1]["score_before"] == stages[0]["score"]
+    json.dumps([doc.metadata for doc in found], allow_nan=False)
+
+
+async def test_results_are_copies() -> None:
+    """Neither the reranker nor the caller can change the inner retriever's documents."""
+
+    def spoils(query: str, documents: list[Document]) -> list[float]:
+        for doc in documents:
+            doc.metadata.clear()
+        return [1.0] * len(documents)
+
+    found = await both(made(spoils), QUESTION)
+    found[0].metadata["name"] = "changed"
+    assert [doc.metadata for doc in DOCS] == [{"name": name} for name in "abcde"]
+
+
+async def test_chain() -> None:
+    """Several rerankers work in turn; depth leaves the rest behind in its order, without a score."""
+
+    def reverse(query: str, documents: list[Document]) -> list[float]:
+        return [float(place) for place in range(len(documents))]
+
+    from rag_kit.retrieval import FunctionReranker
+
+    chain = made([scores, FunctionReranker(reverse, depth=2)], k=5)
+    found = await both(chain, QUESTION)
+    assert ids(found) == ["d", "b", "c", "e", "a"]
+    assert [get_provenance(doc)["score"] for doc in found] == [1.0, 0.0, None, None, None]
+    stages = [stage["stage"] for stage in get_provenance(found[0])["stages"]]
+    assert stages == ["rerank:scores", "rerank:reverse"]
+    assert get_provenance(found[2])["stages"][-1]["judged"] is False
+    assert ids(await both(chain, QUESTION, k=1)) == ["d"]
+    cut = made([scores, FunctionReranker(reverse, depth=2)], k=5, score_threshold=-1)
+    assert ids(await both(cut, QUESTION)) == ["d", "b"]
+
+
+async def test_threshold() -> None:
+    """Lower scores are left out and that is told; a score equal to the threshold stays."""
+    found = await both(made(score_threshold=0.5), QUESTION)
+    assert ids(found) == ["b", "d", "c"]
+    assert "2 of 5 passages below score_threshold=0.5 left out" in notes(found)
+    assert await both(made(score_threshold=2.0), QUESTION) == []
+
+
+async def test_score_gap() -> None:
+    """The result ends before the largest drop of the scores; k stays the most."""
+    table = {"a": 0.93, "b": 0.9, "c": 0.41, "d": 0.4, "e": 0.38}
+
+    def judged(query: str, documents: list[Document]) -> list[float]:
+        return [table[str(doc.id)] for doc in documents]
+
+    found = await both(made(judged, score_gap=True), QUESTION)
+    assert ids(found) == ["a", "b"] and any("drop of the score from 0.9 to 0.41" in n for n in notes(found))
+    assert ids(await both(made(judged, score_gap=ScoreGap(min_k=3)), QUESTION, k=5)) == ["a", "b", "c", "d"]
+    assert ids(await both(made(judged, score_gap=True), QUESTION, k=1)) == ["a"]
+    assert ids(await both(made(judged), QUESTION, k=5)) == ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize(
+    ("gap", "given_scores", "k", "kept"),
+    [
+        (ScoreGap(), [0.9, 0.88, 0.3, 0.28], 4, 2),
+        (ScoreGap(), [0.9, 0.1], 4, 1),
+        (ScoreGap(), [0.5, 0.5, 0.5], 4, 3),
+        (ScoreGap(), [], 4, 0),
+        (ScoreGap(), [3.0], 4, 1),
+        (ScoreGap(), [5, 5, 5, 5, 1], 4, 4),
+        (ScoreGap(), [4.0, 3.0, 2.0, 1.0], 4, 3),
+        (ScoreGap(min_k=2), [9.0, 1.0, 0.9, 0.1], 4, 3),
+        (ScoreGap(max_k=2), [9.0, 8.0, 7.5, 0.1], 4, 1),
+        (ScoreGap(min_share=0.5), [4.0, 3.0, 2.0, 1.0], 4, 4),
+        (ScoreGap(min_share=0.5), [4.0, 3.9, 1.0, 0.9], 4, 2),
+        (ScoreGap(min_k=5), [4.0, 1.0, 0.5], 2, 2),
+        (ScoreGap(), [-1.0, -1.2, -9.0], 4, 2),
+    ],
+)
+def test_gap_rule(gap: ScoreGap, given_scores: list[float], k: int, kept: int) -> None:
+    """The largest drop between min_k and max_k; the later of equal ones; all where nothing drops."""
+    assert gap.cut(given_scores, k) == kept
+
+
+@given(st.lists(st.floats(-100, 100), max_size=12), st.integers(1, 12), st.integers(1, 12))
+def test_gap_bounds(values: list[float], k: int, least: int) -> None:
+    """Whatever the scores, at least min_k (as far as there are so many) and at most k stay."""
+    kept = ScoreGap(min_k=least).cut(sorted(values, reverse=True), k)
+    assert min(least, k, len(values)) <= kept <= min(k, len(values))
+
+
+async def test_token_budget() -> None:
+    """What does not fit is left out, smaller ones after it still come, and that is told."""
+
+    def words_in(text: str) -> int:
+        return len(text.split())
+
+    found = await both(made(token_budget=4, count_tokens=words_in), QUESTION, k=5)
+    assert ids(found) == ["b", "d"] and "3 passages left out that did not fit into token_budget=4" in notes(
+        found
+    )
+    assert ids(await both(made(token_budget=1, count_tokens=words_in), QUESTION)) == ["d"]
+    assert ids(await both(made(token_budget=3), QUESTION)) == ["b"]  # 11 characters, by estimate
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.integers(1, 60))
+def test_token_budget_is_never_passed(sizes: list[int], budget: int) -> None:
+    """The texts together never have more tokens than allowed."""
+    docs = [Document("x" * size, id=str(number)) for number, size in enumerate(sizes)]
+    retriever = RerankRetriever(
+        retriever=RunnableLambda(lambda query: docs),
+        reranker=lambda query, given: [1.0] * len(given),
+        token_budget=budget,
+        count_tokens=len,
+        k=20,
+    )
+    found = retriever.invoke("q")
+    assert sum(len(doc.page_content) for doc in found) <= budget
+    assert any(size <= budget for size in sizes) == bool(found)
+
+
+async def test_neighbours() -> None:
+    """Neighbours follow their passage, count towards k, come once, and say whose they are."""
+
+    def around(doc: Document) -> list[Document]:
+        return [
+            Document(f"before {doc.id}", id=f"{doc.id}-", metadata={"name": "n"}),
+            Document("again", id="d"),
+        ]
+
+    retriever = made(neighbours=around)
+    found = await both(retriever, QUESTION, k=5)
+    assert ids(found) == ["b", "b-", "d", "d-", "c"]
+    assert get_provenance(found[1])["stages"][-1] == {
+        "stage": "neighbour", "retriever": "RerankRetriever", "query": QUESTION, "rank": 1, "score": None,
+        "weight": None, "neighbour_of": "b",
+    }  # fmt: skip
+    assert get_provenance(found[2])["stages"][-1]["stage"] == "rerank:scores"
+    assert len(await both(retriever, QUESTION, k=2)) == 2
+
+
+async def test_neighbours_keep_to_filters() -> None:
+    """Neighbours that the call's, the own or the inner retriever's filter does not let through are left out."""
+    docs = [Document(f"fan {n}", id=str(n), metadata={"tenant": "t", "year": n}) for n in range(3)]
+    foreign = [
+        Document("of another tenant", id="x", metadata={"tenant": "u", "year": 1}),
+        Document("of the same", id="y", metadata={"tenant": "t", "year": 1}),
+        Document("another year", id="z", metadata={"tenant": "t", "year": 7}),
+    ]
+    for inner, own, call in (
+        ({"tenant": "t"}, None, {"year": {"$lt": 5}}),
+        (None, {"tenant": "t"}, {"year": {"$lt": 5}}),
+        (None, {"year": {"$lt": 5}}, {"tenant": "t"}),
+    ):
+        for words in (Words(docs=docs, filter=inner), Words(docs=docs, filter=inner).with_retry()):
+            retriever = RerankRetriever(
+                retriever=words,
+                reranker=lambda q, d: [1] * len(d),
+                neighbours=lambda doc: foreign,
+                filter=own,
+            )
+            found = await both(retriever, "fan", filter=call, k=9)
+            assert sorted(map(str, ids(found))) == ["0", "1", "2", "y"]
+
+
+async def test_failing_neighbours() -> None:
+    """A failing function is noted, or raised."""
+
+    def around(doc: Document) -> list[Document]:
+        raise ConnectionError("no neighbours")
+
+    found = await both(made(neighbours=around), QUESTION)
+    assert ids(found) == ["b", "d", "c", "e"]
+    assert any("degraded: neighbours of 4 of 4 passages" in note for note in notes(found))
+    with pytest.raises(BranchError, match="no neighbours"):
+        made(neighbours=around, on_error="raise").invoke(QUESTION)
+    with pytest.raises(InvalidInputError, match="list of documents"):
+        made(neighbours=lambda doc: "text").invoke(QUESTION)
+
+
+async def test_lost_in_the_middle() -> None:
+    """The best stand first and last, the weakest in the middle; the ranks stay."""
+    found = await both(made(lost_in_the_middle=True), QUESTION, k=5)
+    assert ids(found) == ["b", "c", "a", "e", "d"]
+    assert [get_provenance(doc)["rank"] for doc in found] == [1, 3, 5, 4, 2]
+
+
+@given(st.lists(st.integers(), max_size=30, unique=True))
+def test_lost_in_the_middle_order(items: list[int]) -> None:
+    """Nothing is lost, and places grow towards the middle from both ends."""
+    order = [items.index(item) for item in lost_in_the_middle(items)]
+    assert sorted(order) == list(range(len(items)))
+    middle = order.index(max(order)) if order else 0
+    assert order[: middle + 1] == sorted(order[: middle + 1])
+    assert order[middle:] == sorted(order[middle:], reverse=True)
+
+
+async def test_a_failing_reranker_keeps_the_order() -> None:
+    """By default the inner order comes back with a note, without keys; threshold and gap are not applied."""
+    retriever = made(failing, score_threshold=0.5, score_gap=True)
+    found = await both(retriever, QUESTION)
+    assert ids(found) == ["a", "b", "c", "d"]
+    told = " ".join(notes(found))
+    assert "degraded: rerank:failing failed: ConnectionError" in told and "the order stays" in told
+    assert "not applied" in told and "canary" not in told
+    after = await both(made([failing, scores], score_threshold=0.5), QUESTION)
+    assert ids(after) == ["b", "d", "c"] and "degraded: rerank:failing" in " ".join(notes(after))
+
+
+async def test_raise_policy() -> None:
+    """on_error="raise" raises; a failing inner retriever raises always, since nothing is left."""
+    for call in (made(failing, on_error="raise"), made(words=Words(docs=DOCS, fail_on="fan"))):
+        with pytest.raises(BranchError, match="down"):
+            call.invoke(QUESTION)
+        with pytest.raises(BranchError, match="down"):
+            await call.ainvoke(QUESTION)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [lambda q, d: [1.0], lambda q, d: None, lambda q, d: ["x"] * len(d), lambda q, d: [float("nan")] * 5],
+)
+async def test_useless_scores(bad: Any) -> None:
+    """A wrong number of scores, or none that is a number, is a failure: nobody guesses whose score is whose."""
+    found = await both(made(bad), QUESTION)
+    assert ids(found) == ["a", "b", "c", "d"] and "degraded" in notes(found)[0]
+    with pytest.raises(RerankError):
+        made(bad, on_error="raise").invoke(QUESTION)
+
+
+async def test_missing_scores() -> None:
+    """A passage without a usable score stays in its place, above any threshold, and the notes say so."""
+
+    def some(query: str, documents: list[Document]) -> list[Any]:
+        return [float("nan") if doc.id == "b" else LENGTHS[str(doc.id)] for doc in documents]
+
+    found = await both(made(some, score_threshold=0.5), QUESTION)
+    assert ids(found) == ["d", "b", "c"]
+    assert "degraded: 1 of 5 passages got no score and stay in their place" in notes(found)
+
+
+async def test_a_reranker_that_loses_documents() -> None:
+    """A ranking that loses or repeats a document is a failure."""
+
+    class Loses(Reranker):
+        name = "loses"
+
+        def rank(self, query: str, documents: Any, call: Any) -> Any:
+            yield from ()
+            return Ranking([0, 0, 1, 2, 3], [1.0] * 5)
+
+    found = await both(made(Loses()), QUESTION)
+    assert ids(found) == ["a", "b", "c", "d"] and "exactly once" in notes(found)[0]
+
+
+async def test_repeated_documents() -> None:
+    """A document that the inner retriever gives twice is judged once."""
+    found = await both(made(words=RunnableLambda(lambda query: [*DOCS, DOCS[1]])), QUESTION, k=9)
+    assert ids(found) == ["b", "d", "c", "e", "a"] and "1 repeated passage" in notes(found)[0]
+
+
+async def test_two_tenants() -> None:
+    """A filter of the call and one's own reach the inner retriever; no document of another tenant comes back."""
+    docs = [Document(f"fan {n}", id=f"{n}", metadata={"tenant": "tu"[n % 2], "year": n}) for n in range(8)]
+    for words in (Words(docs=docs), RunnableLambda(lambda query: docs)):
+        retriever = RerankRetriever(
+            retriever=words, reranker=lambda q, d: [doc.metadata["year"] for doc in d], filter={"tenant": "t"}
+        )
+        assert ids(await both(retriever, "fan", filter={"year": {"$lt": 5}})) == ["4", "2", "0"]
+    with pytest.raises(FilterError):
+        made().invoke(QUESTION, None, filter={"year": {"$near": 1}})
+
+
+async def test_empty_input() -> None:
+    """An empty query, and a search without results, give an empty list and ask no reranker."""
+    asked: list[str] = []
+
+    def watched(query: str, documents: list[Document]) -> list[float]:
+        asked.append(query)
+        return [1.0] * len(documents)
+
+    assert await both(made(watched), " \n") == []
+    assert await both(made(watched), "zebra") == []
+    assert asked == []
+
+
+async def test_async_functions() -> None:
+    """An async function works with ainvoke, and is refused by invoke with the way out."""
+
+    async def later(query: str, documents: list[Document]) -> list[float]:
+        await asyncio.sleep(0)
+        return scores(query, documents)
+
+    assert ids(await made(later).ainvoke(QUESTION)) == ["b", "d", "c", "e"]
+    with pytest.raises(InvalidInputError, match="ainvoke"):
+        made(later).invoke(QUESTION)
+
+
+async def test_budgets() -> None:
+    """Caps on calls, and a deadline, end the reranking and are told; the documents still come."""
+    reply = '{"relevant": true, "score": 1, "reason": "r"}'
+    model = Scripted(script=reply)
+    found = await both(made(PointwiseReranker(model), max_calls=0), QUESTION)
+    assert ids(found) == ["a", "b", "c", "d"] and model.prompts == []
+    assert any("budget of calls" in note for note in notes(found))
+    found = await both(made(PointwiseReranker(model), max_calls=2), QUESTION)
+    assert any("3 of 5 passages got no grade" in note for note in notes(found))
+    assert [get_provenance(doc)["score"] for doc in found] == [1.0, 1.0, None, None]
+    with pytest.raises(BudgetExceededError):
+        made(PointwiseReranker(model), max_calls=0, on_error="raise").invoke(QUESTION)
+    slow = made(PointwiseReranker(Scripted(script=reply, delay=3)), deadline=0.4)
+    for call in (lambda: slow.invoke(QUESTION), lambda: asyncio.run(slow.ainvoke(QUESTION))):
+        begun = time.monotonic()
+        found = await asyncio.to_thread(call)
+        assert time.monotonic() - begun < 1.8 and ids(found) == ["a", "b", "c", "d"]
+        assert any(note.startswith("degraded") for note in notes(found))
+
+
+async def test_timeouts() -> None:
+    """A reranker that hangs costs its time-out."""
+
+    def hangs(query: str, documents: list[Document]) -> list[float]:
+        time.sleep(3)
+        return [1.0] * len(documents)
+
+    begun = time.monotonic()
+    assert ids(await made(hangs, timeout=0.2).ainvoke(QUESTION)) == ["a", "b", "c", "d"]
+    assert ids(made(hangs, timeout=0.2).invoke(QUESTION)) == ["a", "b", "c", "d"]
+    assert time.monotonic() - begun < 2.5
+
+
+async def test_config_reaches_everything() -> None:
+    """Tags, metadata and callbacks reach the inner retriever and the models; their runs are children of ours."""
+    seen: list[tuple[str, Any, Any]] = []
+
+    class Watch(BaseCallbackHandler):
+        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
+            seen.append(("model", kwargs["metadata"], kwargs["parent_run_id"]))
+
+        def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+            seen.append(("retriever", kwargs["metadata"], kwargs["parent_run_id"]))
+
+    config: Any = {"callbacks": [Watch()], "metadata": {"who": "me"}, "configurable": {"tenant": "t"}}
+    words = Words(docs=DOCS)
+    model = Scripted(script='{"relevant": true, "score": 1, "reason": "r"}')
+    retriever = made(PointwiseReranker(model), words)
+    retriever.invoke(QUESTION, config)
+    await retriever.ainvoke(QUESTION, config)
+    assert {kind for kind, _, _ in seen} == {"model", "retriever"}
+    assert all(metadata["who"] == "me" for _, metadata, _ in seen)
+    assert len({parent for _, _, parent in seen}) == 3
+    assert {request.config["configurable"]["tenant"] for _, request in words.asked} == {"t"}
+    assert {m["prompt_name"] for kind, m, _ in seen if kind == "model"} == {"rerank_pointwise"}
+
+
+async def test_nothing_blocks_the_event_loop() -> None:
+    """Async calls read no file and sleep nowhere in the loop's thread."""
+    grade = Scripted(script='{"relevant": true, "score": 1, "reason": "r"}')
+    retriever = made([PointwiseReranker(grade), ListwiseReranker(Scripted(script='{"ranking": [2, 1]}'))])
+    with blockbuster_ctx():
+        assert await retriever.ainvoke(QUESTION)
+
+
+async def test_composes() -> None:
+    """It works inside an ensemble, over one, over itself and in wrappers, with the stages of all."""
+    nested = made(words=EnsembleRetriever(retrievers=[made(), Words(docs=DOCS)]).with_retry())
+    outer = EnsembleRetriever(retrievers=[nested.with_config(tags=["x"]), Words(docs=DOCS)], k=3)
+    found = await both(outer, QUESTION, filter={"name": {"$ne": "b"}})
+    assert found and all(matches({"name": {"$ne": "b"}}, doc.metadata) for doc in found)
+    stages = {stage["stage"] for doc in found for stage in get_provenance(doc)["stages"]}
+    assert {"fusion:rrf", "rerank:scores"} <= stages
+    assert len(await asyncio.to_thread(made().batch, [QUESTION] * 3)) == 3
+
+
+def test_wrong_arguments() -> None:
+    """What is no retriever, reranker or allowed value is refused at construction, by name."""
+    model = Scripted(script="")
+    for settings, says in (
+        ({"words": "bm25"}, "retriever is str"),
+        ({"reranker": "cohere"}, "reranker is str"),
+        ({"reranker": []}, "empty list"),
+        ({"reranker": model}, r"PointwiseReranker\(model\)"),
+        ({"timeout": 0}, "timeout=0"),
+        ({"deadline": -1}, "deadline=-1"),
+        ({"max_calls": -1}, "max_calls=-1"),
+        ({"fetch_k": 0}, "fetch_k=0"),
+        ({"token_budget": 0}, "token_budget=0"),
+        ({"score_gap": 3}, "score_gap=3"),
+        ({"k": 0}, "k=0"),
+        ({"kk": 3}, "'kk'"),
+        ({"reranker": ListwiseReranker(model), "score_threshold": 0.5}, "without scores"),
+        ({"reranker": ListwiseReranker(model), "score_gap": True}, "without scores"),
+    ):
+        with pytest.raises(InvalidInputError, match=says):
+            made(**settings)
+    for wrong in ({"min_k": 0}, {"min_k": 3, "max_k": 2}, {"min_share": 2}):
+        with pytest.raises(InvalidInputError):
+            ScoreGap(**wrong)
+    with pytest.raises(InvalidInputError, match="allowed: filter, k, shown"):
+        made().invoke(QUESTION, None, top_n=3)
+
+
+def test_shown_in_jupyter() -> None:
+    """The HTML names the parts; nothing of it is live."""
+    assert "↳ &lt;b&gt;" in made(words=Words(docs=DOCS, name="<b>"))._repr_html_()
+
+
+class TestStandard(RetrieversIntegrationTests):
+    """LangChain's own suite for retrievers."""
+
+    @property
+    def retriever_constructor(self) -> type[RagKitRetriever]:
+        return RerankRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        texts = ["alpha fan", "beta fan", "gamma fan", "delta fan"]
+        return {"retriever": BM25Retriever.from_texts(texts), "reranker": WordEmbeddings()}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "fan"
