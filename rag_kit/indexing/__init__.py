@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from rag_kit.indexing.files import iter_files
     from rag_kit.indexing.ingestion import IngestReport, ingest
     from rag_kit.indexing.readers import read, register_reader, supported_suffixes
+    from rag_kit.indexing.sparse import SparseIndex, TfidfEncoder
     from rag_kit.indexing.splitting import split
 
 __all__ = [
     "BM25Index",
     "DocumentIndex",
     "IngestReport",
+    "SparseIndex",
+    "TfidfEncoder",
     "ingest",
     "iter_files",
     "read",
@@ -32,6 +35,8 @@ __getattr__, __dir__ = lazy_attributes(
         "BM25Index": ".bm25",
         "DocumentIndex": ".document_index",
         "IngestReport": ".ingestion",
+        "SparseIndex": ".sparse",
+        "TfidfEncoder": ".sparse",
         "ingest": ".ingestion",
         "iter_files": ".files",
         "read": ".readers",

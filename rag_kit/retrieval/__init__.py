@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Authority",
     "BM25Retriever",
-    "CrossEncoderReranker",
     "ConversationalRetriever",
+    "CrossEncoderReranker",
     "DecompositionRetriever",
     "EmbeddingReranker",
     "EnsembleRetriever",

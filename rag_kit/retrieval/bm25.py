@@ -7,11 +7,15 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import PROVENANCE_KEY, Filter
 from rag_kit.indexing.bm25 import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.scoring import Variant
+from rag_kit.indexing.bm25.store import Hits
 from rag_kit.retrieval.base import RagKitRetriever, Request
+
+LONG = 20_000  # characters; analysing a longer query would hold up an event loop
 
 
 class BM25Retriever(RagKitRetriever):
@@ -113,23 +117,28 @@ class BM25Retriever(RagKitRetriever):
         return cls(index=index, k=k, filter=filter, **fields)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        name = self.get_name()
-        highest = self.index.maximum(query)
-        found = []
-        for rank, (doc, score) in enumerate(self.index.search(query, request.k, request.filter), start=1):
-            # The index hands out copies without provenance, so the first stage is set here at no further copy.
-            stage = {
-                "stage": "bm25",
-                "retriever": name,
-                "query": query,
-                "rank": rank,
-                "score": score,
-                "weight": None,
-                "max_score": highest,
-            }
-            doc.metadata[PROVENANCE_KEY] = {"score": score, "rank": rank, "stages": [stage], "notes": []}
-            found.append(doc)
-        return found
+        hits = self.index.search(query, request.k, request.filter)
+        return first_stage(hits, "bm25", self.get_name(), query, max_score=self.index.maximum(query))
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        if len(query) > LONG:
+            return await run_in_thread(self._retrieve, query, request)
         return self._retrieve(query, request)
+
+
+def first_stage(hits: Hits, stage: str, name: str, query: str, **extra: Any) -> list[Document]:
+    """Hits of an index, which are copies without provenance, with their first stage: at no further copy."""
+    found = []
+    for rank, (doc, score) in enumerate(hits, start=1):
+        entry = {
+            "stage": stage,
+            "retriever": name,
+            "query": query,
+            "rank": rank,
+            "score": score,
+            "weight": None,
+            **extra,
+        }
+        doc.metadata[PROVENANCE_KEY] = {"score": score, "rank": rank, "stages": [entry], "notes": []}
+        found.append(doc)
+    return found

@@ -73,7 +73,7 @@ class BM25Index(InvertedIndex):
 
     @classmethod
     def from_documents(
-        cls, documents: Iterable[Document], *, ids: Sequence[str] | None = None, **settings: Any
+        cls, documents: Iterable[Document], *, ids: Iterable[str] | None = None, **settings: Any
     ) -> BM25Index:
         """Build an index of documents.
 
@@ -96,7 +96,7 @@ class BM25Index(InvertedIndex):
         texts: Iterable[str],
         metadatas: Iterable[Mapping[str, Any]] | None = None,
         *,
-        ids: Sequence[str] | None = None,
+        ids: Iterable[str] | None = None,
         **settings: Any,
     ) -> BM25Index:
         """Build an index of texts.
@@ -114,7 +114,7 @@ class BM25Index(InvertedIndex):
 
     # Writing
 
-    def add(self, documents: Iterable[Document], ids: Sequence[str] | None = None) -> list[str]:
+    def add(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
         """Add documents at the end.
 
         Args:
@@ -136,7 +136,7 @@ class BM25Index(InvertedIndex):
         """
         return self._store.write(documents, ids, self._words, replace=False)
 
-    def update(self, documents: Iterable[Document], ids: Sequence[str] | None = None) -> list[str]:
+    def update(self, documents: Iterable[Document], ids: Iterable[str] | None = None) -> list[str]:
         """Replace the documents that have these ids, in their places; add those whose id is new at the end.
 
         Args:

@@ -98,7 +98,20 @@ def _parsed(file: Sections) -> Stored:
 
 def settings_of(analyzer: Callable[[str], list[str]]) -> dict[str, Any] | None:
     """What is stored of an analyzer; ``None`` for a function of the user's, which cannot be."""
-    return analyzer.settings() if type(analyzer) in _ANALYZERS.values() else None  # type: ignore[attr-defined]
+    if isinstance(analyzer, (Analyzer, CharacterNgrams)) and type(analyzer) in _ANALYZERS.values():
+        return analyzer.settings()
+    return None
+
+
+def analyzer_from(settings: Any) -> Analyzer | CharacterNgrams:
+    """The analyzer that settings describe.
+
+    Raises:
+        InvalidInputError: They are not those of an analyzer of the kit.
+    """
+    if not isinstance(settings, dict) or settings.get("kind", "words") not in _ANALYZERS:
+        raise InvalidInputError(f"{settings!r} are not the settings of an analyzer of this rag_kit.")
+    return _ANALYZERS[settings.get("kind", "words")].from_settings(settings)
 
 
 def pick_analyzer(
@@ -112,8 +125,8 @@ def pick_analyzer(
             )
         return given
     try:
-        stored = _ANALYZERS[settings.get("kind", "words")].from_settings(settings)
-    except (InvalidInputError, TypeError, KeyError) as error:
+        stored = analyzer_from(settings)
+    except (InvalidInputError, TypeError) as error:
         raise IndexFormatError(f"{path} holds analyzer settings that are not allowed: {error}") from error
     if given is not None and given != stored:
         raise InvalidInputError(

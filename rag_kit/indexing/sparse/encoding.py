@@ -1,0 +1,157 @@
+"""Call a sparse encoder, synchronous or not, and check what it gives."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import operator
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rag_kit.concurrency import fan_out, run_in_thread
+from rag_kit.errors import InvalidInputError
+
+Vector = dict[str, float]
+Weights = Mapping[str, float] | Mapping[int, float] | Mapping[str | int, float]
+SparseEncoder = Callable[[list[str]], Sequence[Weights] | Awaitable[Sequence[Weights]]]
+_HIGHEST = 1e18  # products and sums of such weights stay finite in float32
+_AGES = 1e6  # seconds; a limit makes the fan-out use a thread, where a loop of its own may run
+
+
+def check_encoder(name: str, encoder: Any) -> SparseEncoder:
+    """An encoder.
+
+    Raises:
+        InvalidInputError: It cannot be called.
+    """
+    if not callable(encoder):
+        raise InvalidInputError(
+            f"{name} is {type(encoder).__name__}; give a function, async or not, from a list of texts to one dict "
+            "of term -> weight for each."
+        )
+    function: SparseEncoder = encoder
+    return function
+
+
+def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> list[Vector]:
+    """Encode texts; an async encoder runs in an event loop of its own.
+
+    Raises:
+        InvalidInputError: The encoder gave something else than a vector of weights of 0 or more for each text.
+    """
+    vectors: list[Vector] = []
+    for start in range(0, len(texts), batch_size):
+        batch = list(texts[start : start + batch_size])
+        given = encoder(batch)
+        if inspect.isawaitable(given):
+            given = _finished(given)
+        vectors += checked(given, batch, start)
+    return vectors
+
+
+async def aencode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> list[Vector]:
+    """As ``encode``; an encoder that is not async runs on a thread."""
+    vectors: list[Vector] = []
+    native = is_async(encoder)
+    for start in range(0, len(texts), batch_size):
+        batch = list(texts[start : start + batch_size])
+        given: Any = encoder(batch) if native else await run_in_thread(encoder, batch)
+        if inspect.isawaitable(given):
+            given = await given
+        vectors += checked(given, batch, start)
+    return vectors
+
+
+def is_async(encoder: Any) -> bool:
+    """Whether a call gives a coroutine at once."""
+    while isinstance(encoder, partial):
+        encoder = encoder.func
+    return inspect.iscoroutinefunction(encoder) or inspect.iscoroutinefunction(
+        getattr(encoder, "__call__", None)  # noqa: B004 - its kind, not whether it is there
+    )
+
+
+def checked(given: Any, texts: Sequence[str], first: int) -> list[Vector]:
+    """The vectors that an encoder gave, without weights of 0; a term may be a number or a string.
+
+    Raises:
+        InvalidInputError: They are not what they must be.
+
+    Example:
+        >>> checked([{"cat": 0.5, 7: 2, "dog": 0}], ["a cat"], 0)
+        [{'cat': 0.5, '7': 2.0}]
+    """
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
+        raise InvalidInputError(
+            f"The encoder returned {type(given).__name__}; it must return a list with one dict of term -> weight "
+            "for each text."
+        )
+    if len(given) != len(texts):
+        raise InvalidInputError(
+            f"The encoder returned {len(given)} vectors for {len(texts)} texts; one each is needed."
+        )
+    return [checked_vector(vector, first + number) for number, vector in enumerate(given)]
+
+
+def checked_vector(vector: Any, number: int | None = None) -> Vector:
+    """One vector.
+
+    Raises:
+        InvalidInputError: As for :func:`checked`.
+    """
+    where = "" if number is None else f" of text {number}"
+    if not isinstance(vector, Mapping):
+        raise InvalidInputError(
+            f"The vector{where} is {type(vector).__name__}; it must be a dict of term -> weight."
+        )
+    found: Vector = {}
+    for term, weight in vector.items():
+        try:
+            value = float(weight)
+        except (TypeError, ValueError):
+            value = float("nan")
+        if not 0 <= value <= _HIGHEST or isinstance(weight, (str, bytes, bool)):
+            raise InvalidInputError(
+                f"The vector{where} has the weight {weight!r} for {term!r}; weights must be finite numbers of 0 or "
+                f"more (up to {_HIGHEST:g})."
+            )
+        # What float32 cannot hold above 0 counts as 0: it could only make hits of score 0.
+        if np.float32(value) > 0:
+            key = _name(term, where)
+            if key in found:
+                raise InvalidInputError(
+                    f"The vector{where} has the term {key!r} both as a number and as a string."
+                )
+            found[key] = value
+    return found
+
+
+def _name(term: Any, where: str) -> str:
+    if isinstance(term, str):
+        return term
+    try:
+        if not isinstance(term, (bool, np.bool_)):
+            return str(operator.index(term))
+    except TypeError:
+        pass
+    raise InvalidInputError(
+        f"The vector{where} has the term {term!r}; terms must be strings or whole numbers."
+    )
+
+
+def _finished(awaitable: Awaitable[Any]) -> Any:
+    async def wait() -> Any:
+        return await awaitable
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    # A synchronous call from inside a loop, as in Jupyter: that loop cannot be run further from here.
+    (outcome,) = fan_out([lambda: asyncio.run(wait())], timeout=_AGES, on_error="skip").outcomes
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value

@@ -1,0 +1,125 @@
+"""Search by sparse vectors as a LangChain retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from langchain_core.documents import Document
+
+from rag_kit.documents import Filter
+from rag_kit.indexing.sparse import SparseIndex
+from rag_kit.indexing.sparse.encoding import SparseEncoder, Weights
+from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.bm25 import first_stage
+
+
+class SparseRetriever(RagKitRetriever):
+    """Find documents by the inner product of sparse vectors: SPLADE, bge-m3, or the built-in TF-IDF.
+
+    An encoder is a function, async or not, from a list of texts to one dict of term -> weight for each; see
+    :class:`~rag_kit.indexing.sparse.SparseIndex`. Called asynchronously, an async encoder is awaited and another
+    one runs on a thread. A document that shares no term with the query is never returned. Results are copies
+    with provenance (stage ``"sparse"``).
+
+    Papers: Formal et al.: SPLADE v2, arXiv 2109.10086; Chen et al.: BGE M3-Embedding, arXiv 2402.03216.
+
+    Args:
+        index: The index to search.
+        k: Most documents to return.
+        filter: Metadata filter for every call.
+
+    Example:
+        >>> retriever = SparseRetriever.from_texts(["Cats sleep.", "Dogs bark.", "猫在睡觉。"], k=1)
+        >>> [doc.page_content for doc in retriever.invoke("sleeping cat")]
+        ['Cats sleep.']
+    """
+
+    index: SparseIndex
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Build the score arrays now rather than in the first, perhaps asynchronous, call."""
+        super().model_post_init(context)
+        self.index.prepare()
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Iterable[Document],
+        *,
+        encoder: SparseEncoder | None = None,
+        query_encoder: SparseEncoder | None = None,
+        k: int = 4,
+        filter: Filter | None = None,
+        ids: Iterable[str] | None = None,
+        batch_size: int = 64,
+        **fields: Any,
+    ) -> Self:
+        """Encode documents and search them.
+
+        Args:
+            documents: The documents.
+            encoder: The encoder; ``None`` for TF-IDF, fitted on the documents.
+            query_encoder: Another one for queries.
+            k: Most documents to return.
+            filter: Metadata filter for every call.
+            ids: Ids in the index, see ``SparseIndex.add``.
+            batch_size: Texts that the encoder is given at a time.
+            **fields: Further fields of a retriever: ``name``, ``tags``, ``metadata``...
+
+        Raises:
+            InvalidInputError: An argument, or what the encoder gave, is not allowed.
+        """
+        index = SparseIndex.from_documents(
+            documents, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
+        )
+        return cls(index=index, k=k, filter=filter, **fields)
+
+    @classmethod
+    async def afrom_documents(
+        cls,
+        documents: Iterable[Document],
+        *,
+        encoder: SparseEncoder | None = None,
+        query_encoder: SparseEncoder | None = None,
+        k: int = 4,
+        filter: Filter | None = None,
+        ids: Iterable[str] | None = None,
+        batch_size: int = 64,
+        **fields: Any,
+    ) -> Self:
+        """As :meth:`from_documents`, natively asynchronous."""
+        index = await SparseIndex.afrom_documents(
+            documents, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
+        )
+        return cls(index=index, k=k, filter=filter, **fields)
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        metadatas: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        encoder: SparseEncoder | None = None,
+        query_encoder: SparseEncoder | None = None,
+        k: int = 4,
+        filter: Filter | None = None,
+        ids: Iterable[str] | None = None,
+        batch_size: int = 64,
+        **fields: Any,
+    ) -> Self:
+        """Encode texts and search them; arguments as for :meth:`from_documents`."""
+        index = SparseIndex.from_texts(
+            texts, metadatas, ids=ids, encoder=encoder, query_encoder=query_encoder, batch_size=batch_size
+        )
+        return cls(index=index, k=k, filter=filter, **fields)
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        return self._find(query, self.index.encode_query(query), request)
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        return self._find(query, await self.index.aencode_query(query), request)
+
+    def _find(self, query: str, vector: Weights, request: Request) -> list[Document]:
+        hits = self.index.search_vector(vector, request.k, request.filter)
+        return first_stage(hits, "sparse", self.get_name(), query, max_score=self.index.maximum(vector))

@@ -1,0 +1,131 @@
+"""Search by character n-grams: for misspellings and parts of words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from langchain_core.documents import Document
+from pydantic import field_validator
+
+from rag_kit.concurrency import run_in_thread
+from rag_kit.documents import Filter
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.bm25 import BM25Index
+from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.bm25 import LONG, first_stage
+from rag_kit.text.ngrams import CharacterNgrams
+
+SIZES = (3, 4)
+CLOSE_SIZES = (1, 2)
+
+
+class TrigramRetriever(RagKitRetriever):
+    """Find documents by n-grams of characters, so that misspelled words and parts of words match too.
+
+    BM25 over the trigrams and 4-grams of each word, and over single characters and pairs where a script has no
+    spaces (Chinese, Japanese, Thai...): the sizes that were measured to be best (docs/decisions/0121). It finds
+    "retreival" in "retrieval" and "graph" in "photographs", at the price of a larger index and of weak matches
+    after the good ones; ``min_match`` cuts those. Beside word search in an ensemble it helps where people mistype.
+
+    Documents are added and deleted through ``index``, which is an ordinary ``BM25Index``. Results are copies with
+    provenance (stage ``"trigram"``).
+
+    Args:
+        index: An index whose analyzer is ``rag_kit.text.ngrams.CharacterNgrams``.
+        min_match: Least share, from 0 to 1, of the score that a document full of the query would have.
+        k: Most documents to return.
+        filter: Metadata filter for every call.
+
+    Raises:
+        InvalidInputError: An argument is not allowed, or the index is one of words.
+
+    Example:
+        >>> retriever = TrigramRetriever.from_texts(["Retrieval by vectors", "Cats sleep", "北京大学"], k=1)
+        >>> [doc.page_content for doc in retriever.invoke("retreival")]
+        ['Retrieval by vectors']
+    """
+
+    index: BM25Index
+    min_match: float = 0.0
+
+    @field_validator("index")
+    @classmethod
+    def _index_is_of_characters(cls, value: BM25Index) -> BM25Index:
+        if not isinstance(value.analyzer, CharacterNgrams):
+            raise InvalidInputError(
+                f"index analyses texts by {type(value.analyzer).__name__}; build it with "
+                "BM25Index(analyzer=CharacterNgrams()), or use TrigramRetriever.from_documents."
+            )
+        return value
+
+    @field_validator("min_match")
+    @classmethod
+    def _share_is_allowed(cls, value: float) -> float:
+        if not 0 <= value <= 1:
+            raise InvalidInputError(f"min_match={value!r} was given; it must be a share from 0 to 1.")
+        return value
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Build the score arrays now rather than in the first, perhaps asynchronous, call."""
+        super().model_post_init(context)
+        self.index.prepare()
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Iterable[Document],
+        *,
+        k: int = 4,
+        filter: Filter | None = None,
+        ids: Iterable[str] | None = None,
+        sizes: Iterable[int] = SIZES,
+        close_sizes: Iterable[int] = CLOSE_SIZES,
+        **fields: Any,
+    ) -> Self:
+        """Index documents and search them.
+
+        Args:
+            documents: The documents.
+            k: Most documents to return.
+            filter: Metadata filter for every call.
+            ids: Ids in the index, see ``BM25Index.add``.
+            sizes: Lengths of the n-grams of words, 2 to 8.
+            close_sizes: Lengths of those in scripts without spaces, 1 to 8.
+            **fields: Further fields: ``min_match``, ``name``, ``tags``...
+
+        Raises:
+            InvalidInputError: An argument is not allowed.
+        """
+        analyzer = CharacterNgrams(sizes, close_sizes)
+        index = BM25Index.from_documents(documents, ids=ids, analyzer=analyzer)
+        return cls(index=index, k=k, filter=filter, **fields)
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        metadatas: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        k: int = 4,
+        filter: Filter | None = None,
+        ids: Iterable[str] | None = None,
+        sizes: Iterable[int] = SIZES,
+        close_sizes: Iterable[int] = CLOSE_SIZES,
+        **fields: Any,
+    ) -> Self:
+        """Index texts and search them; arguments as for :meth:`from_documents`."""
+        analyzer = CharacterNgrams(sizes, close_sizes)
+        index = BM25Index.from_texts(texts, metadatas, ids=ids, analyzer=analyzer)
+        return cls(index=index, k=k, filter=filter, **fields)
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        highest = self.index.maximum(query)
+        hits = self.index.search(query, request.k, request.filter)
+        good = [hit for hit in hits if hit[1] >= self.min_match * highest]
+        return first_stage(good, "trigram", self.get_name(), query, max_score=highest)
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        if len(query) > LONG:
+            return await run_in_thread(self._retrieve, query, request)
+        return self._retrieve(query, request)
