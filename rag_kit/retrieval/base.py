@@ -174,7 +174,7 @@ class RagKitRetriever(BaseRetriever):
         return Request(
             k=check_count("k", self.k if k is None else k),
             filter=combine_filters(self.filter, filter),
-            config=ensure_config(config),
+            config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,
             extra={name: extra[name] for name in extra if name in self.call_arguments},
         )

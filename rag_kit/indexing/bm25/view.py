@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -81,7 +83,7 @@ class View:
         self._type = weights.dtype
         self._rows: dict[int, NDArray[np.floating[Any]]] = {}
         self._local = threading.local()
-        self._idf: NDArray[np.float64] | None = None  # made when first asked for
+        self._idf: array[float] | None = None  # made when first asked for
         frequency = postings.frequencies()
         dense = frequency * DENSE_SHARE > self._size
         for term in np.flatnonzero(dense).tolist():
@@ -106,16 +108,18 @@ class View:
     def maximum(self, terms: Query, k1: float, variant: Variant) -> float:
         """The score that a document nears as each of the terms fills it; unknown terms count as rarest."""
         if self._idf is None:
-            # One value more than there are terms: that of a term in no document.
+            # One value more than there are terms: that of a term in no document. No ndarray: queries are short.
             frequency = np.append(self.postings.frequencies(), 0)
-            self._idf = np.maximum(inverse_frequencies(frequency, self._size, variant), 0)
-        known = self.postings.terms
-        numbers = [min(self._vocabulary.get(term, known), known) for term in terms]
-        highest = self._idf[numbers]
-        if isinstance(terms, Mapping):
-            highest = highest * np.fromiter(terms.values(), np.float64, len(terms))
+            self._idf = array(
+                "d", np.maximum(inverse_frequencies(frequency, self._size, variant), 0).tobytes()
+            )
+        known, idf, find = self.postings.terms, self._idf, self._vocabulary.get
+        weights = terms.values() if isinstance(terms, Mapping) else repeat(1.0)
+        highest = sum(
+            weight * idf[min(find(term, known), known)] for term, weight in zip(terms, weights, strict=False)
+        )
         scale = k1 + 1 if variant == "okapi" else 1
-        return float(highest.sum() * scale) if self._size else 0.0
+        return float(highest * scale) if self._size else 0.0
 
     def reached(self, terms: Mapping[str, float]) -> float:
         """The score of a document that had of each term the highest weight that any has."""
