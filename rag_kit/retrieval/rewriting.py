@@ -160,7 +160,7 @@ class RewritingRetriever(RagKitRetriever):
         self._prompts = self._load_prompts(self.prompt, self.task)
         return self
 
-    def _load_prompts(self, given: Any, name: str) -> Mapping[str, Any]:
+    def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> Mapping[str, Any]:
         """The prompt of each language. Read now: reading a file would block an event loop."""
         if given is None:
             return {language: load_prompt(name, language=language) for language in LANGUAGES}
@@ -171,10 +171,8 @@ class RewritingRetriever(RagKitRetriever):
                     f"prompt holds {type(prompt).__name__} for {language!r}; it must be a LangChain prompt, or "
                     f"one for each of: {', '.join(LANGUAGES)}."
                 )
-            if "question" not in prompt.input_variables:
-                raise InvalidInputError(
-                    f"The prompt takes {prompt.input_variables}; it must take 'question', the user's question."
-                )
+            if needs not in prompt.input_variables:
+                raise InvalidInputError(f"The prompt takes {prompt.input_variables}; it must take {needs!r}.")
         return prompts
 
     def prompt_for(self, question: str, prompts: Mapping[str, Any] | None = None) -> Any:

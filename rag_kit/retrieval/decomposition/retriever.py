@@ -86,8 +86,8 @@ class DecompositionRetriever(RewritingRetriever):
             raise InvalidInputError("answer_prompt was given, but mode='parallel' writes no answers.")
         return self
 
-    def _load_prompts(self, given: Any, name: str) -> Mapping[str, Any]:
-        return super()._load_prompts(given, "decompose_step" if self.mode == "serial" else name)
+    def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> Mapping[str, Any]:
+        return super()._load_prompts(given, "decompose_step" if self.mode == "serial" else name, needs=needs)
 
     def answer_prompt_for(self, question: str) -> Any:
         """The prompt for the answers between the steps, in the language of the question."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from rag_kit.errors import (
     PromptError,
 )
 from rag_kit.retrieval import (
+    ConversationalRetriever,
     DecompositionRetriever,
     EnsembleRetriever,
     HyDERetriever,
@@ -84,7 +86,21 @@ def _steps(prompt: str) -> str:
     return json.dumps({"queries": [] if "Noise six" in prompt else ["noise"]})
 
 
-TECHNIQUES: list[Make] = [multi_query, hyde, step_back, query2doc, parallel, serial]
+class Talking(ConversationalRetriever):
+    """As if each call were made in the midst of a conversation."""
+
+    def _rewrite(self, question: str, call: Any) -> Any:
+        call.request = replace(call.request, extra={"history": [("user", "What is a fan?")]})
+        return (yield from super()._rewrite(question, call))
+
+
+def conversation(script: Any = None, words: Any = None, **settings: Any) -> ConversationalRetriever:
+    script = json.dumps({"query": "What is noise?"}) if script is None else script
+    model = script if isinstance(script, Scripted) else Scripted(script=script)
+    return Talking.from_llm(model, words or Words(docs=DOCS), **settings)
+
+
+TECHNIQUES: list[Make] = [multi_query, hyde, step_back, query2doc, parallel, serial, conversation]
 each = pytest.mark.parametrize("make", TECHNIQUES, ids=lambda make: make.__name__)
 
 

@@ -1,0 +1,163 @@
+"""The retriever that makes a follow-up question complete before it searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.prompts.schemas import Passages, Query
+from rag_kit.retrieval.conversational.history import History
+from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
+from rag_kit.retrieval.rewriting import RewritingRetriever
+from rag_kit.retrieval.variants import folded
+
+_MAX_QUESTION = 1_000
+_MAX_DRAFT = 2_000
+_QUESTION_KEYS = ("question", "input")
+_HISTORY_KEYS = ("history", "chat_history")
+
+
+class ConversationalRetriever(RewritingRetriever):
+    """Search for what the latest question of a conversation means.
+
+    ``retriever.invoke("When did she die?", history=[...])``: a model rewrites the question so that it stands
+    alone ("When did Jane Austen die?"), and that is searched for. At the first turn, when there is no history,
+    the question is searched for as it is and no model is called. If the model fails, the question is searched
+    for as it is, and the provenance says so.
+
+    A history longer than ``max_history_chars`` is shortened first: a model summarises the older turns in at most
+    a quarter of that length, the newest are kept word for word. If that fails, the newest turns are used alone.
+
+    Args:
+        mode: ``"condense"`` searches for the complete question, ``"answer"`` for a draft answer to it, which
+            resembles the documents more than a question does (as in HyDE, with the conversation in view).
+        max_history_chars: Most characters of history in a prompt, >= 200.
+        include_original: Search for the question as it was asked, too.
+        prompt: As for ``RewritingRetriever``; in place of ``condense`` or ``draft_answer``. It takes ``question``,
+            and ``history`` if it is to see it.
+        summary_prompt: In place of ``summarise_history``; it takes ``history``, and may take ``max_chars``.
+
+    All other arguments are those of ``RewritingRetriever``.
+
+    Calls take one more argument, ``history``: LangChain messages, ``(role, text)`` pairs, dicts with ``role`` and
+    ``content``, or a chat message history, oldest first. Only turns of user and assistant count. The question
+    itself may stand at the end. ``chain()`` gives a step that takes the two as a dict.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> words = BM25Retriever.from_texts(["Jane Austen died in 1817.", "Emma is a novel by Jane Austen."])
+        >>> model = FakeListChatModel(responses=["When did Jane Austen die? died"])
+        >>> retriever = ConversationalRetriever.from_llm(model, words, k=1)
+        >>> history = [("user", "Who wrote Emma?"), ("assistant", "Jane Austen.")]
+        >>> [doc.page_content for doc in retriever.invoke("When did she die?", history=history)]
+        ['Jane Austen died in 1817.']
+    """
+
+    task: ClassVar[str] = "condense"
+    answer_form: ClassVar[type[BaseModel]] = Query
+    call_arguments: ClassVar[frozenset[str]] = frozenset({"history"})
+
+    mode: Literal["condense", "answer"] = "condense"
+    max_history_chars: int = 8_000
+    include_original: bool = False
+    summary_prompt: Any = None
+
+    _summary_prompts: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+
+    @field_validator("max_history_chars")
+    @classmethod
+    def _length_is_allowed(cls, value: int) -> int:
+        if value < 200:
+            raise InvalidInputError(
+                f"max_history_chars={value} was given; it must be a whole number >= 200 (8000 is the default)."
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _summaries_can_be_written(self) -> ConversationalRetriever:
+        name, needs = "summarise_history", "history"
+        self._summary_prompts = super()._load_prompts(self.summary_prompt, name, needs=needs)
+        return self
+
+    def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> Mapping[str, Any]:
+        return super()._load_prompts(given, "draft_answer" if self.mode == "answer" else name, needs=needs)
+
+    def chain(self) -> Runnable[Mapping[str, Any], list[Document]]:
+        """A step for chains that takes ``{"question", "history"}`` or ``{"input", "chat_history"}``.
+
+        Returns:
+            A runnable from such a dict to documents, sync and async; ``k=`` and ``filter=`` of a call, and those
+            bound with ``bind``, reach the retriever. The history may be left out.
+
+        Example:
+            >>> from langchain_core.language_models import FakeListChatModel
+            >>> from rag_kit.retrieval import BM25Retriever
+            >>> words = BM25Retriever.from_texts(["Tea is hot.", "Ice is cold."])
+            >>> step = ConversationalRetriever.from_llm(FakeListChatModel(responses=[""]), words).chain()
+            >>> [doc.page_content for doc in step.invoke({"input": "Is tea hot?", "chat_history": []})]
+            ['Tea is hot.']
+        """
+
+        def find(values: Mapping[str, Any], config: RunnableConfig, **kwargs: Any) -> list[Document]:
+            question, history = _inputs(values)
+            return self.invoke(question, config, history=history, **kwargs)
+
+        async def afind(values: Mapping[str, Any], config: RunnableConfig, **kwargs: Any) -> list[Document]:
+            question, history = _inputs(values)
+            return await self.ainvoke(question, config, history=history, **kwargs)
+
+        return RunnableLambda(find, afunc=afind, name=f"{self.get_name()}.chain")
+
+    def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
+        history = History.of(call.request.extra.get("history"), question, self.max_history_chars)
+        if not history.turns:
+            call.settled = True
+            return []
+        summary = (yield from self._summary(question, history, call)) if history.is_long else None
+        values = {"history": history.text(summary), "question": question}
+        if self.mode == "answer":
+            answers = yield from call.ask([values], form=Passages, name="draft_answer")
+            written = [text.strip()[:_MAX_DRAFT] for text in texts_of(answers, "passages")]
+        else:
+            answers = yield from call.ask([values])
+            written = [" ".join(text.split()) for text in texts_of(answers, "query")]
+        # Not held against the script of the question: a bare name may be asked about in any language.
+        most = _MAX_DRAFT if self.mode == "answer" else _MAX_QUESTION
+        usable = [text for text in written if folded(text) and len(text) <= most]
+        if answers and not usable:
+            call.note(f"degraded: {self.task}: the model gave nothing usable")
+        if usable and folded(usable[0]) == folded(question):
+            call.settled = True
+            return []
+        role = "draft_answer" if self.mode == "answer" else "condensed"
+        return [Search(usable[0], role)] if usable else []
+
+    def _summary(self, question: str, history: History, call: RewriteCall) -> Steps[str | None]:
+        older, is_cut = history.older()
+        if is_cut:
+            call.note("the oldest turns of the history were left out of its summary")
+        prompt = self.prompt_for(question, self._summary_prompts)
+        values = {"history": older, "max_chars": history.summary_chars}
+        written = yield from call.ask([values], prompt=prompt, form=str, name="summarise_history")
+        if not written:
+            return None
+        call.note("the older turns of the history were summarised")
+        return str(written[0])[: history.summary_chars]
+
+
+def _inputs(values: Any) -> tuple[Any, Any]:
+    """Question and history out of a chain's dict."""
+    keys = [key for key in _QUESTION_KEYS if isinstance(values, Mapping) and key in values]
+    if not keys:
+        got = sorted(map(str, values)) if isinstance(values, Mapping) else type(values).__name__
+        raise InvalidInputError(
+            f"The chain was given {got}; it takes a dict with {' or '.join(map(repr, _QUESTION_KEYS))}, and "
+            f"{' or '.join(map(repr, _HISTORY_KEYS))}."
+        )
+    return values[keys[0]], next((values[key] for key in _HISTORY_KEYS if values.get(key) is not None), None)
