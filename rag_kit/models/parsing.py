@@ -33,6 +33,8 @@ _LABEL = re.compile(
     r"|^\s*(?:改写后的|独立的|检索|搜索)?(?:查询|问题|答案|检索词)\s*[:：]\s*",
     re.IGNORECASE,
 )
+# RankGPT's form of an order of passages, with or without brackets.
+_CHAIN = re.compile(r"\[\d{1,4}\](?:\s*[>＞]\s*\[\d{1,4}\])+|^\s*\d{1,4}(?:\s*[>＞,，、]\s*\d{1,4})+\s*$")
 _QUOTED = (('"', '"'), ("“", "”"), ("'", "'"), ("`", "`"), ("「", "」"), ("《", "》"))
 
 
@@ -76,6 +78,8 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
         # Some servers put the answer itself behind an opening tag that is never closed.
         raise UnreadableError("the answer is empty")
     problem: str | None = None
+    if (chain := _chain(body, target)) is not None:
+        return target.accept(chain)
     for source in dict.fromkeys((text.strip(), body)):
         if source is not body and not source.startswith(("{", "[", "｛")):
             continue
@@ -102,6 +106,15 @@ def parse_text(text: str, target: Target, *, lines: bool = True) -> Any:
         except SchemaMismatchError as error:
             problem = str(error)
     raise UnreadableError(problem or "there is no JSON object in it")
+
+
+def _chain(text: str, target: Target) -> dict[str, list[int]] | None:
+    """``[2] > [1] > [3]`` for a list of numbers; read as JSON it would be three lists of one."""
+    name = target.only_field
+    if name is None or "{" in text or target.fields[name].get("items", {}).get("type") != "integer":
+        return None
+    found = list(_CHAIN.finditer(text))
+    return {name: [int(number) for number in re.findall(r"\d+", found[-1][0])]} if found else None
 
 
 def _tagged(text: str, target: Target) -> dict[str, Any]:
