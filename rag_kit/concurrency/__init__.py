@@ -17,6 +17,7 @@ from rag_kit.concurrency.budget import (
     use_budget,
 )
 from rag_kit.concurrency.outcome import FanOut, Outcome
+from rag_kit.concurrency.seconds import check_seconds
 from rag_kit.concurrency.threaded import fan_out, fan_out_map
 from rag_kit.concurrency.threads import run_in_thread
 
@@ -30,6 +31,7 @@ __all__ = [
     "charge_call",
     "charge_tokens",
     "check_budget",
+    "check_seconds",
     "current_budget",
     "fan_out",
     "fan_out_map",

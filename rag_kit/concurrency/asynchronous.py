@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
 from rag_kit.concurrency.branch import Branch, check_abandoned, current_branch
-from rag_kit.concurrency.outcome import FanOut, Outcome, Plan, plan, raise_failure
+from rag_kit.concurrency.outcome import FanOut, Outcome, Plan, check_func, check_items, plan, raise_failure
 from rag_kit.concurrency.threaded import branch_context
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ async def afan_out(
         [2, 4]
     """
     the_plan = plan(
-        len(tasks),
+        tasks,
         max_concurrency=max_concurrency,
         timeout=timeout,
         on_error=on_error,
@@ -93,6 +93,8 @@ async def afan_out_map(
         >>> asyncio.run(afan_out_map(double, [1, 2])).values
         [2, 4]
     """
+    check_func(func)
+    check_items(items, "items")
     return await afan_out(
         [partial(func, item) for item in items],
         max_concurrency=max_concurrency,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from rag_kit.concurrency.branch import check_abandoned
+from rag_kit.concurrency.seconds import brief, check_seconds
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 
 _active: ContextVar[tuple[Budget, ...]] = ContextVar("rag_kit_budgets", default=())
@@ -40,11 +41,10 @@ class Budget:
     ) -> None:
         for name, cap in (("max_calls", max_calls), ("max_tokens", max_tokens)):
             if cap is not None and (isinstance(cap, bool) or not isinstance(cap, int) or cap < 0):
-                raise InvalidInputError(f"{name}={cap!r} was given; it must be a whole number >= 0, or None.")
-        if deadline is not None and (
-            isinstance(deadline, bool) or not isinstance(deadline, (int, float)) or not deadline >= 0
-        ):
-            raise InvalidInputError(f"deadline={deadline!r} was given; it must be seconds >= 0, or None.")
+                raise InvalidInputError(
+                    f"{name}={brief(cap)} was given; it must be a whole number >= 0, or None."
+                )
+        check_seconds("deadline", deadline, zero=True)
         self.max_calls = max_calls
         self.max_tokens = max_tokens
         self.deadline = deadline

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, NoReturn, TypeVar, cast
+from typing import Any, Generic, Literal, NoReturn, TypeVar, cast
 
 from rag_kit._redact import redact
 from rag_kit.concurrency.budget import tightest_deadline
+from rag_kit.concurrency.seconds import brief, check_seconds
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class Plan:
 
 
 def plan(
-    count: int,
+    tasks: Sequence[Any],
     *,
     max_concurrency: int | None,
     timeout: float | None,
@@ -103,20 +103,18 @@ def plan(
         isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1
     ):
         raise InvalidInputError(
-            f"max_concurrency={max_concurrency!r} was given; it must be a whole number >= 1, or None."
+            f"max_concurrency={brief(max_concurrency)} was given; it must be a whole number >= 1, or None."
         )
-    for label, value in (("timeout", timeout), ("deadline", deadline)):
-        if value is not None and (
-            isinstance(value, bool)
-            or not isinstance(value, (int, float))
-            or not value > 0
-            or not math.isfinite(value)
-        ):
-            raise InvalidInputError(f"{label}={value!r} was given; it must be seconds > 0, or None.")
+    check_seconds("timeout", timeout)
+    check_seconds("deadline", deadline)
     if on_error not in ("raise", "skip"):
-        raise InvalidInputError(f"on_error={on_error!r} was given; allowed: 'raise', 'skip'.")
-    if names is not None and len(names) != count:
-        raise InvalidInputError(f"{len(names)} names were given for {count} tasks; give one each.")
+        raise InvalidInputError(f"on_error={brief(on_error)} was given; allowed: 'raise', 'skip'.")
+    count = _check_tasks(tasks)
+    if names is not None:
+        if isinstance(names, str) or not isinstance(names, Sequence):
+            raise InvalidInputError(f"names={brief(names)} was given; it must be a list of names, or None.")
+        if len(names) != count:
+            raise InvalidInputError(f"{len(names)} names were given for {count} tasks; give one each.")
     seconds, budget_limit = deadline, None
     tightest = tightest_deadline()
     if tightest is not None and (seconds is None or tightest[0] < seconds):
@@ -131,6 +129,49 @@ def plan(
         budget_limit=budget_limit,
         on_error=cast("OnError", on_error),
     )
+
+
+def check_items(items: Any, what: str) -> None:
+    """See that there is a list to work on: of a generator nobody knows how many branches it holds.
+
+    Raises:
+        InvalidInputError: It is None, a string, a generator...
+    """
+    if isinstance(items, (str, bytes)) or not isinstance(items, Sequence):
+        if (
+            hasattr(items, "__len__")
+            and hasattr(items, "__getitem__")
+            and not isinstance(items, (str, bytes, dict))
+        ):
+            return
+        raise InvalidInputError(
+            f"{what} is {brief(items)} ({type(items).__name__}); give a list (list(...) makes one of a generator)."
+        )
+
+
+def check_func(func: Any) -> None:
+    """See that what is to be applied to items can be called.
+
+    Raises:
+        InvalidInputError: If not.
+    """
+    if not callable(func):
+        raise InvalidInputError(
+            f"func is {brief(func)}, which cannot be called; give a function of one item."
+        )
+
+
+def _check_tasks(tasks: Any) -> int:
+    check_items(tasks, "tasks")
+    for number, task in enumerate(tasks):
+        if not callable(task):
+            advice = (
+                "give the function, not what it returned when called"
+                if hasattr(task, "__await__")
+                else "each must be a function without arguments, e.g. lambda: search(query)"
+            )
+            raise InvalidInputError(f"tasks[{number}] is {brief(task)}, which cannot be called; {advice}.")
+    return len(tasks)
 
 
 def describe_failure(name: str, error: BaseException | None) -> str:

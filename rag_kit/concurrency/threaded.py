@@ -11,7 +11,7 @@ from functools import partial
 from typing import Generic, Literal, TypeVar
 
 from rag_kit.concurrency.branch import Branch, check_abandoned, current_branch
-from rag_kit.concurrency.outcome import FanOut, Outcome, Plan, plan, raise_failure
+from rag_kit.concurrency.outcome import FanOut, Outcome, Plan, check_func, check_items, plan, raise_failure
 from rag_kit.concurrency.pool import Pool, shared_pool
 from rag_kit.errors import BranchTimeoutError
 
@@ -60,7 +60,7 @@ def fan_out(
         ([2], ['first failed: ZeroDivisionError: division by zero'])
     """
     the_plan = plan(
-        len(tasks),
+        tasks,
         max_concurrency=max_concurrency,
         timeout=timeout,
         on_error=on_error,
@@ -91,6 +91,8 @@ def fan_out_map(
         >>> fan_out_map(len, ["a", "bc"]).values
         [1, 2]
     """
+    check_func(func)
+    check_items(items, "items")
     return fan_out(
         [partial(func, item) for item in items],
         max_concurrency=max_concurrency,

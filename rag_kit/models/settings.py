@@ -8,6 +8,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 
+from rag_kit.concurrency import check_seconds
 from rag_kit.errors import InvalidInputError
 
 MAX_RETRIES = 2
@@ -19,9 +20,8 @@ def check_limits(timeout: float | None, max_retries: int) -> None:
     Raises:
         InvalidInputError: A limit is negative, or not a number.
     """
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-        raise InvalidInputError(f"timeout={timeout!r} was given; it must be seconds > 0, or None")
-    if not isinstance(max_retries, int) or not 0 <= max_retries <= 10:
+    check_seconds("timeout", timeout)
+    if isinstance(max_retries, bool) or not isinstance(max_retries, int) or not 0 <= max_retries <= 10:
         raise InvalidInputError(f"max_retries={max_retries!r} was given; it must be 0 to 10")
 
 

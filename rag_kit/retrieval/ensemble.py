@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import field_validator, model_validator
 
-from rag_kit.concurrency import FanOut, afan_out, fan_out
+from rag_kit.concurrency import FanOut, afan_out, check_seconds, fan_out
 from rag_kit.documents import add_note, document_keys, get_provenance, with_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
@@ -108,12 +108,10 @@ class EnsembleRetriever(RagKitRetriever):
     def _count_is_allowed(cls, value: Any, info: Any) -> Any:
         return None if value is None else check_count(info.field_name, value)
 
-    @field_validator("timeout")
+    @field_validator("timeout", mode="before")
     @classmethod
-    def _timeout_is_allowed(cls, value: float | None) -> float | None:
-        if value is not None and not value > 0:
-            raise InvalidInputError(f"timeout={value!r} was given; it must be seconds > 0, or None.")
-        return value
+    def _timeout_is_allowed(cls, value: Any) -> float | None:
+        return check_seconds("timeout", value)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

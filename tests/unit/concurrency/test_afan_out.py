@@ -204,6 +204,19 @@ async def test_wrong_arguments() -> None:
     """The arguments are checked as in fan_out."""
     with pytest.raises(InvalidInputError, match="max_concurrency"):
         await afan_out([lambda: wait(0)], max_concurrency=0)
+    for timeout in (1e300, float("inf"), float("nan"), -1, 10**5000):
+        with pytest.raises(InvalidInputError, match="timeout"):
+            await afan_out([lambda: wait(0)], timeout=timeout)
+    for tasks in (None, [None], 3):
+        with pytest.raises(InvalidInputError, match="tasks"):
+            await afan_out(tasks, on_error="skip")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="items"):
+        await afan_out_map(wait, None)  # type: ignore[arg-type]
+    coroutine = wait(0)
+    with pytest.raises(InvalidInputError, match="give the function, not what it returned"):
+        await afan_out([coroutine])  # type: ignore[list-item]
+    coroutine.close()
+    assert (await afan_out([lambda: wait(0, 1)], timeout=1e9)).values == [1]
 
 
 async def test_run_in_thread_carries_context_and_errors() -> None:

@@ -112,7 +112,17 @@ def test_threads_never_overspend() -> None:
 
 
 @pytest.mark.parametrize(
-    "caps", [{"max_calls": -1}, {"max_calls": True}, {"max_tokens": 1.5}, {"deadline": -1}, {"deadline": "1"}]
+    "caps",
+    [
+        {"max_calls": -1},
+        {"max_calls": True},
+        {"max_tokens": 1.5},
+        {"deadline": -1},
+        {"deadline": "1"},
+        {"deadline": 1e300},
+        {"deadline": float("inf")},
+        {"deadline": 10**400},
+    ],
 )
 def test_wrong_caps(caps: dict[str, object]) -> None:
     """A cap that makes no sense is refused by name."""

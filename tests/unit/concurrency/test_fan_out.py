@@ -332,15 +332,46 @@ def test_budgets_are_charged_from_branches() -> None:
         {"timeout": 0},
         {"timeout": -1},
         {"timeout": float("nan")},
+        {"timeout": float("inf")},
+        {"timeout": 1e300},
+        {"timeout": 10**5000},
+        {"timeout": "1"},
+        {"deadline": 1e300},
         {"deadline": float("inf")},
         {"on_error": "ignore"},
         {"names": ["only one"]},
+        {"names": "ab"},
+        {"names": 2},
     ],
 )
 def test_wrong_arguments(options: dict[str, object]) -> None:
     """An argument that is not allowed is refused by name."""
     with pytest.raises(InvalidInputError, match=next(iter(options))):
         fan_out([lambda: 1, lambda: 2], **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tasks", [None, "ab", 3, [None], [lambda: 1, 5], ({1: 2}), (t for t in ())])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_wrong_tasks(tasks: object, on_error: str) -> None:
+    """What is no list of functions is refused at once, and not reported as branches that failed."""
+    with pytest.raises(InvalidInputError, match="tasks"):
+        fan_out(tasks, on_error=on_error)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("func", "items", "named"), [(None, [1], "func"), (len, None, "items"), (len, 3, "items")]
+)
+def test_wrong_map(func: object, items: object, named: str) -> None:
+    """fan_out_map names the argument that is wrong."""
+    with pytest.raises(InvalidInputError, match=named):
+        fan_out_map(func, items)  # type: ignore[arg-type]
+
+
+def test_the_longest_time_that_is_allowed_can_be_waited_for() -> None:
+    """The upper bound of a time-out does not overflow the clock."""
+    assert fan_out([lambda: 1, lambda: 2], timeout=1e9, deadline=1e9).values == [1, 2]
+    with budget_scope(deadline=1e9):
+        assert fan_out([lambda: 1, lambda: 2]).values == [1, 2]
 
 
 def test_map_and_nothing() -> None:
