@@ -1,0 +1,121 @@
+"""From a question to a text and a filter, by a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any, Protocol
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from rag_kit.models import astructured_call, structured_call
+from rag_kit.prompts.schemas import SelfQuery
+from rag_kit.query_construction.checking import check_answer
+from rag_kit.query_construction.constructed import ConstructedQuery
+from rag_kit.query_construction.fields import MetadataField, Schema
+from rag_kit.query_construction.rules import RuleConstructor
+
+_SHOWN_VALUES = 40
+_SHOWN_CHARS = 80
+
+
+class Constructor(Protocol):
+    """What turns questions into text and filter."""
+
+    def construct(
+        self, question: str, schema: Schema, config: RunnableConfig | None = None
+    ) -> ConstructedQuery:
+        """Turn a question into text and filter; only fields of the schema may be used."""
+
+    async def aconstruct(
+        self, question: str, schema: Schema, config: RunnableConfig | None = None
+    ) -> ConstructedQuery:
+        """As ``construct``, without blocking."""
+
+
+class ModelConstructor:
+    """Asks a model for text and filter, in a form; checks each condition against the schema.
+
+    Args:
+        llm: A chat model, or another runnable that takes messages.
+        prompt_for: Gives the prompt for a question.
+        today: What relative dates count from; ``None`` for the day of the call.
+        timeout: Seconds for one request.
+
+    Raises:
+        ModelError: On call: the model could not be reached or gave no answer of the form.
+        BudgetExceededError: On call: a cap was reached.
+    """
+
+    def __init__(
+        self,
+        llm: Runnable[Any, Any],
+        prompt_for: Callable[[str], Any],
+        *,
+        today: date | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self.llm = llm
+        self._prompt_for = prompt_for
+        self._today = today
+        self._timeout = timeout
+
+    def _ask(self, question: str, schema: Schema) -> tuple[Any, Any, dict[str, Any], Any]:
+        prompt = self._prompt_for(question)
+        today = self._today or date.today()
+        known = {"question": question, "fields": describe(schema, question), "today": today.isoformat()}
+        values = {name: value for name, value in known.items() if name in prompt.input_variables}
+        return self.llm, prompt, values, SelfQuery
+
+    def _check(self, answer: Any, question: str, schema: Schema) -> ConstructedQuery:
+        if not isinstance(answer, SelfQuery):
+            answer = SelfQuery.model_validate(dict(answer))
+        return check_answer(answer, question, schema, self._today or date.today())
+
+    def construct(
+        self, question: str, schema: Schema, config: RunnableConfig | None = None
+    ) -> ConstructedQuery:
+        """Ask the model."""
+        answer = structured_call(*self._ask(question, schema), timeout=self._timeout, config=config)
+        return self._check(answer, question, schema)
+
+    async def aconstruct(
+        self, question: str, schema: Schema, config: RunnableConfig | None = None
+    ) -> ConstructedQuery:
+        """Ask the model without blocking."""
+        answer = await astructured_call(*self._ask(question, schema), timeout=self._timeout, config=config)
+        return self._check(answer, question, schema)
+
+
+def describe(schema: Schema, question: str = "") -> str:
+    """The fields as lines for the prompt: type, meaning, range, values.
+
+    Of many values only those are shown that the question names, then the most frequent ones, 40 in all.
+
+    Example:
+        >>> print(describe(Schema.of([{"name": "year", "type": "int", "minimum": 1990, "maximum": 2020}])))
+        year (int); from 1990 to 2020
+    """
+    named: Mapping[str, list[Any]] = RuleConstructor.named_values(schema, question) if question else {}
+    return "\n".join(_line(field, named.get(field.name, [])) for field in schema)
+
+
+def _line(field: MetadataField, named: list[Any]) -> str:
+    kind = f"list of {field.type}" if field.many else field.type
+    line = f"{_plain(field.name)} ({kind})"
+    if field.description:
+        line += f": {_plain(field.description, 300)}"
+    if field.minimum is not None and field.maximum is not None:
+        line += f"; from {field.minimum} to {field.maximum}"
+    elif field.values:
+        shown = list(dict.fromkeys([*named, *field.values]))[:_SHOWN_VALUES]
+        listed = ", ".join(json.dumps(_plain(str(value)), ensure_ascii=False) for value in shown)
+        more = len(field.values) - len(shown)
+        line += f"; values: {listed}" + (f" and {more} more" if more > 0 or not field.complete else "")
+    return line
+
+
+def _plain(text: str, most: int = _SHOWN_CHARS) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"

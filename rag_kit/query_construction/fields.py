@@ -1,0 +1,204 @@
+"""What may be filtered by: the metadata fields of a collection, their types and values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rag_kit.errors import InvalidInputError
+
+FieldType = Literal["str", "int", "float", "bool", "date"]
+DateFormat = Literal["iso", "yyyymmdd", "timestamp"]
+TYPES: tuple[FieldType, ...] = ("str", "int", "float", "bool", "date")
+MAX_FIELDS = 64
+_NAMES: dict[str, FieldType] = {
+    **dict.fromkeys(("str", "string", "text", "keyword", "enum", "category"), "str"),
+    **dict.fromkeys(("int", "integer", "long", "year"), "int"),
+    **dict.fromkeys(("float", "double", "number", "decimal"), "float"),
+    **dict.fromkeys(("bool", "boolean"), "bool"),
+    **dict.fromkeys(("date", "datetime", "timestamp", "time"), "date"),
+}
+_LIST = re.compile(r"(?:list|array|set|sequence)\s*(?:\[|<|of)?\s*(\w*)", re.IGNORECASE)
+_YEARS = (1000, 2999)
+
+
+@dataclass(frozen=True)
+class MetadataField:
+    """One metadata field.
+
+    Args:
+        name: The metadata key.
+        type: Type of the value, or of each entry if ``many``.
+        many: The value is a list.
+        description: For the model: what the field means.
+        values: Values that occur, the most frequent first.
+        complete: ``values`` holds all that occur (or may): others are corrected or refused.
+        minimum: Least value that occurs (numbers; dates as stored).
+        maximum: Greatest value.
+        aliases: Other names that people use for it.
+        date_format: How dates are stored: ISO text, a number such as 20260131, or seconds since 1970 (UTC).
+
+    Raises:
+        InvalidInputError: The name or type is not allowed.
+
+    Example:
+        >>> MetadataField("year", "int", minimum=1990, maximum=2020).is_year
+        True
+    """
+
+    name: str
+    type: FieldType = "str"
+    many: bool = False
+    description: str = ""
+    values: tuple[Any, ...] = ()
+    complete: bool = False
+    minimum: Any = None
+    maximum: Any = None
+    aliases: tuple[str, ...] = ()
+    date_format: DateFormat = "iso"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or self.name.startswith("$"):
+            raise InvalidInputError(
+                f"A field is named {self.name!r}; a name is a non-empty text that does not begin with '$'."
+            )
+        if self.type not in TYPES:
+            raise InvalidInputError(
+                f"Field {self.name!r} has type {self.type!r}; allowed: {', '.join(TYPES)}."
+            )
+        for name in ("values", "aliases"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its values are stored as numbers."""
+        return self.type in ("int", "float") or (self.type == "date" and self.date_format != "iso")
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its values can be compared by size, and sorted."""
+        return not self.many and self.type in ("int", "float", "date")
+
+    @property
+    def is_year(self) -> bool:
+        """Whether it holds years: by its name, or because all its numbers are years."""
+        if self.type != "int" or self.many:
+            return False
+        if re.search(r"(?:^|_)(?:year|yr)s?(?:$|_)|年", self.name.lower()):
+            return True
+        known = isinstance(self.minimum, int) and isinstance(self.maximum, int)
+        return known and self.minimum >= 1500 and self.maximum <= 2100 and self.minimum < self.maximum
+
+    @property
+    def temporal(self) -> bool:
+        """Whether dates are compared with it."""
+        return self.ordered and (self.type == "date" or self.is_year)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The fields that a filter may use; nothing else can be reached by a question.
+
+    Args:
+        fields: The fields, at most 64.
+
+    Raises:
+        InvalidInputError: Two fields have one name, or there are too many.
+
+    Example:
+        >>> schema = Schema.of([{"name": "year", "type": "integer"}, {"name": "tags", "type": "list[string]"}])
+        >>> [(field.name, field.type, field.many) for field in schema]
+        [('year', 'int', False), ('tags', 'str', True)]
+    """
+
+    fields: tuple[MetadataField, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", tuple(self.fields))
+        names = [field.name for field in self.fields]
+        if len(names) > MAX_FIELDS:
+            raise InvalidInputError(f"A schema has {len(names)} fields; at most {MAX_FIELDS} are allowed.")
+        double = sorted({name for name in names if names.count(name) > 1})
+        if double:
+            raise InvalidInputError(f"A schema names {', '.join(double)} twice; each field once.")
+
+    @classmethod
+    def of(cls, value: Any) -> Schema:
+        """Make a schema from fields, dicts, or LangChain's ``AttributeInfo``.
+
+        Raises:
+            InvalidInputError: Something in it is no field.
+        """
+        if isinstance(value, Schema):
+            return value
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+            raise InvalidInputError(
+                f"A schema is {type(value).__name__}; give a list of fields such as "
+                "{'name': 'year', 'type': 'int', 'description': 'year of publication'}."
+            )
+        return cls(tuple(_field(item) for item in value))
+
+    def __iter__(self) -> Iterator[MetadataField]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __bool__(self) -> bool:
+        return bool(self.fields)
+
+    def get(self, name: str) -> MetadataField | None:
+        """The field of exactly that name."""
+        return next((field for field in self.fields if field.name == name), None)
+
+    def find(self, name: str) -> MetadataField | None:
+        """The field of that name, case, blanks and dashes aside, or with that alias; None where unclear."""
+        if (exact := self.get(name)) is not None:
+            return exact
+        plain = _plain(name)
+        found = [field for field in self.fields if plain in {_plain(field.name), *map(_plain, field.aliases)}]
+        return found[0] if len(found) == 1 else None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(field.name for field in self.fields)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_\-.]+", "", str(name)).lower()
+
+
+def _field(item: Any) -> MetadataField:
+    if isinstance(item, MetadataField):
+        return item
+    if not isinstance(item, Mapping):
+        item = {
+            key: getattr(item, key) for key in ("name", "type", "description") if getattr(item, key, None)
+        }
+    known = dict(item)
+    declared = known.pop("type", "str")
+    if isinstance(declared, type):
+        declared = declared.__name__
+    kind = str(declared).strip()
+    many = bool(known.pop("many", False))
+    parts = [part for part in re.split(r"\s+or\s+|\|", kind) if part]
+    if (listed := next((_LIST.match(part) for part in parts if _LIST.match(part)), None)) is not None:
+        many, kind = True, listed.group(1) or "str"
+    if (allowed := known.pop("allowed", None)) is not None:
+        known.setdefault("values", allowed)
+        known.setdefault("complete", True)
+    unknown = sorted(set(known) - set(MetadataField.__dataclass_fields__))
+    if unknown or "name" not in known:
+        raise InvalidInputError(
+            f"A field was given as {sorted(item)}; it needs 'name', and may have: type, allowed, "
+            f"{', '.join(sorted(set(MetadataField.__dataclass_fields__) - {'name', 'type'}))}."
+        )
+    resolved = _NAMES.get(kind.lower())
+    if resolved is None:
+        raise InvalidInputError(
+            f"Field {known['name']!r} has type {declared!r}; allowed: {', '.join(TYPES)}, or a list of them."
+        )
+    return MetadataField(type=resolved, many=many, **known)

@@ -1,0 +1,32 @@
+"""One condition that a question names, and where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from langchain_core.structured_query import FilterDirective
+
+
+@dataclass(frozen=True)
+class Atom:
+    """One condition.
+
+    Attributes:
+        begin: Where its words begin, cue words ("published after") included.
+        end: Where they end.
+        field: The field.
+        directive: The condition, without the negation.
+        negated: It must not hold.
+        exclusive: A document can meet only one such condition on the field: "in 2010 and 2012" means either.
+        both: "both ... and": a negation denies the two together.
+        carried: The negation goes on over "or" and "and" to the next one of the list.
+    """
+
+    begin: int
+    end: int
+    field: str
+    directive: FilterDirective
+    negated: bool = False
+    exclusive: bool = False
+    both: bool = False
+    carried: bool = False

@@ -1,0 +1,158 @@
+"""Conditions joined as the words between them say: and, or, not, lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from langchain_core.structured_query import Comparator, Comparison, FilterDirective, Operation, Operator
+
+from rag_kit.query_construction.ir import all_of, any_of, none_of
+from rag_kit.query_construction.rules import cues
+from rag_kit.query_construction.rules.atoms import Atom
+
+_OPENS = re.compile(r"\beither\b|\bany\s+of\b|\bone\s+of\b|\(|要么", re.IGNORECASE)
+
+
+def join(text: str, atoms: Sequence[Atom]) -> FilterDirective | None:
+    """Join conditions by the words between them.
+
+    Conditions on one field that stand in one list ("A, B or C") belong together most closely, then what stands
+    side by side or is joined by "and", then what is joined by "or".
+
+    Args:
+        text: The question.
+        atoms: The conditions, in the order of the text.
+    """
+    lists = [_list(text, members) for members in _lists(text, atoms)]
+    spans = [(members[0].begin, members[-1].end) for members in _lists(text, atoms)]
+    alternatives: list[list[FilterDirective]] = [[]]
+    for place, directive in enumerate(lists):
+        if place and _connector(text[spans[place - 1][1] : spans[place][0]]) == "or":
+            alternatives.append([])
+        alternatives[-1].append(directive)
+    return any_of([part for part in map(all_of, alternatives) if part is not None])
+
+
+def _lists(text: str, atoms: Sequence[Atom]) -> list[list[Atom]]:
+    """Neighbours on one field that are joined by nothing but commas, and, or."""
+    groups: list[list[Atom]] = []
+    for atom in atoms:
+        if groups and _one_list(text, groups[-1][-1], atom):
+            groups[-1].append(atom)
+        else:
+            groups.append([atom])
+    return groups
+
+
+def _one_list(text: str, one: Atom, other: Atom) -> bool:
+    between = text[one.end : other.begin]
+    found = _connector(between)
+    if one.field != other.field or one.exclusive != other.exclusive or found is None or found == "but":
+        return False
+    if found == "and" and _OPENS.search(between) and not cues.BOTH.search(between):
+        return False
+    # "tagged A, from B": a comma alone joins only where nothing stands between
+    if found == "comma" and not re.fullmatch(r"[\s,、/;\"“”'‘’「」]*", between):
+        return False
+    if one.negated:
+        return other.negated
+    return not other.negated
+
+
+def carries_on(text: str, one: Atom, end: int, begin: int) -> bool:
+    """Whether a negation goes on over what stands between two conditions: "without A or B"."""
+    between = text[end:begin]
+    found = _connector(between)
+    if found == "nor":
+        return True
+    pure = re.fullmatch(
+        r"(?:\s|[,、/;\"“”'‘’「」]|\b(?:and|or|and/or|the|a)\b|或者?|和|与|及|以及)*", between, re.IGNORECASE
+    )
+    return found in ("or", "and", "comma") and (pure is not None or (found == "or" and not _turns(between)))
+
+
+def _turns(between: str) -> bool:
+    return re.search(r"\b(?:with|but)\b|有|但", between, re.IGNORECASE) is not None
+
+
+def _connector(between: str) -> str | None:
+    """What joins two conditions; ``None`` if other words stand between, ``""`` for nothing at all."""
+    match = None
+    for match in cues.CONNECTOR.finditer(between):
+        if match.lastgroup != "comma":
+            break
+    if match is None:
+        return None if between.strip(" \t\"“”'‘’「」『』") else ""
+    rest = (between[: match.start()] + " " + between[match.end() :]).replace(",", " ").replace("、", " ")
+    rest = re.sub(r"[\"“”'‘’「」『』)）;/]", " ", rest)
+    if match.lastgroup != "comma" and not _only_light(rest):
+        return None
+    if match.lastgroup == "comma":
+        return "comma"
+    if match.group().lower() == "nor":
+        return "nor"
+    return {
+        "or": "or",
+        "zh_or": "or",
+        "and": "and",
+        "zh_and": "and",
+        "but": "but",
+        "zh_but": "but",
+        "not": "but",
+    }.get(match.lastgroup or "and", "and")
+
+
+def _only_light(rest: str) -> bool:
+    return re.fullmatch(rf"(?:{cues.LIGHT}|{cues.ZH_LIGHT})*", rest, re.IGNORECASE) is not None
+
+
+def _list(text: str, members: Sequence[Atom]) -> FilterDirective:
+    if len(members) == 1:
+        return _alone(members[0])
+    words = [
+        _connector(text[one.end : other.begin]) for one, other in zip(members, members[1:], strict=False)
+    ]
+    # a comma joins as the next "and" or "or" of its list does
+    for place in range(len(words) - 1, -1, -1):
+        if words[place] in ("comma", ""):
+            words[place] = words[place + 1] if place + 1 < len(words) else "and"
+    if members[0].negated:
+        inner = [member.directive for member in members]
+        if members[0].both and "or" not in words:
+            return none_of(all_of(inner) or inner[0])
+        return all_of([_alone(member) for member in members]) or inner[0]
+    alternatives: list[list[FilterDirective]] = [[members[0].directive]]
+    for word, member in zip(words, members[1:], strict=True):
+        if word in ("or", "nor") or member.exclusive:
+            alternatives.append([])
+        alternatives[-1].append(member.directive)
+    joined = any_of([part for part in map(all_of, alternatives) if part is not None])
+    return _shorter(joined) if joined is not None else members[0].directive
+
+
+def _alone(atom: Atom) -> FilterDirective:
+    if not atom.negated:
+        return atom.directive
+    directive = atom.directive
+    if (
+        isinstance(directive, Comparison)
+        and directive.comparator == Comparator.EQ
+        and directive.value is not None
+    ):
+        return Comparison(Comparator.NE, directive.attribute, directive.value)
+    return none_of(directive)
+
+
+def _shorter(directive: FilterDirective) -> FilterDirective:
+    """``year = 2010 or year = 2012`` as ``year in (2010, 2012)``."""
+    if not (isinstance(directive, Operation) and directive.operator == Operator.OR):
+        return directive
+    parts = directive.arguments
+    plain = [part for part in parts if isinstance(part, Comparison) and part.comparator == Comparator.EQ]
+    if len(plain) < len(parts) or len({part.attribute for part in plain}) > 1:
+        return directive
+    values = list(dict.fromkeys(part.value for part in plain))
+    if len(values) == 1:
+        return plain[0]
+    return Comparison(Comparator.IN, plain[0].attribute, values)

@@ -1,0 +1,99 @@
+"""Orders and numbers of documents that a question asks for: "the three latest"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rag_kit.query_construction.constructed import Sort
+from rag_kit.query_construction.dates import chinese_number
+from rag_kit.query_construction.fields import MetadataField, Schema
+
+_WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_N = rf"(?:\d{{1,3}}|{'|'.join(_WORDS)}|fifteen|twenty)"
+_H = "一二三四五六七八九十两"
+_NOUN = (
+    r"(?:(?:published|available|relevant|clinical|original|scientific|research|review)\s+)*"
+    r"(?P<noun>papers?|articles?|stud(?:y|ies)|works?|publications?|documents?|abstracts?|reports?|trials?|records?|"
+    r"results?|entry|entries|items?|reviews?|ones?)\b"
+)
+_EN = re.compile(
+    rf"\b(?:the\s+|top\s+)?(?:(?P<n1>{_N})\s+)?(?P<word>latest|newest|most\s+recent(?:ly\s+published)?|oldest|earliest|most\s+current)"
+    rf"(?:\s+(?P<n2>{_N}))?(?:\s+{_NOUN})?(?!\s+than)",
+    re.IGNORECASE,
+)
+_LAST = re.compile(rf"\b(?:the\s+)?last\s+(?P<n>{_N})\s+{_NOUN}", re.IGNORECASE)
+_FIRST_SORT = re.compile(r"\b(?P<word>newest|latest|most\s+recent|oldest|earliest)\s+first\b", re.IGNORECASE)
+_ZH = re.compile(
+    rf"(?P<word>最新|最近|最晚|最早|最旧|最老)(?:发表|出版|刊登)?的?(?:(?P<n>\d{{1,3}}|[{_H}]{{1,3}})(?P<unit>篇|个|条|项|份|部)"
+    r"(?:文章|论文|文献|研究|文档|报告)?|(?P<noun>文章|论文|文献|研究|文档|报告))"
+)
+_ZH_TAIL = re.compile(
+    rf"(?:前|取)?(?P<n>\d{{1,3}}|[{_H}]{{1,3}})(?:篇|个|条|项|份)(?P<word>最新|最早|最近|最旧)"
+)
+_SIZE = re.compile(
+    rf"\b(?:the\s+)?(?:(?P<n1>{_N})\s+)?(?P<word>highest|largest|biggest|greatest|longest|most|top|lowest|smallest|shortest|fewest|least)"
+    rf"(?:\s+(?P<n2>{_N}))?[\s-]+(?P<name>[\w-]+)",
+    re.IGNORECASE,
+)
+_UP = ("oldest", "earliest", "最早", "最旧", "最老", "lowest", "smallest", "shortest", "fewest", "least")
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """An order, a number, and the place of the words that ask for them."""
+
+    sort: Sort
+    limit: int | None
+    begin: int
+    end: int
+
+
+def find_order(text: str, schema: Schema) -> Ordered | None:
+    """The order that a question asks for, if a field can give it.
+
+    Example:
+        >>> found = find_order("the three latest papers on sleep", Schema.of([{"name": "year", "type": "int"}]))
+        >>> found.sort.field, found.sort.descending, found.limit
+        ('year', True, 3)
+    """
+    times = [field for field in schema if field.temporal]
+    if times:
+        field = max(times, key=lambda item: item.type == "date")
+        for pattern in (_FIRST_SORT, _EN, _LAST, _ZH, _ZH_TAIL):
+            if match := pattern.search(text):
+                return _ordered(match, field)
+    for match in _SIZE.finditer(text):
+        name = match["name"].lower().rstrip("s")
+        for candidate in schema:
+            if candidate.ordered and name in _stems(candidate):
+                return _ordered(match, candidate)
+    return None
+
+
+def _ordered(match: re.Match[str], field: MetadataField) -> Ordered:
+    groups = match.groupdict()
+    word = (groups.get("word") or "latest").lower()
+    number = groups.get("n") or groups.get("n1") or groups.get("n2")
+    limit = _number(number) if number else None
+    noun = (groups.get("noun") or "").lower()
+    if limit is None and noun in ("paper", "article", "study", "work", "publication", "document", "abstract", "report",
+                                  "trial", "record", "result", "entry", "item", "review", "one"):  # fmt: skip
+        limit = 1
+    return Ordered(Sort(field.name, word not in _UP), limit or None, match.start(), match.end())
+
+
+def _number(text: str) -> int:
+    text = text.lower()
+    if text in _WORDS:
+        return _WORDS.index(text) + 1
+    if text in ("fifteen", "twenty"):
+        return 15 if text == "fifteen" else 20
+    return chinese_number(text) or 1
+
+
+def _stems(field: MetadataField) -> set[str]:
+    names = [field.name, *field.aliases]
+    return {name.lower().rstrip("s") for name in names} | {
+        form for name in names for form in (name.lower() + "d", name.lower().removesuffix("ing") + "ed")
+    }

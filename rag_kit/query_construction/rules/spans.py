@@ -1,0 +1,135 @@
+"""Comparisons of a field with the dates or numbers that a question names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.structured_query import Comparator
+
+from rag_kit.query_construction.rules import cues
+
+
+@dataclass(frozen=True)
+class Span:
+    """A date or number in a text.
+
+    Attributes:
+        begin: First character.
+        end: Character after the last.
+        value: What it is.
+        field: The field it belongs to.
+    """
+
+    begin: int
+    end: int
+    value: Any
+    field: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison read from a text.
+
+    Attributes:
+        begin: First character, cue words included.
+        end: Character after the last.
+        field: The field.
+        comparator: How it is compared; ``EQ`` for "in 2010".
+        low: The date or number.
+        high: The upper end of a range.
+        negated: It must not hold.
+    """
+
+    begin: int
+    end: int
+    field: str
+    comparator: Comparator
+    low: Any
+    high: Any = None
+    negated: bool = False
+
+
+def compare(text: str, spans: Sequence[Span], barriers: Sequence[tuple[int, int]] = ()) -> Iterator[Compared]:
+    """Read how each date or number is compared.
+
+    Args:
+        text: The question.
+        spans: The dates or numbers in it, in order, without overlap.
+        barriers: Other things named in the text, over which no cue reaches.
+    """
+    position = 0
+    last = 0
+    while position < len(spans):
+        span = spans[position]
+        left = text[_floor(span.begin, barriers, last) : span.begin]
+        following = spans[position + 1] if position + 1 < len(spans) else None
+        if following is not None and following.field == span.field and _range(text, left, span, following):
+            position += 1
+            item = _ranged(text, left, span, following)
+        else:
+            item = _single(text, left, span)
+        last = item.end
+        yield item
+        position += 1
+
+
+def _floor(begin: int, barriers: Sequence[tuple[int, int]], last: int) -> int:
+    return max([last, *(end for _, end in barriers if end <= begin)])
+
+
+def _range(text: str, left: str, first: Span, second: Span) -> bool:
+    between = text[first.end : second.begin]
+    if cues.RANGE_TO.fullmatch(between):
+        return True
+    if not cues.RANGE_AND.fullmatch(between):
+        return False
+    open_ = cues.BETWEEN.search(left)
+    # 在 stands before plain lists too, so 之间 must follow
+    sure = open_ is not None and open_.group() != "在"
+    return sure or re.match(r"\s*(?:之间|年间)", text[second.end :]) is not None
+
+
+def _ranged(text: str, left: str, first: Span, second: Span) -> Compared:
+    end = second.end
+    if after := cues.RANGE_AFTER.match(text, end):
+        end = after.end()
+    opening = cues.BETWEEN.search(left) or cues.FROM.search(left) or cues.PLAIN_LEFT.search(left)
+    start = opening.start() if opening else len(left)
+    negated, start = _negation(left, start)
+    if excluded := cues.EXCLUDED_AFTER.match(text, end):
+        negated, end = True, excluded.end()
+    return Compared(
+        first.begin - len(left) + start, end, first.field, Comparator.EQ, first.value, second.value, negated
+    )
+
+
+def _single(text: str, left: str, span: Span) -> Compared:
+    comparator, start, end = Comparator.EQ, len(left), span.end
+    for pattern, found in cues.LEFT:
+        if match := pattern.search(left):
+            comparator, start = found, match.start()
+            break
+    for pattern, found in cues.RIGHT:
+        if match := pattern.match(text, span.end):
+            comparator, end = found, match.end()
+            break
+    else:
+        if cues.FROM.search(left) and (match := cues.ONWARD.match(text, span.end)):
+            comparator, end = Comparator.GTE, match.end()
+    plain = cues.PLAIN_LEFT.search(left[:start])
+    start = plain.start() if plain else start
+    if comparator == Comparator.GTE and (opening := cues.FROM.search(left)):
+        start = min(start, opening.start())
+    negated, start = _negation(left, start)
+    if excluded := cues.EXCLUDED_AFTER.match(text, end):
+        negated, end = True, excluded.end()
+    return Compared(span.begin - len(left) + start, end, span.field, comparator, span.value, negated=negated)
+
+
+def _negation(left: str, start: int) -> tuple[bool, int]:
+    before = left[:start]
+    match = cues.NEGATED.search(before)
+    return (True, match.start()) if match else (False, start)

@@ -1,0 +1,276 @@
+"""Values of the collection that a question names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag_kit.query_construction.coercion import singular
+from rag_kit.query_construction.fields import MetadataField, Schema
+
+_WORD = re.compile(r"[^\W_]+")
+_HAN = re.compile(r"[\u3400-\u9fff]")
+_JOINED = re.compile(r"[\s\-‐,/'’().&:]*")
+_MAX_WORDS = 16
+# Single words that are values of many collections, and words of nearly every question too.
+GENERIC = frozenset(
+    [
+        "research",
+        "study",
+        "paper",
+        "article",
+        "document",
+        "report",
+        "review",
+        "role",
+        "risk",
+        "rest",
+        "reading",
+        "writing",
+        "light",
+        "face",
+        "hand",
+        "color",
+        "colour",
+        "solution",
+        "consensus",
+        "language",
+        "patient",
+        "attention",
+        "feedback",
+        "safety",
+        "travel",
+        "growth",
+        "affect",
+        "aging",
+        "role",
+        "response",
+        "result",
+        "method",
+        "background",
+        "purpose",
+        "objective",
+        "conclusion",
+        "setting",
+        "design",
+        "time",
+        "year",
+        "date",
+        "author",
+        "title",
+        "topic",
+        "text",
+        "source",
+        "data",
+        "association",
+        "cause",
+        "effect",
+        "evidence",
+        "information",
+        "question",
+        "answer",
+        "history",
+        "work",
+        "use",
+        "number",
+        "level",
+        "state",
+        "group",
+        "knowledge",
+        "quality",
+        "health",
+        "disease",
+        "treatment",
+        "therapy",
+        "medicine",
+        "experience",
+        "practice",
+        "people",
+        "person",
+        "man",
+        "woman",
+        "publication",
+        "periodical",
+        "publishing",
+        "record",
+        "term",
+        "value",
+        "new",
+        "open",
+        "first",
+        "last",
+        "general",
+        "other",
+        "unknown",
+        "none",
+        "yes",
+        "no",
+        "true",
+        "false",
+        "and",
+        "or",
+        "not",
+        "the",
+        "all",
+        "any",
+        "research",
+        "attitude",
+        "pressure",
+        "plasma",
+        "movement",
+        "motion",
+        "rotation",
+        "walking",
+        "running",
+        "commerce",
+        "crime",
+        "family",
+        "school",
+        "mouth",
+        "foot",
+        "skin",
+        "water",
+        "weight",
+        "touch",
+        "noise",
+        "fire",
+        "music",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A value named in a text.
+
+    Attributes:
+        begin: First character.
+        end: Character after the last.
+        field: The field.
+        value: The value.
+        exact: Written as the value is, not at the beginning of the text.
+        sure: No ordinary word of a question: several words, or exact, or not generic.
+    """
+
+    begin: int
+    end: int
+    field: str
+    value: Any
+    exact: bool
+    sure: bool
+
+
+class ValueIndex:
+    """Finds the values of a schema in texts; the longest one at each place.
+
+    Args:
+        schema: Fields with values.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._first: dict[str, list[tuple[tuple[str, ...], str, Any]]] = {}
+        self._han: list[tuple[str, str, Any]] = []
+        for field in schema:
+            if field.type == "bool":
+                self._add_name(field)
+            elif field.type == "str":
+                for value in field.values:
+                    self._add(field.name, str(value))
+        for entries in self._first.values():
+            entries.sort(key=lambda entry: -len(entry[0]))
+        self._han.sort(key=lambda entry: -len(entry[0]))
+
+    def _add_name(self, field: MetadataField) -> None:
+        for name in (field.name, *field.aliases):
+            words = tuple(singular(word) for word in _words(re.sub(r"^(?:is|has)_", "", name)))
+            if words and not _HAN.search(name):
+                self._first.setdefault(words[0], []).append((words, field.name, True))
+            elif words:
+                self._han.append((name, field.name, True))
+
+    def _add(self, field: str, value: str) -> None:
+        if _HAN.search(value):
+            self._han.append((value.casefold(), field, value))
+            return
+        for form in _forms(value):
+            words = tuple(singular(word) for word in _words(form))
+            if words and len(words) <= _MAX_WORDS and any(len(word) > 1 for word in words):
+                self._first.setdefault(words[0], []).append((words, field, value))
+
+    def find(self, text: str) -> list[Named]:
+        """The values named in a text, in order, without overlap."""
+        taken: list[Named] = []
+        for named in sorted(
+            (*self._latin(text), *self._chinese(text)),
+            key=lambda item: (-(item.end - item.begin), item.begin, not item.exact),
+        ):
+            if not any(
+                named.begin < other.end and other.begin < named.end
+                and (named.begin, named.end) != (other.begin, other.end)
+                for other in taken
+            ) and not any((named.begin, named.end) == (other.begin, other.end) for other in taken):  # fmt: skip
+                taken.append(named)
+        return sorted(taken, key=lambda item: item.begin)
+
+    def _latin(self, text: str) -> Iterator[Named]:
+        words = [
+            (match.start(), match.end(), singular(match.group().casefold()))
+            for match in _WORD.finditer(_spaced(text))
+        ]
+        for start, (begin, _, first) in enumerate(words):
+            for wanted, field, value in self._first.get(first, ()):
+                stop = start + len(wanted)
+                if stop > len(words) or tuple(word for _, _, word in words[start:stop]) != wanted:
+                    continue
+                if any(
+                    not _JOINED.fullmatch(text, words[at][1], words[at + 1][0])
+                    for at in range(start, stop - 1)
+                ):
+                    continue
+                yield _named(text, begin, words[stop - 1][1], field, value, wanted)
+
+    def _chinese(self, text: str) -> Iterator[Named]:
+        folded = text.casefold()
+        if not _HAN.search(folded) or len(folded) != len(text):
+            return
+        for wanted, field, value in self._han:
+            begin = folded.find(wanted)
+            while begin >= 0:
+                yield Named(begin, begin + len(wanted), field, value, True, len(wanted) > 1)
+                begin = folded.find(wanted, begin + len(wanted))
+
+
+def _named(text: str, begin: int, end: int, field: str, value: Any, words: Sequence[str]) -> Named:
+    written = text[begin:end]
+    initial = not text[:begin].strip(" \"'“(¿")
+    exact = isinstance(value, str) and (
+        written == value or (written[:1].isupper() and value[:1].isupper() and not initial)
+    )
+    exact = exact and not (initial and len(words) == 1)
+    # "RESULTS" and "results" are not the same word; neither are "AIDS" and "aids"
+    capitals = isinstance(value, str) and value.isupper() and len(value) > 1 and written != value
+    generic = len(words) == 1 and (words[0] in GENERIC or len(words[0]) < 3)
+    return Named(begin, end, field, value, exact, not capitals and (exact or not generic))
+
+
+def _spaced(text: str) -> str:
+    """Chinese characters as blanks, so that words end where they begin."""
+    return _HAN.sub(" ", text)
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(text.replace("_", " "))]
+
+
+def _forms(value: str) -> list[str]:
+    """The value, and the way people say it: "Tomography, X-Ray Computed" is "X-Ray Computed Tomography"."""
+    forms = [value]
+    bare = re.sub(r"\s*\([^()]*\)\s*$", "", value)
+    if bare and bare != value:
+        forms.append(bare)
+    parts = [part.strip() for part in bare.split(",")]
+    if 2 <= len(parts) <= 4 and all(parts):
+        forms.append(" ".join([*reversed(parts[1:]), parts[0]]))
+    return forms

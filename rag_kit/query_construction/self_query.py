@@ -1,0 +1,284 @@
+"""Self-query retrieval: the question as a text to search for and a filter on metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
+from typing import Any, ClassVar, Literal, Self
+
+from langchain_core.documents import Document
+from langchain_core.prompts import BasePromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.base import RunnableBindingBase
+from pydantic import PrivateAttr, field_validator, model_validator
+
+from rag_kit.concurrency import Budget
+from rag_kit.documents import Filter
+from rag_kit.errors import InvalidInputError
+from rag_kit.prompts import LANGUAGES, load_prompt
+from rag_kit.query_construction.calling import SelfQueryCall
+from rag_kit.query_construction.constructed import ConstructedQuery
+from rag_kit.query_construction.constructor import Constructor, ModelConstructor
+from rag_kit.query_construction.discovery import adiscover_schema, discover_schema
+from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.rules import RuleConstructor
+from rag_kit.query_construction.sources import Source, as_retriever, source_of
+from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
+from rag_kit.retrieval.rewrite_call import adrive, drive
+from rag_kit.text import detect_language
+
+
+class SelfQueryRetriever(RagKitRetriever):
+    """Turn a question into a text to search for and a filter on metadata, and search with both.
+
+    "Studies on stroke after 2010, not in children" becomes the filter ``mesh contains Stroke and year > 2010 and
+    not mesh contains Child``. The filter comes from a model (``from_llm``) or from rules (``from_rules``, which need
+    none; also used when the model fails). Each condition is checked against the schema: only fields that it names,
+    under operators that their type has, with values of their type. What was mended or dropped stands in the notes.
+
+    The caller's own filter, static or of the call, is ANDed and never loosened. If nothing passes, the question's
+    own conditions are dropped one after the other, and the notes say which ("relaxed: ...").
+
+    Args:
+        retriever: Any LangChain retriever (``from_llm`` and ``from_rules`` also take a vector store, a ``BM25Index``,
+            a ``DocumentIndex`` or documents).
+        llm: A chat model; ``None``, or the extractive model, for rules.
+        schema_: The fields that may be used: a ``Schema``, or a list of dicts or ``AttributeInfo``. ``None``: found
+            out from the rows behind the retriever (those that pass the caller's filter).
+        exclude: Names of fields that are never found out.
+        documents: Where rows are read from; by default what stands behind the retriever.
+        prompt: A prompt from ``load_prompt``, or one a language, with the variables ``question`` and ``fields``.
+        language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the question.
+        today: What relative dates ("last year") count from; ``None`` for the day of the call.
+        use_original_query: Search for the question itself rather than for what is left of it.
+        relax: When nothing passes: ``True`` drops the question's last condition first; names of fields: only
+            conditions on these, in that order; ``False``: nothing is dropped.
+        max_relaxations: Most searches with weaker filters; the last one drops all that may go.
+        k: Most documents to return; a smaller number in the question ("the three latest") holds.
+        fetch_k: Candidates when they are to be sorted afterwards; ``None`` for ten times ``k``, at least 100.
+        filter: The caller's filter; holds always.
+        on_error: ``"skip"``: rules take over from a model that fails, and the notes say so; or ``"raise"``.
+        timeout: Seconds that one model request, and one search, may take.
+        max_calls: Most model calls, those of the inner retriever included.
+        max_tokens: Most tokens in and out.
+        deadline: Seconds for the whole. The model gets three quarters of them.
+
+    Raises:
+        InvalidInputError: On construction, for arguments that are not allowed, or if no schema is given and the
+            rows cannot be listed.
+        ModelError: On call, if ``on_error="raise"`` and the model fails.
+        BudgetExceededError: The same, if a cap is reached.
+
+    Example:
+        >>> docs = [
+        ...     Document("Salt raises blood pressure.", metadata={"year": 2008, "topic": "heart"}),
+        ...     Document("Less salt, fewer strokes.", metadata={"year": 2016, "topic": "brain"}),
+        ... ]
+        >>> retriever = SelfQueryRetriever.from_rules(docs)
+        >>> [doc.page_content for doc in retriever.invoke("What is known about salt since 2010?")]
+        ['Less salt, fewer strokes.']
+        >>> retriever.construct("brain papers before 2012").filter
+        {'$and': [{'topic': {'$eq': 'brain'}}, {'year': {'$lt': 2012}}]}
+    """
+
+    task: ClassVar[str] = "self_query"
+
+    retriever: Runnable[str, list[Document]]
+    llm: Runnable[Any, Any] | None = None
+    schema_: Any = None
+    exclude: Collection[str] = ()
+    documents: Any = None
+    prompt: Any = None
+    language: Literal["auto", "en", "zh"] = "auto"
+    today: date | None = None
+    use_original_query: bool = False
+    relax: bool | Sequence[str] = True
+    max_relaxations: int = 8
+    fetch_k: int | None = None
+    on_error: Literal["raise", "skip"] = "skip"
+    timeout: float | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    deadline: float | None = None
+
+    _prompts: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+    _source: Source | None = PrivateAttr(default=None)
+    _rules: RuleConstructor = PrivateAttr()
+    _model: ModelConstructor | None = PrivateAttr(default=None)
+    _schemas: dict[str, Schema] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def from_llm(
+        cls,
+        llm: Runnable[Any, Any],
+        retriever: Any,
+        *,
+        schema: Any = None,
+        prompt: Any = None,
+        k: int = 4,
+        **settings: Any,
+    ) -> Self:
+        """Make the retriever from a model and what to search.
+
+        Args:
+            llm: The model.
+            retriever: A retriever, a vector store, a ``BM25Index``, a ``DocumentIndex`` or documents.
+            schema: The fields that may be used; ``None`` to find them out.
+            prompt: A prompt of one's own.
+            k: Most documents to return.
+            **settings: Any further argument of the class.
+
+        Raises:
+            InvalidInputError: For arguments that are not allowed.
+        """
+        return cls(llm=llm, retriever=retriever, schema_=schema, prompt=prompt, k=k, **settings)
+
+    @classmethod
+    def from_rules(cls, retriever: Any, *, schema: Any = None, k: int = 4, **settings: Any) -> Self:
+        """Make the retriever without a model: values, numbers and dates that the question names become the filter.
+
+        Args:
+            retriever: A retriever, a vector store, a ``BM25Index``, a ``DocumentIndex`` or documents.
+            schema: The fields that may be used; ``None`` to find them and their values out.
+            k: Most documents to return.
+            **settings: Any further argument of the class.
+
+        Raises:
+            InvalidInputError: For arguments that are not allowed.
+        """
+        return cls(llm=None, retriever=retriever, schema_=schema, k=k, **settings)
+
+    @field_validator("retriever", mode="before")
+    @classmethod
+    def _is_searchable(cls, value: Any) -> Any:
+        return as_retriever(value)
+
+    @field_validator("llm", mode="before")
+    @classmethod
+    def _is_model(cls, value: Any) -> Any:
+        if value is None or (isinstance(value, Runnable) and not isinstance(value, BaseRetriever)):
+            return value
+        raise InvalidInputError(
+            f"llm is {type(value).__name__}; it must be a chat model, or None for rules. from_llm takes the model "
+            "first, then the retriever."
+        )
+
+    @field_validator("fetch_k", "max_relaxations", mode="before")
+    @classmethod
+    def _count_is_allowed(cls, value: Any, info: Any) -> Any:
+        return None if value is None else check_count(info.field_name, value)
+
+    @field_validator("relax", mode="before")
+    @classmethod
+    def _order_is_allowed(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
+            return list(value)
+        raise InvalidInputError(
+            f"relax={value!r} was given; it must be True, False, or a list of field names."
+        )
+
+    @field_validator("timeout", "deadline")
+    @classmethod
+    def _seconds_are_allowed(cls, value: float | None, info: Any) -> float | None:
+        if value is not None and not value > 0:
+            raise InvalidInputError(
+                f"{info.field_name}={value!r} was given; it must be seconds > 0, or None."
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _prepare(self) -> Self:
+        Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
+        self._rules = RuleConstructor(today=self.today)
+        self._source = source_of(self.retriever if self.documents is None else self.documents)
+        if self.schema_ is not None:
+            self.schema_ = Schema.of(self.schema_)
+        else:
+            self._schemas[_key(self.filter)] = self._discover(self.filter)
+        if self.llm is not None and not _is_extractive(self.llm):
+            self._prompts = _prompts(self.prompt)
+            self._model = ModelConstructor(self.llm, self._prompt_for, today=self.today, timeout=self.timeout)
+        # dictionaries are loaded here rather than in an asynchronous call
+        self._rules.construct("a 是", Schema())
+        return self
+
+    def _discover(self, where: Filter | None) -> Schema:
+        if self._source is None:
+            return discover_schema(self.retriever)  # raises, and says what to do
+        return discover_schema(self._source, filter=where, exclude=self.exclude)
+
+    async def _adiscover(self, where: Filter | None) -> Schema:
+        if self._source is None:
+            return await adiscover_schema(self.retriever)
+        return await adiscover_schema(self._source, filter=where, exclude=self.exclude)
+
+    def _prompt_for(self, question: str) -> Any:
+        language = detect_language(question) if self.language == "auto" else self.language
+        return self._prompts.get(language) or next(iter(self._prompts.values()))
+
+    @property
+    def schema_in_use(self) -> Schema:
+        """The fields that may be used: those given, or those found out under the retriever's own filter."""
+        return self.schema_ if self.schema_ is not None else self._schemas[_key(self.filter)]
+
+    def refresh(self) -> None:
+        """Find out fields and values anew, after the collection has changed."""
+        if self.schema_ is None:
+            fresh = self._discover(self.filter)
+            self._schemas.clear()
+            self._schemas[_key(self.filter)] = fresh
+
+    def construct(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
+        """Turn a question into text and filter without searching.
+
+        Raises:
+            ModelError: The model failed; rules do not take over here.
+        """
+        return self._constructor().construct(question, self.schema_in_use, config)
+
+    async def aconstruct(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
+        """As ``construct``, without blocking."""
+        return await self._constructor().aconstruct(question, self.schema_in_use, config)
+
+    def _constructor(self) -> Constructor:
+        return self._rules if self._model is None else self._model
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        call = SelfQueryCall(self, query, request)
+        return drive(call.steps(), call.budget)
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        call = SelfQueryCall(self, query, request)
+        return await adrive(call.steps(), call.budget)
+
+
+def _key(where: Filter | None) -> str:
+    return repr(where or None)
+
+
+def _is_extractive(llm: Any) -> bool:
+    while isinstance(llm, RunnableBindingBase):
+        llm = llm.bound
+    return getattr(llm, "_llm_type", None) == "rag-kit-extractive"
+
+
+def _prompts(given: Any) -> Mapping[str, Any]:
+    """The prompt of each language. Read now: reading a file would block an event loop."""
+    if given is None:
+        return {language: load_prompt("self_query", language=language) for language in LANGUAGES}
+    prompts = dict(given) if isinstance(given, Mapping) else dict.fromkeys(LANGUAGES, given)
+    for language, prompt in prompts.items():
+        if language not in LANGUAGES or not isinstance(prompt, BasePromptTemplate):
+            raise InvalidInputError(
+                f"prompt holds {type(prompt).__name__} for {language!r}; it must be a LangChain prompt, or one for "
+                f"each of: {', '.join(LANGUAGES)}."
+            )
+        if missing := {"question", "fields"} - set(prompt.input_variables):
+            raise InvalidInputError(
+                f"The prompt takes {prompt.input_variables}; it must take {sorted(missing)} too: 'question' is the "
+                "user's question, 'fields' the metadata fields that may be used."
+            )
+    return prompts
