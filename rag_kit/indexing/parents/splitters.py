@@ -51,13 +51,7 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
         [('one', 0), ('two', 4)]
     """
     text = document.page_content[start:end]
-    cut = getattr(splitter, "split_documents", splitter)
-    if not callable(cut):
-        raise InvalidInputError(
-            f"A splitter must be a LangChain text splitter or a function from documents to documents, not "
-            f"{type(splitter).__name__}."
-        )
-    given = cut([Document(text, metadata=dict(document.metadata))])
+    given = check_splitter(splitter)([Document(text, metadata=dict(document.metadata))])
     parts: list[Part] = []
     last = -1
     for piece in given:
@@ -80,6 +74,22 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
 
 
 _ABSENT = object()
+
+
+def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Document]]:
+    """What a splitter does.
+
+    Raises:
+        InvalidInputError: It is neither a text splitter nor a function.
+    """
+    cut: Any = getattr(splitter, "split_documents", splitter)
+    if not callable(cut):
+        raise InvalidInputError(
+            f"A splitter must be a LangChain text splitter or a function from documents to documents, not "
+            f"{type(splitter).__name__}."
+        )
+    made: Callable[[Sequence[Document]], Sequence[Document]] = cut
+    return made
 
 
 def _place(text: str, piece: Document, last: int) -> int | None:

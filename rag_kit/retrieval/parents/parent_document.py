@@ -11,7 +11,7 @@ from pydantic import field_validator, model_validator
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import Family, FamilyView
-from rag_kit.indexing.parents import PartSizes, split_family
+from rag_kit.indexing.parents import PartSizes, check_splitter, split_family
 from rag_kit.retrieval.parents.base import FamilyRetriever, parents_metadata
 from rag_kit.retrieval.parents.grouping import Group, by_parent, by_share
 from rag_kit.retrieval.parents.matches import Match, Passage, Passes, Scoring, check_scoring, span_of, total
@@ -82,6 +82,13 @@ class ParentDocumentRetriever(FamilyRetriever):
                     f"parent_size={value!r} was given; give characters, or a list of them."
                 )
         return sizes
+
+    @field_validator("parent_splitter", "child_splitter")
+    @classmethod
+    def _splitter_is_one(cls, value: Any) -> Any:
+        if value is not None:
+            check_splitter(value)
+        return value
 
     @field_validator("scoring", mode="before")
     @classmethod

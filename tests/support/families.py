@@ -1,0 +1,30 @@
+"""Documents whose parts are easy to tell apart, for tests of parents and sentence windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from langchain_core.documents import Document
+
+from rag_kit.documents import get_provenance
+
+
+def numbered(name: str, parts: int = 6, **metadata: Any) -> Document:
+    """A document of short sentences, each with a word of its own: ``name0``, ``name1``..."""
+    text = " ".join(f"Here {name}{part} is told of by {name}." for part in range(parts))
+    return Document(text, id=name, metadata=metadata)
+
+
+def children(document: Document) -> list[dict[str, Any]]:
+    """The matched children in a result's provenance."""
+    stage = get_provenance(document)["stages"][-1]
+    found: list[dict[str, Any]] = stage["children"]
+    return found
+
+
+def lines(documents: Any) -> Iterator[Document]:
+    """A splitter that cuts at line ends and keeps no metadata."""
+    for document in documents:
+        for line in document.page_content.splitlines():
+            yield Document(line)

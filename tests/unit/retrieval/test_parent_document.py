@@ -1,0 +1,455 @@
+"""ParentDocumentRetriever: children are searched, parents returned; k, filters, scores, auto-merging, writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+from support.embedding import WordEmbeddings
+from support.families import children, lines, numbered
+
+from rag_kit.documents import get_provenance
+from rag_kit.errors import FilterError, IndexError_, InvalidInputError
+from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing.document_index.families import Child, Family
+from rag_kit.retrieval import MultiQueryRetriever, ParentDocumentRetriever, index_retriever
+from rag_kit.retrieval.parents import FamilyRetriever
+
+SIZES: dict[str, Any] = {"child_size": 40}
+
+
+def ids(documents: list[Document]) -> list[str | None]:
+    return [document.id for document in documents]
+
+
+def make(*documents: Document, **fields: Any) -> ParentDocumentRetriever:
+    return ParentDocumentRetriever.from_documents(list(documents), **{**SIZES, **fields})
+
+
+async def both(retriever: FamilyRetriever, query: str, **call: Any) -> list[Document]:
+    """The result, checked to be the same sync and async, and plain JSON."""
+    found = retriever.invoke(query, None, **call)
+    assert await retriever.ainvoke(query, None, **call) == found
+    for document in found:
+        json.dumps(document.metadata, allow_nan=False)
+    return found
+
+
+@pytest.fixture
+def bank() -> Iterator[DocumentIndex]:
+    """Some documents in a temporary index with vectors."""
+    with make(
+        *(numbered(name) for name in ("ant", "bee", "cat")), embeddings=WordEmbeddings(512)
+    ) as retriever:
+        yield retriever.index
+
+
+class TestStandard(RetrieversIntegrationTests):
+    """LangChain's standard tests of retrievers."""
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        """The class under test."""
+        return ParentDocumentRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, object]:
+        """An index in which the example query has enough hits."""
+        return {"index": make(*(numbered(f"cat{n}") for n in range(10))).index}
+
+    @property
+    def retriever_query_example(self) -> str:
+        """A query."""
+        return "told here"
+
+
+@pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])
+async def test_differs_from_searching_the_children(bank: DocumentIndex, pipeline: Any) -> None:
+    """Where the search among children gives a sentence, this gives its whole document, by every pipeline."""
+    retriever = ParentDocumentRetriever(index=bank, pipeline=pipeline, k=1)
+    [found] = await both(retriever, "Here bee3 is told of")
+    assert (
+        found.id == "bee"
+        and found.page_content == numbered("bee").page_content
+        and found.metadata.keys() == {"rag_kit"}
+    )
+    [inner] = index_retriever(bank, pipeline, k=1).invoke("Here bee3 is told of")
+    assert "bee3" in inner.page_content and len(inner.page_content) < len(found.page_content)
+
+
+async def test_scores_of_matched_children_are_kept(bank: DocumentIndex) -> None:
+    """Every child that matched is in the provenance with id, score, rank and offsets; the parent has the best."""
+    found = await both(ParentDocumentRetriever(index=bank, pipeline="bm25", k=2), "bee3 bee4 ant1")
+    stage = get_provenance(found[0])["stages"][-1]
+    assert stage["stage"] == "parent" and stage["matched"] == len(stage["children"])
+    hits = {doc.id: (doc, score) for doc, score in bank.search_keyword("bee3 bee4 ant1", 20)}
+    for document in found:
+        told = children(document)
+        assert told and max(child["score"] for child in told) == get_provenance(document)["score"]
+        for child in told:
+            hit, score = hits[child["id"]]
+            assert child["score"] == score
+            assert document.page_content[child["start"] : child["end"]] == hit.page_content
+    assert get_provenance(found[0])["stages"][0]["stage"] == "bm25"
+    assert [get_provenance(document)["rank"] for document in found] == [1, 2]
+
+
+async def test_k_counts_parents() -> None:
+    """Ten children of one document do not crowd out the others: it looks deeper until there are k parents."""
+    many = Document(" ".join(f"Lake lake lake number{i} here." for i in range(60)), id="many")
+    few = [Document(f"A lake far away, place{i}, and more of it.", id=f"few{i}") for i in range(4)]
+    retriever = make(many, *few, k=3, fetch_k=3, child_size=30)
+    assert len(await both(retriever, "lake")) == 3
+    assert ids(await both(retriever, "lake", k=9))[0] == "many" and len(retriever.invoke("lake", k=9)) == 5
+
+
+async def test_the_depth_is_bounded_and_told() -> None:
+    """At max_fetch_k the search ends, with fewer parents and a note that says what to raise."""
+    many = Document(" ".join(f"Lake lake lake number{i} here." for i in range(60)), id="many")
+    retriever = make(many, Document("A lake.", id="one"), k=2, fetch_k=2, max_fetch_k=8, child_size=30)
+    asked: list[int] = []
+    search = retriever.index.search_keyword
+
+    def counted(query: str, k: int = 4, filter: Any = None) -> Any:
+        asked.append(k)
+        return search(query, k, filter)
+
+    retriever.index.search_keyword = counted  # type: ignore[method-assign]
+    [found] = retriever.invoke("lake number3 number4 number5 number6 number7 number8 number9 number10")
+    assert asked == [2, 8]
+    assert any(
+        "degraded: 1 of 2" in note and "max_fetch_k" in note for note in get_provenance(found)["notes"]
+    )
+
+
+async def test_chinese_and_english() -> None:
+    """Chinese documents are cut and found as English ones are."""
+    lake = Document("湖水很深。湖里有鱼。冬天湖面会结冰。", id="湖")
+    retriever = make(lake, numbered("ant"), child_size=20)
+    [found] = await both(retriever, "冬天结冰")
+    assert found.page_content == lake.page_content
+    [child] = children(found)
+    assert "结冰" in lake.page_content[child["start"] : child["end"]]
+
+
+async def test_empty_queries_and_indexes() -> None:
+    """An empty query or index gives nothing."""
+    retriever = make()
+    assert await both(retriever, "anything") == [] and await both(make(numbered("ant")), "  ") == []
+
+
+async def test_results_are_copies(bank: DocumentIndex) -> None:
+    """A result that is changed changes nothing else."""
+    retriever = ParentDocumentRetriever(index=bank)
+    retriever.invoke("ant1")[0].metadata["x"] = 1
+    assert "x" not in retriever.invoke("ant1")[0].metadata and "x" not in bank.get(["ant"])[0].metadata
+
+
+# Spans of documents as parents
+
+
+async def test_parents_may_be_spans() -> None:
+    """With a parent_size the result is a verbatim span of the document, with offsets and heading."""
+    text = "# Lake\n\nThe lake is deep. It is cold.\n\n# Hill\n\nThe hill is high. Goats live on it."
+    retriever = make(Document(text, id="d", metadata={"format": "md"}), parent_size=60, child_size=20)
+    [found] = await both(retriever, "goats")
+    start, end = found.metadata["start"], found.metadata["end"]
+    assert found.page_content == text[start:end] == "# Hill\n\nThe hill is high. Goats live on it."
+    assert found.metadata["heading"] == "Hill" and found.metadata["parent_id"] == "d"
+    assert found.id == f"d#{start}-{end}"
+    assert await both(retriever, "goats", filter={"heading": "Lake"}) == []
+
+
+async def test_scoring_by_several_children() -> None:
+    """A sum prefers many matches, a mean and a maximum the one best; a negative score never takes away."""
+    one = Document("Lake lake lake.\n\nAbout hills only.\n\nAbout trees only.", id="one")
+    all_of_it = Document("Lake here now.\n\nLake there too.\n\nLake all over.", id="all")
+    best = {}
+    for scoring in ("max", "sum", "mean"):
+        retriever = make(one, all_of_it, child_size=20, scoring=scoring)
+        best[scoring] = ids(await both(retriever, "lake"))[0]
+    assert best == {"max": "one", "sum": "all", "mean": "one"}
+    hits = [Document("x", metadata={"rag_kit": {"score": s}}, id=i) for i, s in (("a", -1.0), ("b", -3.0))]
+    index = make(numbered("ant")).index
+    retriever = ParentDocumentRetriever(index=index, retriever=RunnableLambda(lambda q: hits), scoring="sum")
+    assert ids(retriever.invoke("q")) == ["a", "b"]
+
+
+# Auto-merging
+
+
+async def test_enough_children_become_their_parent() -> None:
+    """At the threshold the parent is returned, below it the children, each with what matched."""
+    ants, bees = numbered("ant", 4), numbered("bee", 4)
+    retriever = make(ants, bees, merge=0.5, pipeline="bm25", k=5)
+    found = await both(retriever, "ant0 ant1 bee2")
+    assert ids(found)[0] == "ant" and len(children(found[0])) == 2
+    assert found[1].page_content == "Here bee2 is told of by bee." and found[1].metadata["parent_id"] == "bee"
+    strict = ParentDocumentRetriever(index=retriever.index, merge=0.75, pipeline="bm25", k=5)
+    assert (
+        "ant" not in ids(await both(strict, "ant0 ant1 bee2")) and len(strict.invoke("ant0 ant1 bee2")) == 3
+    )
+
+
+async def test_merging_over_levels() -> None:
+    """With several levels the largest span is taken of which enough children were found."""
+    text = " ".join(f"Word{i} stands here." for i in range(8))
+    retriever = make(
+        Document(text, id="d"), parent_size=[90, 45], child_size=20, merge=1.0, pipeline="bm25", k=9
+    )
+    assert {d.page_content for d in await both(retriever, "word0 word1 word4")} == {
+        "Word0 stands here. Word1 stands here.",
+        "Word4 stands here.",
+    }
+    [whole] = await both(retriever, "word0 word1 word2 word3")
+    assert whole.page_content == text[:75] and len(children(whole)) == 4
+
+
+# Filters and tenants
+
+
+@pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])
+@pytest.mark.parametrize("merge", [None, 0.5])
+async def test_two_tenants_with_the_same_text(pipeline: Any, merge: float | None) -> None:
+    """A tenant's filter, static or of the call, lets only that tenant's documents through; both are ANDed."""
+    same = "The secret is told here. It is kept."
+    documents = [Document(same, id=t, metadata={"tenant": t, "year": 2000}) for t in ("a", "b")]
+    retriever = make(*documents, embeddings=WordEmbeddings(), pipeline=pipeline, merge=merge, k=5)
+
+    def tenants(found: list[Document]) -> set[str]:
+        return {document.metadata["tenant"] for document in found}
+
+    assert tenants(await both(retriever, "secret")) == {"a", "b"}
+    assert tenants(await both(retriever, "secret", filter={"tenant": "a"})) == {"a"}
+    own = ParentDocumentRetriever(
+        index=retriever.index, pipeline=pipeline, merge=merge, filter={"tenant": "b"}
+    )
+    assert tenants(await both(own, "secret", filter={"year": 2000})) == {"b"}
+    assert await both(own, "secret", filter={"tenant": "a"}) == []
+    with pytest.raises(FilterError):
+        own.invoke("secret", None, filter={"tenant": {"$near": 1}})
+
+
+@pytest.mark.parametrize("merge", [None, 0.5])
+async def test_tenant_on_the_parent_only(merge: float | None) -> None:
+    """A splitter that drops metadata does not hide a document from its tenant, nor show it to another."""
+    documents = [Document("The secret\nis told here", id=t, metadata={"tenant": t}) for t in ("a", "b")]
+    retriever = make(*documents, child_splitter=lambda docs: list(lines(docs)), merge=merge)
+    assert ids(await both(retriever, "secret told", filter={"tenant": "a"})) == ["a"]
+
+
+async def test_tenant_on_the_child_only() -> None:
+    """A document that holds parts of two tenants is shown whole to none of them; its parts may be."""
+    parts = [Child("secret of a", metadata={"tenant": "a"}), Child("secret of b", metadata={"tenant": "b"})]
+    mine = Family(Document("secret of a, secret of b", id="mixed"), parts)
+    theirs = Family(
+        Document("owned by b", id="b", metadata={"tenant": "b"}), [Child("secret", metadata={"tenant": "a"})]
+    )
+    index = make().index
+    index.upsert_families([mine, theirs])
+    retriever = ParentDocumentRetriever(index=index)
+    assert set(ids(await both(retriever, "secret"))) == {"mixed", "b"}
+    assert await both(retriever, "secret", filter={"tenant": "a"}) == []
+    merging = ParentDocumentRetriever(index=index, merge=1.0)
+    found = await both(merging, "secret", filter={"tenant": "b"})
+    assert [document.page_content for document in found] == ["secret of b"]
+
+
+async def test_a_retriever_that_ignores_filters() -> None:
+    """Any retriever may search the children: its results are filtered, and what is gone is not returned."""
+    retriever = make(*(numbered(t, tenant=t) for t in "ab"))
+    everything = [
+        *retriever.index.get(retriever.index.ids()),
+        Document("deleted", id="no", metadata={"parent_id": "x"}),
+    ]
+    careless = ParentDocumentRetriever(
+        index=retriever.index, retriever=RunnableLambda(lambda query: everything)
+    )
+    assert ids(await both(careless, "q", filter={"tenant": "a"})) == ["a"]
+    assert sorted(map(str, ids(await both(careless, "q")))) == ["a", "b"]
+
+
+async def test_plain_documents_stand_for_themselves() -> None:
+    """Documents without children in the same index are returned as they are."""
+    retriever = make(numbered("ant"))
+    retriever.index.upsert([Document("A wasp alone.", id="wasp", metadata={"tenant": "w"})])
+    assert ids(await both(retriever, "wasp", filter={"tenant": "w"})) == ["wasp"]
+    assert (
+        ids(await both(retriever, "wasp ant1")) == ["wasp", "ant"] or len(retriever.invoke("wasp ant1")) == 2
+    )
+
+
+async def test_composes_with_other_retrievers() -> None:
+    """Rewriting around it, or inside of it: k, filter and provenance go through."""
+    from langchain_core.language_models import FakeListChatModel
+
+    retriever = make(*(numbered(name, tenant=name[0]) for name in ("ant", "bee", "cat")))
+    model = FakeListChatModel(responses=['{"queries": ["bee2"]}'])
+    around = MultiQueryRetriever.from_llm(model, retriever, n=1)
+    assert set(ids(around.invoke("ant1"))) == {"ant", "bee"}
+    assert ids(around.invoke("ant1", filter={"tenant": "b"})) == ["bee"]
+    leaf = index_retriever(retriever.index, "bm25")
+    inside = ParentDocumentRetriever(
+        index=retriever.index, retriever=MultiQueryRetriever.from_llm(model, leaf, n=1)
+    )
+    assert set(ids(inside.invoke("ant1"))) == {"ant", "bee"}
+
+
+async def test_config_is_passed_down(bank: DocumentIndex) -> None:
+    """The search among children sees the caller's whole config, as a child run."""
+    seen: list[Any] = []
+
+    def look(query: str, config: Any) -> list[Document]:
+        seen.append(config)
+        return []
+
+    retriever = ParentDocumentRetriever(index=bank, retriever=RunnableLambda(look))
+    config: Any = {"tags": ["t"], "configurable": {"user": "u"}, "metadata": {"m": 1}}
+    retriever.invoke("q", config)
+    await retriever.ainvoke("q", config)
+    assert len(seen) == 2
+    assert all(
+        c["configurable"]["user"] == "u" and "t" in c["tags"] and c["metadata"]["m"] == 1 for c in seen
+    )
+
+
+async def test_nothing_blocks_the_event_loop(bank: DocumentIndex) -> None:
+    """ainvoke reads the store on threads."""
+    retriever = ParentDocumentRetriever(index=bank)
+    retriever.invoke("ant1")
+    with blockbuster_ctx():
+        assert ids(await retriever.ainvoke("ant1", k=1)) == ["ant"]
+
+
+async def test_notes_of_the_search_are_kept() -> None:
+    """Over an index without vectors the default pipeline says that it searched by keyword only."""
+    [found] = await both(make(numbered("ant")), "ant1")
+    assert any("keyword search only" in note for note in get_provenance(found)["notes"])
+
+
+# Writing
+
+
+def test_row_4_an_update_leaves_no_stale_child(tmp_path: Path) -> None:
+    """The same id again: the new children only, the old text is found by no pipeline, now or after reopening."""
+    model = WordEmbeddings()
+    old, new = Document("Walrus one. Walrus two.", id="d"), Document("Ocelot one. Ocelot two.", id="d")
+    with make(old, index=tmp_path / "i", embeddings=model, child_size=20) as retriever:
+        count = len(retriever.index.ids())
+        assert retriever.upsert([old]).unchanged == ["d"]
+        report = retriever.upsert([new])
+        assert report.updated == ["d"] and len(report.children.removed) == len(report.children.added) == count
+        assert len(retriever.index.ids()) == count
+    with DocumentIndex.open(tmp_path / "i", embeddings=model) as index:
+        assert index.search_keyword("walrus") == []
+        for pipeline in ("bm25", "dense", "hybrid"):
+            found = ParentDocumentRetriever(index=index, pipeline=pipeline).invoke("ocelot walrus")
+            assert [document.page_content for document in found] == [new.page_content]
+        assert index.verify().ok
+
+
+async def test_row_5_a_deleted_document_is_gone() -> None:
+    """delete takes parents and children; the same by aupsert and adelete."""
+    retriever = make(numbered("ant"), numbered("bee"), embeddings=WordEmbeddings())
+    assert retriever.delete(["ant", "unknown"]) == 1
+    assert ids(await both(retriever, "ant1 bee1")) == ["bee"] and retriever.get(["ant"]) == []
+    assert (await retriever.aupsert([numbered("cat")])).added == ["cat"]
+    assert await retriever.adelete(["cat", "bee"]) == 2 and await both(retriever, "cat1 bee1") == []
+    assert retriever.index.ids() == []
+
+
+def test_row_6_a_failing_write_leaves_no_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the parent cannot be written its children are not there, and searches still find the rest."""
+    from rag_kit.indexing.document_index import writing
+
+    retriever = make(numbered("ant"))
+
+    def failing(*args: Any) -> None:
+        raise OSError("no parent store")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "write_families", failing)
+        with pytest.raises(OSError, match="no parent store"):
+            retriever.upsert([numbered("bee")])
+    assert len(retriever.index.ids()) == 6 and retriever.invoke("bee1 told") != []
+    assert ids(retriever.invoke("bee1 ant1")) == ["ant"]
+
+
+def test_row_24_ids_are_kept_and_many_children_go_in() -> None:
+    """Document.id, ids= or id_key name the documents; 6,000 children, more than a Chroma batch, go in at once."""
+    retriever = make(*(numbered(f"n{i}", 20) for i in range(300)), embeddings=WordEmbeddings(8))
+    assert len(retriever.index.ids()) == 6000
+    retriever.index.flush()
+    assert ids(retriever.invoke("n299 n29919", k=1)) == ["n299"]
+    by_key = make(Document("One.", metadata={"isbn": 7}), id_key="isbn")
+    assert ids(by_key.invoke("one")) == ["7"]
+    given = ParentDocumentRetriever.from_documents([Document("One.", id="mine")], ids=["given"])
+    assert ids(given.invoke("one")) == ["given"]
+    unnamed = make(Document("One.", metadata={"source": "s"}))
+    assert unnamed.upsert([Document("One.", metadata={"source": "s"})]).unchanged == ids(
+        unnamed.invoke("one")
+    )
+
+
+def test_sync() -> None:
+    """All documents of a source are those given."""
+    retriever = make(numbered("ant", source="/x"), numbered("bee", source="/y"))
+    report = retriever.sync([numbered("cat", source="/x")])
+    assert (report.added, report.removed) == (["cat"], ["ant"]) and len(report.children.removed) == 6
+    assert retriever.sync([numbered("cat", source="/x")], prune=True).removed == ["bee"]
+
+
+def test_a_folder_is_made_opened_and_closed(tmp_path: Path) -> None:
+    """A folder's index is made when there is none, else opened, and closed with the retriever; one given is not."""
+    for name in ("ant", "bee"):
+        with make(numbered(name), index=tmp_path / "i"):
+            with pytest.raises(IndexError_):
+                DocumentIndex.open(tmp_path / "i", mode="w")
+    with DocumentIndex.open(tmp_path / "i", mode="w") as index:
+        make(numbered("cat"), index=index).close()
+        assert index.stats()["parents"] == 3
+    with DocumentIndex.open(tmp_path / "i") as index, pytest.raises(IndexError_, match="mode='w'"):
+        ParentDocumentRetriever(index=index).upsert([numbered("dog")])
+    with pytest.raises(InvalidInputError, match="id 'x'"):
+        make(Document("a", id="x"), Document("b", id="x"), index=tmp_path / "i")
+    DocumentIndex.open(tmp_path / "i", mode="w").close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"k": 0}, "k=0"),
+        ({"fetch_k": 0}, "fetch_k=0"),
+        ({"max_fetch_k": None}, "max_fetch_k=None"),
+        ({"child_size": 5}, "chunk_size=5"),
+        ({"parent_size": 300, "child_size": 300}, "smaller"),
+        ({"parent_size": "300"}, "parent_size='300'"),
+        ({"parent_size": 2000, "parent_splitter": lines}, "not both"),
+        ({"merge": 0}, "merge=0"),
+        ({"merge": 1.5}, "merge=1.5"),
+        ({"scoring": "median"}, "allowed: max, sum, mean"),
+        ({"top": 0}, "top=0"),
+        ({"pipeline": "magic"}, "pipeline"),
+        ({"window": 1}, "'window' is no argument"),
+        ({"index": 3}, "index must be"),
+        ({"child_splitter": 3}, "splitter"),
+    ],
+)
+def test_bad_arguments_are_refused(fields: dict[str, Any], told: str) -> None:
+    """What is not allowed is refused on construction, by name."""
+    with pytest.raises(InvalidInputError, match=told):
+        make(numbered("ant"), **fields)
+
+
+def test_open_index_and_model_do_not_clash(bank: DocumentIndex) -> None:
+    """An embedding model beside an open index, which has its own, is refused."""
+    with pytest.raises(InvalidInputError, match="its own embedding model"):
+        make(numbered("x"), index=bank, embeddings=WordEmbeddings())
