@@ -11,9 +11,17 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.base import RagKitRetriever, Request
     from rag_kit.retrieval.bm25 import BM25Retriever
     from rag_kit.retrieval.compose import acall_retriever, call_retriever
+    from rag_kit.retrieval.compression import (
+        CompressionRetriever,
+        Compressor,
+        EmbeddingCompressor,
+        LexicalCompressor,
+        ModelCompressor,
+    )
     from rag_kit.retrieval.conversational import ConversationalRetriever
     from rag_kit.retrieval.decomposition import DecompositionRetriever
     from rag_kit.retrieval.ensemble import EnsembleRetriever
+    from rag_kit.retrieval.expansion import ExpansionRetriever
     from rag_kit.retrieval.fusion import reciprocal_rank_fusion
     from rag_kit.retrieval.hyde import HyDERetriever
     from rag_kit.retrieval.indexed import index_retriever
@@ -42,16 +50,22 @@ if TYPE_CHECKING:
 __all__ = [
     "Authority",
     "BM25Retriever",
+    "CompressionRetriever",
+    "Compressor",
     "ConversationalRetriever",
     "CrossEncoderReranker",
     "DecompositionRetriever",
+    "EmbeddingCompressor",
     "EmbeddingReranker",
     "EnsembleRetriever",
+    "ExpansionRetriever",
     "FunctionReranker",
     "HyDERetriever",
+    "LexicalCompressor",
     "ListwiseReranker",
     "MMRReranker",
     "MetadataReranker",
+    "ModelCompressor",
     "MultiQueryRetriever",
     "ParentDocumentRetriever",
     "PointwiseReranker",
@@ -78,6 +92,11 @@ __all__ = [
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
+        "ModelCompressor": ".compression",
+        "LexicalCompressor": ".compression",
+        "EmbeddingCompressor": ".compression",
+        "Compressor": ".compression",
+        "CompressionRetriever": ".compression",
         "lost_in_the_middle": ".rerank",
         "Reranker": ".rerank",
         "ScoreGap": ".rerank",
@@ -95,6 +114,7 @@ __getattr__, __dir__ = lazy_attributes(
         "ConversationalRetriever": ".conversational",
         "DecompositionRetriever": ".decomposition",
         "EnsembleRetriever": ".ensemble",
+        "ExpansionRetriever": ".expansion",
         "HyDERetriever": ".hyde",
         "MultiQueryRetriever": ".multi_query",
         "Query2DocRetriever": ".query2doc",

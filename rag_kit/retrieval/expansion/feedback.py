@@ -1,0 +1,153 @@
+"""Pseudo-relevance feedback: terms of the first results weigh in, without any model (RM3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.bm25 import BM25Index
+from rag_kit.retrieval.base import check_count
+
+if TYPE_CHECKING:
+    from rag_kit.documents import Filter
+
+_SHORTEST, _LONGEST = 2, 20  # characters of a term that may be added
+
+
+def relevance_model(
+    documents: Sequence[tuple[Mapping[str, int], float]],
+    terms: int,
+    allowed: Callable[[str], bool] = lambda term: True,
+) -> dict[str, float]:
+    """RM1: how likely each term is in the documents found, by how well each of these fits the query.
+
+    ``P(w|R) ~ sum over D of P(w|D) * score(D)`` with ``P(w|D) = tf(w, D) / |D|`` over the terms that are allowed;
+    the best ``terms`` are kept and scaled to sum to 1. Paper: Lavrenko and Croft, Relevance-Based Language Models,
+    SIGIR 2001; the score of the first search stands for the query likelihood, as in Anserini.
+
+    Args:
+        documents: Counts of the terms, and score, of each document found.
+        terms: How many terms to keep.
+        allowed: Whether a term may count.
+
+    Returns:
+        Terms and probabilities, the likeliest first, equals by the term.
+
+    Example:
+        >>> relevance_model([({"red": 1, "fox": 3}, 2.0), ({"red": 1}, 1.0)], 2)
+        {'fox': 0.5, 'red': 0.5}
+    """
+    model: dict[str, float] = {}
+    for counts, score in documents:
+        kept = {term: count for term, count in counts.items() if allowed(term)}
+        length = sum(kept.values())
+        for term, count in kept.items():
+            model[term] = model.get(term, 0.0) + count / length * score
+    best = sorted(model.items(), key=lambda pair: (-pair[1], pair[0]))[:terms]
+    total = sum(weight for _, weight in best)
+    return {term: weight / total for term, weight in best} if total > 0 else {}
+
+
+def interpolate(
+    query: Mapping[str, float], model: Mapping[str, float], original_weight: float
+) -> dict[str, float]:
+    """RM3: ``original_weight * P(w|Q) + (1 - original_weight) * P(w|R)``; the weights sum to 1.
+
+    Paper: Abdul-Jaleel et al., UMass at TREC 2004: Novelty and HARD.
+
+    Args:
+        query: Weights of the query's terms; scaled to sum to 1.
+        model: The relevance model.
+        original_weight: From 0 to 1.
+
+    Example:
+        >>> interpolate({"fox": 1, "red": 1}, {"fox": 0.5, "den": 0.5}, 0.5)
+        {'fox': 0.5, 'red': 0.25, 'den': 0.25}
+    """
+    total = sum(query.values())
+    mixed = {term: original_weight * weight / total for term, weight in query.items()}
+    for term, weight in model.items():
+        mixed[term] = mixed.get(term, 0.0) + (1 - original_weight) * weight
+    return {term: weight for term, weight in mixed.items() if weight > 0}
+
+
+class RelevanceFeedback:
+    """RM3 over a keyword index: search once, take the terms of the best documents into the query.
+
+    The defaults are Anserini's. A term is left out if it has fewer than 2 or more than 20 characters, or occurs in
+    more than ``max_df`` of the documents (of a small index, in more than ``fb_docs``).
+
+    Args:
+        index: The index.
+        fb_docs: Documents of the first search to learn from.
+        fb_terms: Terms of the relevance model.
+        original_weight: Share of the query itself, from 0 to 1.
+        max_df: Share of the documents, above 0 up to 1, in more of which a term is too common.
+
+    Raises:
+        InvalidInputError: An argument is not allowed.
+
+    Example:
+        >>> index = BM25Index.from_texts(["a fox in the den", "the den is deep", "a dog"])
+        >>> list(RelevanceFeedback(index).weights("fox"))
+        ['fox', 'den']
+    """
+
+    def __init__(
+        self,
+        index: BM25Index,
+        *,
+        fb_docs: int = 10,
+        fb_terms: int = 10,
+        original_weight: float = 0.5,
+        max_df: float = 0.1,
+    ) -> None:
+        if not isinstance(index, BM25Index):
+            raise InvalidInputError(f"index is {type(index).__name__}; feedback needs a BM25Index.")
+        self.index = index
+        self.fb_docs = check_count("fb_docs", fb_docs)
+        self.fb_terms = check_count("fb_terms", fb_terms)
+        self.original_weight = _share("original_weight", original_weight)
+        self.max_df = _share("max_df", max_df)
+        if not self.max_df:
+            raise InvalidInputError("max_df=0 would leave no term; give a share above 0.")
+
+    def weights(self, query: str, filter: Filter | None = None) -> dict[str, float]:
+        """The terms to search for and their weights, the query's own first.
+
+        The weights sum to the number of the query's terms, so that scores stay on the scale of plain BM25.
+
+        Args:
+            query: The query.
+            filter: Only documents that meet it are learnt from.
+
+        Returns:
+            Term -> weight for ``BM25Index.search_weighted``; the query's own terms alone if nothing is found.
+        """
+        index = self.index
+        own = Counter(index.analyzer(query))
+        found = index.search(query, self.fb_docs, filter)
+        if not own or not found:
+            return dict(own)
+        limit = max(self.max_df * len(index), self.fb_docs)
+
+        def allowed(term: str) -> bool:
+            return _SHORTEST <= len(term) <= _LONGEST and index.document_frequency(term) <= limit
+
+        texts = [(Counter(index.analyzer(document.page_content)), score) for document, score in found]
+        mixed = interpolate(own, relevance_model(texts, self.fb_terms, allowed), self.original_weight)
+        return {term: weight * own.total() for term, weight in mixed.items()}
+
+    def __repr__(self) -> str:
+        return (
+            f"RelevanceFeedback(fb_docs={self.fb_docs}, fb_terms={self.fb_terms}, "
+            f"original_weight={self.original_weight:g})"
+        )
+
+
+def _share(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise InvalidInputError(f"{name}={value!r} was given; it must be a share from 0 to 1.")
+    return float(value)

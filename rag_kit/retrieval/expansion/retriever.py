@@ -1,0 +1,297 @@
+"""Query expansion: the question with synonyms, related terms, or the terms of its first results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from os import PathLike
+from typing import Any, ClassVar, NamedTuple, Self
+
+from langchain_core.runnables import Runnable
+from pydantic import BaseModel, field_validator, model_validator
+
+from rag_kit.documents import combine_filters
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.bm25 import BM25Index
+from rag_kit.prompts.schemas import Queries
+from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.bm25 import BM25Retriever
+from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
+from rag_kit.retrieval.expansion.templates import key_phrases, template_queries, templates_for
+from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
+from rag_kit.retrieval.expansion.weighted import WeightedTermsRetriever
+from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
+from rag_kit.retrieval.rewrite_steps import in_thread
+from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
+from rag_kit.text import fold
+
+_MAX_CHARS = 80
+
+
+class Added(NamedTuple):
+    """A term that is searched for besides."""
+
+    text: str
+    source: str
+
+
+class ExpansionRetriever(RewritingRetriever):
+    """Search for more than the words of the question.
+
+    Terms come from a model (``from_llm``), from your own thesaurus (``from_thesaurus``), or from the documents
+    that a first search finds (``from_feedback``: RM3, which needs no model), or from several of them. Over a
+    ``BM25Retriever`` they join the question's words in one search, each with a weight; any other retriever is
+    asked the question, and the question with the terms behind it, and the two lists are fused. Question templates
+    ("What is {term}?") are searches of their own. If there is nothing to add, the question alone is searched for.
+    The last stage in the provenance names each added term with its weight and source under ``terms``.
+
+    Papers: Abdul-Jaleel et al., UMass at TREC 2004 (RM3); Voorhees, Query Expansion Using Lexical-Semantic
+    Relations, SIGIR 1994.
+
+    Args:
+        llm: A model to ask for terms.
+        thesaurus: A :class:`Thesaurus`, the entries of one, or the path of its file.
+        feedback: RM3 over the index of the ``BM25Retriever`` that is searched.
+        templates: Texts with ``{term}`` in them, or ``True`` for the built-in ones in the question's language.
+        n: Terms to ask the model for, 1 to 32.
+        max_terms: Most terms to add from model and thesaurus; the rest is dropped, and the notes say so.
+        max_templates: Most searches made from templates, 1 to 32.
+        term_weight: What an added term counts beside one of the question (over BM25); above 0.
+        include_original: Ask for the bare question too, where the question's words are not in a search over BM25.
+
+    All other arguments are those of ``RewritingRetriever``; the first of its ``weights`` is for the question or,
+    over BM25, for the question with its terms.
+
+    Example:
+        >>> texts = ["Myocardial infarction: signs", "The heart of the matter", "Tea"]
+        >>> words = BM25Retriever.from_texts(texts)
+        >>> retriever = ExpansionRetriever.from_thesaurus({"heart attack": ["myocardial infarction"]}, words)
+        >>> [doc.page_content for doc in retriever.invoke("heart attacks")]
+        ['Myocardial infarction: signs', 'The heart of the matter']
+    """
+
+    task: ClassVar[str] = "expansion"
+    answer_form: ClassVar[type[BaseModel]] = Queries
+
+    llm: Runnable[Any, Any] | None = None  # type: ignore[assignment]
+    thesaurus: Thesaurus | None = None
+    feedback: RelevanceFeedback | None = None
+    templates: Sequence[str] | bool = False
+    n: int = 8
+    max_terms: int = 32
+    max_templates: int = 4
+    term_weight: float = 0.5
+
+    @classmethod
+    def from_thesaurus(
+        cls,
+        thesaurus: Thesaurus | Entries | str | PathLike[str],
+        retriever: Any,
+        *,
+        both_directions: bool = False,
+        k: int = 4,
+        **settings: Any,
+    ) -> Self:
+        """Expand by a thesaurus.
+
+        Args:
+            thesaurus: A thesaurus, the entries of one, or the path of a ``.json`` or ``.csv`` file.
+            retriever: The retriever.
+            both_directions: A related term brings the term too.
+            k: Most documents to return.
+            **settings: Any further argument of the class.
+
+        Raises:
+            InvalidInputError: For arguments that are not allowed.
+        """
+        made = _thesaurus(thesaurus, both_directions)
+        return cls(thesaurus=made, retriever=retriever, k=k, **settings)
+
+    @classmethod
+    def from_feedback(
+        cls,
+        index: BM25Index | BM25Retriever,
+        *,
+        fb_docs: int = 10,
+        fb_terms: int = 10,
+        original_weight: float = 0.5,
+        k: int = 4,
+        **settings: Any,
+    ) -> Self:
+        """Expand by the terms of the first results (RM3); arguments as for :class:`RelevanceFeedback`.
+
+        Args:
+            index: What to search: an index, or a retriever over one.
+            fb_docs: Documents of the first search to learn from.
+            fb_terms: Terms of the relevance model.
+            original_weight: Share of the question itself, from 0 to 1.
+            k: Most documents to return.
+            **settings: Any further argument of the class.
+
+        Raises:
+            InvalidInputError: For arguments that are not allowed.
+        """
+        retriever = index if isinstance(index, BM25Retriever) else None
+        feedback = RelevanceFeedback(
+            index if retriever is None else retriever.index,  # type: ignore[arg-type]
+            fb_docs=fb_docs,
+            fb_terms=fb_terms,
+            original_weight=original_weight,
+        )
+        retriever = retriever or BM25Retriever(index=feedback.index)
+        return cls(feedback=feedback, retriever=retriever, k=k, **settings)
+
+    @field_validator("thesaurus", mode="before")
+    @classmethod
+    def _thesaurus_is_made(cls, value: Any) -> Any:
+        return None if value is None else _thesaurus(value, False)
+
+    @field_validator("n", "max_templates", mode="before")
+    @classmethod
+    def _number_is_allowed(cls, value: Any, info: Any) -> int:
+        return check_rewrites(info.field_name, value)
+
+    @field_validator("max_terms", mode="before")
+    @classmethod
+    def _most_is_allowed(cls, value: Any) -> int:
+        return check_count("max_terms", value)
+
+    @field_validator("term_weight")
+    @classmethod
+    def _weight_is_allowed(cls, value: float) -> float:
+        if not 0 < value <= 100:
+            raise InvalidInputError(
+                f"term_weight={value!r} was given; it must be above 0 (0.5 is the default)."
+            )
+        return value
+
+    @field_validator("templates", mode="before")
+    @classmethod
+    def _templates_hold_a_term(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, str) or not isinstance(value, Sequence) or not value:
+            raise InvalidInputError(
+                f"templates is {value!r}; give a list such as ['What is {{term}}?'], or True for the built-in ones."
+            )
+        for template in value:
+            if not isinstance(template, str) or "{term}" not in template:
+                raise InvalidInputError(
+                    f"The template {template!r} has no {{term}} in it, where a term would stand."
+                )
+        return list(value)
+
+    @model_validator(mode="after")
+    def _sources_fit(self) -> Self:
+        if self.llm is None and self.thesaurus is None and self.feedback is None and not self.templates:
+            raise InvalidInputError(
+                "Nothing would be added; give llm, thesaurus, feedback or templates "
+                "(see from_llm, from_thesaurus, from_feedback)."
+            )
+        if self.feedback is not None and (
+            not isinstance(self.retriever, BM25Retriever) or self.retriever.index is not self.feedback.index
+        ):
+            raise InvalidInputError(
+                "feedback finds terms of its index with weights, so retriever must be a BM25Retriever over the same "
+                "index; see from_feedback."
+            )
+        return self
+
+    def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
+        added = yield from self._from_model(question, call)
+        matched = self.thesaurus.find(question) if self.thesaurus is not None else {}
+        added += [Added(term, "thesaurus") for related in matched.values() for term in related]
+        added = self._kept(added, question, call)
+        if isinstance(self.retriever, BM25Retriever):
+            searches = yield from self._weighted(self.retriever, question, added, call)
+        else:
+            searches = self._appended(question, added, call)
+        searches += self._templated(question, matched)
+        if not searches and not call.notes:
+            call.settled = True
+            call.note("expansion: nothing to add")
+        return searches
+
+    def _from_model(self, question: str, call: RewriteCall) -> Steps[list[Added]]:
+        if self.llm is None:
+            return []
+        answers = yield from call.ask([{"question": question, "count": self.n}])
+        written = [" ".join(text.split()) for text in texts_of(answers, "queries")]
+        terms = [Added(text, "model") for text in dict.fromkeys(written) if 0 < len(text) <= _MAX_CHARS]
+        if answers and not terms:
+            call.note(f"degraded: {self.task}: the model gave no usable term")
+        return terms[: self.n]
+
+    def _kept(self, added: Sequence[Added], question: str, call: RewriteCall) -> list[Added]:
+        """Each term once, without what stands in the question, and not too many."""
+        first: dict[str, Added] = {}
+        for term in added:
+            first.setdefault(fold(term.text), term)
+        own = f" {fold(question)} "
+        new = [term for key, term in first.items() if f" {key} " not in own]
+        if len(new) > self.max_terms:
+            call.note(f"expansion: {len(new)} terms, of which the first {self.max_terms} were added")
+        return new[: self.max_terms]
+
+    def _weighted(
+        self, leg: BM25Retriever, question: str, added: Sequence[Added], call: RewriteCall
+    ) -> Steps[list[Search]]:
+        """One search of the index with the question's terms and the added ones."""
+        analyzer = leg.index.analyzer
+        own = Counter(analyzer(question))
+        weights: Mapping[str, float] = dict(own)
+        told: dict[str, dict[str, Any]] = {}
+        if self.feedback is not None:
+            where = combine_filters(leg.filter, call.request.filter)
+            learn = partial(self.feedback.weights, question, where)
+            weights = (yield from call.do(in_thread("feedback", learn))) or weights
+            told = {
+                term: {"term": term, "weight": round(weight, 6), "source": "feedback"}
+                for term, weight in weights.items()
+                if term not in own
+            }
+        terms = dict(weights)
+        for text, source in added:
+            new = [term for term in dict.fromkeys(analyzer(text)) if term not in own]
+            for term in new:
+                terms[term] = max(self.term_weight, terms.get(term, 0.0))
+            if new:
+                told[text] = {"term": text, "weight": self.term_weight, "source": source}
+        if not told and terms == dict(own):
+            return []
+        call.extra["terms"] = list(told.values())
+        shown = " ".join([question, *told])
+        searcher = WeightedTermsRetriever(
+            index=leg.index, terms=terms, filter=leg.filter, name=leg.get_name()
+        )
+        return [Search(question, "expansion", retriever=searcher, shown=shown)]
+
+    def _appended(self, question: str, added: Sequence[Added], call: RewriteCall) -> list[Search]:
+        """One search with a longer text, for a retriever that knows no weights."""
+        if not added:
+            return []
+        call.extra["terms"] = [{"term": text, "weight": None, "source": source} for text, source in added]
+        return [Search(" ".join([question, *(term.text for term in added)]), "expansion")]
+
+    def _templated(self, question: str, matched: Mapping[str, Sequence[str]]) -> list[Search]:
+        if not self.templates:
+            return []
+        templates = templates_for(question) if isinstance(self.templates, bool) else self.templates
+        terms = list(dict.fromkeys([*matched, *key_phrases(question)]))
+        queries = template_queries(templates, terms)
+        new = [query for query in dict.fromkeys(queries) if fold(query) != fold(question)]
+        return [Search(query, "template") for query in new[: self.max_templates]]
+
+    def _original(self, question: str, call: RewriteCall, rewritten: Sequence[Search]) -> list[Search]:
+        if any(search.retriever is not None for search in rewritten):
+            return []  # the question's words are part of that search
+        return super()._original(question, call, rewritten)
+
+
+def _thesaurus(value: Any, both_directions: bool) -> Thesaurus:
+    if isinstance(value, Thesaurus):
+        return value
+    if isinstance(value, (str, PathLike)):
+        return Thesaurus.from_file(value, both_directions=both_directions)
+    return Thesaurus(value, both_directions=both_directions)

@@ -1,0 +1,155 @@
+"""A user's thesaurus: which terms of a question bring which others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from os import PathLike
+from typing import Any
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.text import Analyzer, fold
+from rag_kit.text._patterns import HANGUL, KANA, UNSPACED
+from rag_kit.text.language import HAN
+
+_CLOSE = HAN + KANA + HANGUL + UNSPACED
+_UNITS = re.compile(f"[{_CLOSE}]|[^\\W_{_CLOSE}]+")
+_MOST = 500_000  # terms
+Entries = Mapping[str, str | Iterable[str]] | Iterable[Iterable[str]]
+
+
+class Thesaurus:
+    """Terms and what to search for besides.
+
+    A term may have several words. English words match in any form ("heart attacks" is "heart attack"), but only
+    as whole words; Chinese terms match wherever their characters stand, in either script. Of terms that overlap
+    in a question the longest counts.
+
+    Args:
+        entries: A dict from a term to its related terms (a string or a list of them), or a list of lists, each of
+            terms that all bring each other.
+        both_directions: A related term brings the term too.
+
+    Raises:
+        InvalidInputError: An entry is not of that form, or has no word in it.
+
+    Example:
+        >>> thesaurus = Thesaurus({"heart attack": ["myocardial infarction"], "电脑": "计算机"})
+        >>> thesaurus.find("Two heart attacks and a 電腦")
+        {'heart attacks': ['myocardial infarction'], '電腦': ['计算机']}
+    """
+
+    def __init__(self, entries: Entries, *, both_directions: bool = False) -> None:
+        self._related: dict[tuple[str, ...], dict[str, None]] = {}
+        self._longest: dict[str, int] = {}  # first unit of a term -> units of the longest such term
+        for term, related in _pairs(entries):
+            self._put(term, related)
+            if both_directions:
+                for other in related:
+                    self._put(other, [term])
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str], *, both_directions: bool = False) -> Thesaurus:
+        """Read a thesaurus from a JSON or CSV file in UTF-8.
+
+        Args:
+            path: A ``.json`` file that holds such entries as the constructor takes, or a ``.csv`` file whose rows
+                hold a term and, in the further cells, its related terms.
+            both_directions: A related term brings the term too.
+
+        Raises:
+            InvalidInputError: The file is not there, too large or not of that form; the message names it.
+        """
+        from rag_kit.retrieval.expansion.thesaurus_file import read_entries
+
+        entries = read_entries(path)
+        try:
+            return cls(entries, both_directions=both_directions)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{path}: {error}") from error
+
+    def find(self, text: str) -> dict[str, list[str]]:
+        """The terms of the thesaurus that stand in a text.
+
+        Returns:
+            Each as the text writes it -> its related terms, in the order of the text.
+        """
+        folded = fold(text)
+        # Positions are shown as the user wrote them wherever folding kept the length.
+        shown = text if len(folded) == len(text) else folded
+        found = [(match.start(), match.end(), _stem(match[0])) for match in _UNITS.finditer(folded)]
+        result: dict[str, list[str]] = {}
+        at = 0
+        while at < len(found):
+            step = 1
+            for size in range(min(self._longest.get(found[at][2], 0), len(found) - at), 0, -1):
+                key = tuple(unit for _, _, unit in found[at : at + size])
+                if related := self._related.get(key):
+                    result.setdefault(shown[found[at][0] : found[at + size - 1][1]], list(related))
+                    step = size
+                    break
+            at += step
+        return result
+
+    def _put(self, term: str, related: Iterable[str]) -> None:
+        key = _key(term)
+        if not key:
+            raise InvalidInputError(f"The term {term!r} has no word in it.")
+        others = self._related.setdefault(key, {})
+        others.update((other, None) for other in related if _key(other) != key)
+        self._longest[key[0]] = max(len(key), self._longest.get(key[0], 0))
+        if len(self._related) > _MOST:
+            raise InvalidInputError(f"The thesaurus has more than {_MOST:,} terms.")
+
+    def __len__(self) -> int:
+        return len(self._related)
+
+    def __repr__(self) -> str:
+        return f"Thesaurus({len(self)} terms)"
+
+
+def _pairs(entries: Any) -> Iterator[tuple[str, list[str]]]:
+    if isinstance(entries, Mapping):
+        for term, related in entries.items():
+            yield _term(term), _terms(related, f"under {term!r}")
+    elif isinstance(entries, Iterable) and not isinstance(entries, (str, bytes)):
+        for number, group in enumerate(entries):
+            terms = _terms(group, f"in group {number + 1}")
+            for term in terms:
+                yield term, [other for other in terms if other != term]
+    else:
+        raise InvalidInputError(
+            f"A thesaurus was given as {type(entries).__name__}; give a dict from a term to a list of terms, or a "
+            "list of lists."
+        )
+
+
+def _terms(value: Any, where: str) -> list[str]:
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
+        raise InvalidInputError(f"What stands {where} is {type(value).__name__}; give a list of terms (str).")
+    terms = [_term(item) for item in value]
+    if not terms:
+        raise InvalidInputError(f"There is no term {where}; give at least one, or leave the entry out.")
+    return terms
+
+
+def _term(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInputError(f"{value!r} is no term; terms are strings that are not empty.")
+    return " ".join(value.split())
+
+
+def _key(term: str) -> tuple[str, ...]:
+    return tuple(map(_stem, _UNITS.findall(fold(term))))
+
+
+def _stem(unit: str) -> str:
+    return (_stemmer()(unit) or [unit])[0]
+
+
+@cache
+def _stemmer() -> Analyzer:
+    return Analyzer("en", stop_words=False)
