@@ -10,7 +10,8 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency import Budget, Outcome
 from rag_kit.concurrency.outcome import describe_failure
-from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
+from rag_kit.documents import get_provenance
+from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, structured_call
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LEAST_SECONDS = 0.002
+
+
+class RefiningError(RagKitError):
+    """A reranker or compressor gave something that does not belong to the documents it was given."""
+
+
+def given_score(doc: Document) -> float | None:
+    """The score that a document comes with, of its retriever or of the part before."""
+    score = get_provenance(doc).get("score")
+    return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
 
 
 class RefineCall:

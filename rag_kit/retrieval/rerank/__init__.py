@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from rag_kit.retrieval.rerank.base import FunctionReranker, Ranking, Reranker, RerankError
+    from rag_kit.retrieval.rerank.base import FunctionReranker, Ranking, Reranker
     from rag_kit.retrieval.rerank.cross_encoder import CrossEncoderReranker
     from rag_kit.retrieval.rerank.cutting import ScoreGap
     from rag_kit.retrieval.rerank.embedding import EmbeddingReranker
@@ -30,7 +30,6 @@ __all__ = [
     "PointwiseReranker",
     "Ranking",
     "Recency",
-    "RerankError",
     "RerankRetriever",
     "Reranker",
     "ScoreGap",
@@ -51,7 +50,6 @@ __getattr__, __dir__ = lazy_attributes(
         "PointwiseReranker": ".pointwise",
         "Ranking": ".base",
         "Recency": ".signals",
-        "RerankError": ".base",
         "RerankRetriever": ".retriever",
         "Reranker": ".base",
         "ScoreGap": ".cutting",

@@ -14,15 +14,10 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import get_provenance
-from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.refine_call import RefineCall, RefiningError
 from rag_kit.retrieval.rewrite_call import Steps
-
-
-class RerankError(RagKitError):
-    """A reranker gave something that is no ranking of the documents."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +149,7 @@ def check_scores(scores: Any, count: int) -> list[float | None]:
         Plain floats; ``None`` for what is not a finite number.
 
     Raises:
-        RerankError: If their number is another one, so that it is unknown which belongs to which document.
+        RefiningError: If their number is another one, so that it is unknown which belongs to which document.
 
     Example:
         >>> check_scores([1, float("nan")], 2)
@@ -162,9 +157,9 @@ def check_scores(scores: Any, count: int) -> list[float | None]:
     """
     listed = scores.tolist() if hasattr(scores, "tolist") else scores
     if not isinstance(listed, (list, tuple)):
-        raise RerankError(f"The reranker gave {type(scores).__name__}; it must give a list of scores.")
+        raise RefiningError(f"The reranker gave {type(scores).__name__}; it must give a list of scores.")
     if len(listed) != count:
-        raise RerankError(
+        raise RefiningError(
             f"The reranker gave {len(listed)} scores for {count} documents; it must give one each."
         )
     return [_score(value) for value in listed]
@@ -180,12 +175,6 @@ def _score(value: Any) -> float | None:
     return number if math.isfinite(number) and not isinstance(value, (bool, str)) else None
 
 
-def given_score(doc: Document) -> float | None:
-    """The score that a document comes with, of its retriever or of the reranker before."""
-    score = get_provenance(doc).get("score")
-    return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
-
-
 def by_scores(
     scores: Sequence[float | None],
     *,
@@ -197,7 +186,7 @@ def by_scores(
     A document without a score stays where it is: nothing is known that speaks for or against it.
 
     Raises:
-        RerankError: If there is no score at all.
+        RefiningError: If there is no score at all.
 
     Example:
         >>> by_scores([0.1, None, 0.9]).order
@@ -205,7 +194,7 @@ def by_scores(
     """
     failed = frozenset(place for place, score in enumerate(scores) if score is None)
     if scores and len(failed) == len(scores):
-        raise RerankError("The reranker gave no usable score.")
+        raise RefiningError("The reranker gave no usable score.")
     ranked = sorted(
         (place for place in range(len(scores)) if place not in failed),
         key=lambda place: -(scores[place] or 0.0),
@@ -222,10 +211,10 @@ def check_ranking(ranking: Ranking, count: int) -> Ranking:
     """See that a ranking holds each document once.
 
     Raises:
-        RerankError: If one is lost, repeated or unknown.
+        RefiningError: If one is lost, repeated or unknown.
     """
     if sorted(ranking.order) != list(range(count)) or len(ranking.scores) != count:
-        raise RerankError(
+        raise RefiningError(
             f"The ranking of {count} documents holds {len(ranking.order)} places and {len(ranking.scores)} scores; "
             "it must hold each document exactly once."
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.rerank.signals import check_number
+from rag_kit.retrieval.numbers import check_number
 
 _TIE = 1e-9
 

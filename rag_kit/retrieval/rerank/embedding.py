@@ -9,8 +9,8 @@ from langchain_core.documents import Document
 
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
-from rag_kit.retrieval.rerank.vectors import check_embeddings, embed, unit
 from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 
 
 class EmbeddingReranker(Reranker):

@@ -12,10 +12,10 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.schemas import RankedPassages
 from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.numbering import read_numbers
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
-from rag_kit.retrieval.rerank.numbering import read_numbers
 from rag_kit.retrieval.rewrite_call import Steps
 
 _MAX_CHARS = 2_000

@@ -10,9 +10,10 @@ from langchain_core.documents import Document
 from rag_kit.documents import document_key
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.normalise import NORMALISATIONS, normalise
-from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores, given_score
-from rag_kit.retrieval.rerank.signals import Signal, check_number
+from rag_kit.retrieval.numbers import check_number
+from rag_kit.retrieval.refine_call import RefineCall, given_score
+from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
+from rag_kit.retrieval.rerank.signals import Signal
 from rag_kit.retrieval.rewrite_call import Steps
 
 

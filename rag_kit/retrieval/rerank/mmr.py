@@ -9,10 +9,10 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.normalise import normalise
-from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rerank.base import Ranking, Reranker, given_score
-from rag_kit.retrieval.rerank.vectors import check_embeddings, embed, unit
+from rag_kit.retrieval.refine_call import RefineCall, given_score
+from rag_kit.retrieval.rerank.base import Ranking, Reranker
 from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 
 if TYPE_CHECKING:
     import numpy as np

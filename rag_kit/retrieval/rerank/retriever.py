@@ -13,9 +13,9 @@ from rag_kit.documents import document_key, get_provenance, with_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import estimate_tokens
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.refine_call import RefineCall, given_score
 from rag_kit.retrieval.refining import RefiningRetriever
-from rag_kit.retrieval.rerank.base import Ranking, Reranker, check_ranking, given_score
+from rag_kit.retrieval.rerank.base import Ranking, Reranker, check_ranking
 from rag_kit.retrieval.rerank.coerce import as_rerankers
 from rag_kit.retrieval.rerank.cutting import as_gap
 from rag_kit.retrieval.rerank.neighbours import as_neighbour, fetch_neighbours

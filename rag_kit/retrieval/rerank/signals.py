@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.rerank.dates import read_date
 
 _SECONDS_A_DAY = 86_400.0
@@ -145,23 +145,3 @@ class Authority(Signal):
             return None if source not in self.values else float(self.values[source])
         except TypeError:  # a list or dict is no key
             return None
-
-
-def check_number(name: str, value: Any, *, above: float | None = None, most: float | None = None) -> float:
-    """Check a number: at least 0 (or above ``above``), at most ``most``.
-
-    Raises:
-        InvalidInputError: If it is none, or not in the range.
-
-    Example:
-        >>> check_number("weight", 1)
-        1.0
-    """
-    right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    right = right and (value > above if above is not None else value >= 0) and (most is None or value <= most)
-    if not right:
-        low = f"above {above:g}" if above is not None else "from 0"
-        raise InvalidInputError(
-            f"{name}={value!r} was given; it must be a number {low}{'' if most is None else f' to {most:g}'}."
-        )
-    return float(value)

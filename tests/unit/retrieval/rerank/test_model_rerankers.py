@@ -18,8 +18,8 @@ from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, InvalidInputError, ModelError
 from rag_kit.models import chat_model
 from rag_kit.retrieval import ListwiseReranker, PointwiseReranker, RerankRetriever
+from rag_kit.retrieval.numbering import read_numbers
 from rag_kit.retrieval.rerank.listwise import windows
-from rag_kit.retrieval.rerank.numbering import read_numbers
 
 QUESTION = "Why is the fan loud?"
 DOCS = corpus(a="The fan is blue.", b="The fan is loud because of dust.", c="Tea is hot.")

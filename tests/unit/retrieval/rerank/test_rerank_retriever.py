@@ -31,7 +31,8 @@ from rag_kit.retrieval import (
     ScoreGap,
     lost_in_the_middle,
 )
-from rag_kit.retrieval.rerank.base import Ranking, RerankError
+from rag_kit.retrieval.refine_call import RefiningError
+from rag_kit.retrieval.rerank.base import Ranking
 
 QUESTION = "Which fan is loud?"
 DOCS = corpus(a="fan is loud which", b="fan is loud", c="fan loud", d="fan", e="loud")
@@ -309,7 +310,7 @@ async def test_useless_scores(bad: Any) -> None:
     """A wrong number of scores, or none that is a number, is a failure: nobody guesses whose score is whose."""
     found = await both(made(bad), QUESTION)
     assert ids(found) == ["a", "b", "c", "d"] and "degraded" in notes(found)[0]
-    with pytest.raises(RerankError):
+    with pytest.raises(RefiningError):
         made(bad, on_error="raise").invoke(QUESTION)
 
 

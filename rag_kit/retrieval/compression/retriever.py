@@ -1,0 +1,217 @@
+"""Shorten what another retriever found to the sentences that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Self
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.runnables import Runnable
+from pydantic import Field, field_validator
+
+from rag_kit.documents import with_provenance
+from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
+from rag_kit.retrieval.compression.building import around, identity, kept_spans, merged, ranked, shortened
+from rag_kit.retrieval.compression.duplicates import near_duplicates
+from rag_kit.retrieval.compression.embedding import EmbeddingCompressor
+from rag_kit.retrieval.compression.lexical import LexicalCompressor
+from rag_kit.retrieval.compression.model import ModelCompressor
+from rag_kit.retrieval.numbers import check_number
+from rag_kit.retrieval.refine_call import RefineCall, RefiningError, given_score
+from rag_kit.retrieval.refining import RefiningRetriever
+from rag_kit.retrieval.rewrite_call import Steps
+
+_SHOWN_IDS = 5
+
+
+class CompressionRetriever(RefiningRetriever):
+    """Ask a retriever, and keep of each passage the sentences that matter for the query, word for word.
+
+    Passages without such a sentence are left out, and near-duplicates are merged; the notes of those that remain
+    say so. ``metadata["kept"]`` holds start and end of each kept span in the original text, and
+    ``metadata["original_id"]`` its id; ``Document.id`` stays (without one it is the hash of the original text). If
+    the compressor fails, the passages come back whole with a note ("degraded: ...").
+
+    Args:
+        retriever: Any LangChain retriever, or another runnable from a string to documents.
+        compressor: ``LexicalCompressor`` (the default; needs no model), ``EmbeddingCompressor`` (or an embedding
+            model), ``ModelCompressor``, or your own ``Compressor``.
+        k: Most documents to return.
+        fetch_k: How many the inner retriever is asked for; ``None`` for ``k``.
+        context: Sentences kept on either side of each chosen one.
+        separator: Stands between spans that did not follow one another.
+        if_empty: What to do if no passage has a sentence that matters: ``"original"`` returns the passages whole, with
+            a note; ``"empty"`` returns nothing; ``"first"`` returns the first passage whole, with a note.
+        merge_threshold: Likeness (Jaccard index of runs of three words, 0 to 1) from which passages are merged;
+            ``None`` merges none. Texts that differ in a number or a negation are never merged.
+        **more: ``filter``, ``on_error``, ``timeout``, ``deadline``, ``max_calls``, ``max_tokens``,
+            ``max_concurrency``, ``id_key``: see ``RefiningRetriever``.
+
+    Raises:
+        InvalidInputError: On construction, for arguments that are unknown or not allowed.
+        BranchError: On call, if the inner retriever fails, or (``on_error="raise"``) the compressor.
+
+    Example:
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> words = BM25Retriever.from_texts(["It rains. The fan is loud. Tea is hot."])
+        >>> [found] = CompressionRetriever(retriever=words).invoke("Is the fan loud?")
+        >>> found.page_content, found.metadata["kept"]
+        ('The fan is loud.', [{'start': 10, 'end': 26}])
+    """
+
+    compressor: Any = Field(default=None, validate_default=True)
+    context: int = 0
+    separator: str = " … "
+    if_empty: Literal["original", "first", "empty"] = "original"
+    merge_threshold: float | None = 0.9
+
+    @classmethod
+    def from_llm(
+        cls, llm: Runnable[Any, Any], retriever: Any, *, prompt: Any = None, k: int = 4, **settings: Any
+    ) -> Self:
+        """Make the retriever with a model that chooses the sentences.
+
+        Args:
+            llm: The chat model.
+            retriever: The retriever.
+            prompt: A prompt of one's own; see ``ModelCompressor``.
+            k: Most documents to return.
+            **settings: Any further argument of the class.
+
+        Raises:
+            InvalidInputError: For arguments that are unknown or not allowed.
+        """
+        return cls(retriever=retriever, compressor=ModelCompressor(llm, prompt=prompt), k=k, **settings)
+
+    @field_validator("compressor", mode="before")
+    @classmethod
+    def _compressor_is_known(cls, value: Any) -> Any:
+        if value is None:
+            return LexicalCompressor()
+        if isinstance(value, Embeddings):
+            return EmbeddingCompressor(value)
+        if isinstance(value, BaseLanguageModel):
+            return ModelCompressor(value)
+        if not isinstance(value, Compressor):
+            raise InvalidInputError(
+                f"compressor is {type(value).__name__}; it must be a compressor of rag_kit.retrieval.compression, an "
+                "embedding model, a chat model, or None for the lexical one."
+            )
+        return value
+
+    @field_validator("context", mode="before")
+    @classmethod
+    def _context_is_allowed(cls, value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise InvalidInputError(f"context={value!r} was given; it must be a whole number >= 0.")
+        return value
+
+    @field_validator("merge_threshold", mode="before")
+    @classmethod
+    def _threshold_is_allowed(cls, value: Any) -> Any:
+        if value is not None and check_number("merge_threshold", value, above=0.0, most=1.0) < 0.5:
+            raise InvalidInputError(
+                f"merge_threshold={value!r} was given; below 0.5 texts are no duplicates. Give 0.5 to 1, or None."
+            )
+        return value
+
+    def _wanted(self, k: int) -> int:
+        return k
+
+    def _refine(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:
+        passages = [passage for doc in documents if (passage := Passage.of(doc)).sentences]
+        if empty := len(documents) - len(passages):
+            call.note(f"{empty} passage{'' if empty == 1 else 's'} without text left out")
+        if not passages:
+            return []
+        name = f"compress:{self.compressor.name}"
+        selections = yield from call.attempt(name, self._selections(passages, call), "the passages are whole")
+        if selections is None:
+            return self._merge([passage.document for passage in passages], call)
+        kept = [
+            self._shorten(passage, selection, call)
+            for passage, selection in zip(passages, selections, strict=True)
+            if selection.kept is None or selection.kept
+        ]
+        if not kept:
+            return self._nothing(passages, call)
+        gone = [
+            p.document
+            for p, one in zip(passages, selections, strict=True)
+            if one.kept is not None and not one.kept
+        ]
+        if gone:
+            call.note(f"{len(gone)} of {len(passages)} passages had no sentence that matters: {_ids(gone)}")
+        return self._merge(kept, call)
+
+    def _selections(self, passages: Sequence[Passage], call: RefineCall) -> Steps[list[Selection]]:
+        selections: list[Selection] = yield from self.compressor.select(call.query, passages, call)
+        if len(selections) != len(passages) or any(
+            place not in range(len(passage.sentences))
+            for passage, one in zip(passages, selections, strict=False)
+            for place in one.kept or ()
+        ):
+            raise RefiningError(
+                f"The compressor {self.compressor.name} gave {len(selections)} selections for {len(passages)} "
+                "passages, or sentences that are not there."
+            )
+        return selections
+
+    def _shorten(self, passage: Passage, selection: Selection, call: RefineCall) -> Document:
+        doc, count = passage.document, len(passage.sentences)
+        if selection.kept is None:
+            places, spans = list(range(count)), [(0, len(doc.page_content))]
+        else:
+            places = around(selection.kept, count, self.context)
+            spans = kept_spans(passage, places)
+        return with_provenance(
+            shortened(doc, spans, self.separator),
+            score=given_score(doc),
+            rank=1,
+            stage=f"compress:{self.compressor.name}",
+            retriever=self.get_name(),
+            query=call.query,
+            sentences=f"{len(places)} of {count}",
+            spans=[list(span) for span in spans],
+            evidence=selection.score,
+        )
+
+    def _nothing(self, passages: Sequence[Passage], call: RefineCall) -> list[Document]:
+        """No passage has a sentence that matters."""
+        found = f"no sentence of {len(passages)} passages matters for the query"
+        if self.if_empty == "empty":
+            call.note(f"degraded: {found}; nothing is returned")
+            return []
+        whole = passages if self.if_empty == "original" else passages[:1]
+        call.note(
+            f"degraded: {found}; {'the passages are' if len(whole) > 1 else 'the first passage is'} whole"
+        )
+        return self._merge([self._shorten(passage, Selection(None), call) for passage in whole], call)
+
+    def _merge(self, documents: list[Document], call: RefineCall) -> list[Document]:
+        """Near-duplicates become one document; the ranks are counted anew."""
+        threshold = self.merge_threshold
+        firsts = list(range(len(documents)))
+        if threshold is not None:
+            firsts = near_duplicates([doc.page_content for doc in documents], threshold)
+        result = []
+        for rank, first in enumerate(dict.fromkeys(firsts), start=1):
+            others = [doc for place, doc in enumerate(documents) if firsts[place] == first and place != first]
+            doc = documents[first]
+            if others:
+                doc = merged(doc, others, name=self.get_name(), query=call.query, rank=rank)
+            result.append(doc if others else ranked(doc, rank))
+        if repeats := len(documents) - len(result):
+            call.note(f"{repeats} near-duplicate{'' if repeats == 1 else 's'} merged")
+        return result
+
+    def _inner_parts(self) -> Iterator[Runnable[Any, Any]]:
+        yield from self.compressor.parts()
+
+
+def _ids(documents: Sequence[Document]) -> str:
+    shown = ", ".join(identity(doc)[:80] for doc in documents[:_SHOWN_IDS])
+    return shown + (", …" if len(documents) > _SHOWN_IDS else "")
