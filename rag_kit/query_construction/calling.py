@@ -110,7 +110,7 @@ class SelfQueryCall:
             if self._model_budget.remaining_seconds() != 0:
                 batch = Batch([call], "skip", None, None, None, self._model_budget)
                 (outcome,) = (yield batch).outcomes
-                if outcome.ok:
+                if outcome.ok and outcome.value is not None:
                     made: ConstructedQuery = outcome.value
                     return made
                 error = outcome.error

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.models import astructured_call, structured_call
-from rag_kit.prompts.schemas import SelfQuery
+from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction.checking import check_answer
 from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.fields import MetadataField, Schema

@@ -129,7 +129,7 @@ def years(first: int, count: int = 1, note: str = "") -> Period | None:
 
 
 def _iso(match: re.Match[str], today: date) -> Period | None:
-    return _day(*(int(match[name]) for name in ("iso_y", "iso_m", "iso_d")))
+    return _day(int(match["iso_y"]), int(match["iso_m"]), int(match["iso_d"]))
 
 
 def _compact(match: re.Match[str], today: date) -> Period | None:

@@ -149,7 +149,8 @@ class _Seen:
 
     def field(self, name: str, description: str, cut: bool) -> MetadataField | None:
         """The field, or None if it holds objects or nothing that can be compared."""
-        plain = {kind: self._kinds[kind] for kind in ("str", "int", "float", "bool") if self._kinds[kind]}
+        names: tuple[FieldType, ...] = ("str", "int", "float", "bool")
+        plain: dict[FieldType, int] = {of: self._kinds[of] for of in names if self._kinds[of]}
         if not plain or sum(plain.values()) < sum(self._kinds.values()):
             return None
         many = self._lists * 2 > self.rows
@@ -157,9 +158,9 @@ class _Seen:
         if set(plain) <= {"int", "float"}:
             kind = "float" if "float" in plain else "int"
         else:
-            kind = max(plain, key=lambda key: plain[key])  # type: ignore[assignment]
-        names = (kind, "int") if kind == "float" else (kind,)
-        counted = [(value, count) for (of, value), count in self._values.items() if of in names]
+            kind = max(plain, key=lambda of: plain[of])
+        of_kind = (kind, "int") if kind == "float" else (kind,)
+        counted = [(value, count) for (of, value), count in self._values.items() if of in of_kind]
         counted.sort(key=lambda pair: (-pair[1], str(pair[0])))
         values = tuple(value for value, _ in counted)
         format_ = self._date_format(name, kind, values)

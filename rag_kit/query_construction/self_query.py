@@ -78,7 +78,7 @@ class SelfQueryRetriever(RagKitRetriever):
         >>> retriever = SelfQueryRetriever.from_rules(docs)
         >>> [doc.page_content for doc in retriever.invoke("What is known about salt since 2010?")]
         ['Less salt, fewer strokes.']
-        >>> retriever.construct("brain papers before 2012").filter
+        >>> retriever.construct_query("brain papers before 2012").filter
         {'$and': [{'topic': {'$eq': 'brain'}}, {'year': {'$lt': 2012}}]}
     """
 
@@ -231,7 +231,7 @@ class SelfQueryRetriever(RagKitRetriever):
             self._schemas.clear()
             self._schemas[_key(self.filter)] = fresh
 
-    def construct(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
+    def construct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
         """Turn a question into text and filter without searching.
 
         Raises:
@@ -239,8 +239,8 @@ class SelfQueryRetriever(RagKitRetriever):
         """
         return self._constructor().construct(question, self.schema_in_use, config)
 
-    async def aconstruct(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
-        """As ``construct``, without blocking."""
+    async def aconstruct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
+        """As ``construct_query``, without blocking."""
         return await self._constructor().aconstruct(question, self.schema_in_use, config)
 
     def _constructor(self) -> Constructor:

@@ -191,7 +191,7 @@ class _Reading:
         return [Span(found.begin, middle, first, field.name), Span(middle + 1, found.stop, last, field.name)]
 
     def _numbers(self, named: Sequence[Named], periods: Sequence[Span]) -> list[Span]:
-        taken = [(item.begin, item.end) for item in (*named, *periods)]
+        taken = [(item.begin, item.end) for item in named] + [(span.begin, span.end) for span in periods]
         return find_numbers(self.text, self.schema, [*taken, *self.used])
 
     def _undated(self) -> list[Atom]:
