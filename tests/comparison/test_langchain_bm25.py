@@ -23,27 +23,27 @@ def texts(documents: list[Document]) -> list[str]:
     return [doc.page_content for doc in documents]
 
 
-def test_chinese_scores_are_all_zero_there() -> None:
+def test_row_7_chinese_scores_are_all_zero_there() -> None:
     """Splitting on white space leaves Chinese without a single match; here it is found."""
     theirs = LangChainBM25.from_texts(CHINESE)
     assert not theirs.vectorizer.get_scores(theirs.preprocess_func("机器学习")).any()
     assert texts(BM25Retriever.from_texts(CHINESE).invoke("机器学习")) == [CHINESE[1]]
 
 
-def test_inflection_and_punctuation_hide_words_there() -> None:
+def test_row_7_inflection_and_punctuation_hide_words_there() -> None:
     """ "cats" does not match "Cats."; here it does."""
     theirs = LangChainBM25.from_texts(ANIMALS)
     assert not theirs.vectorizer.get_scores(theirs.preprocess_func("cats")).any()
     assert texts(BM25Retriever.from_texts(ANIMALS).invoke("cats")) == ["Cats."]
 
 
-def test_zero_scores_are_returned_there() -> None:
+def test_row_8_zero_scores_are_returned_there() -> None:
     """A query that matches nothing still returns k documents; here none."""
     assert len(LangChainBM25.from_texts(ANIMALS, k=3).invoke("zebra")) == 3
     assert BM25Retriever.from_texts(ANIMALS, k=3).invoke("zebra") == []
 
 
-def test_results_are_live_objects_there() -> None:
+def test_row_9_results_are_live_objects_there() -> None:
     """An edit of a result shows in the next query; here results are copies."""
     theirs = LangChainBM25.from_texts(ANIMALS)
     theirs.invoke("fish")[0].metadata["edited"] = True
@@ -54,14 +54,14 @@ def test_results_are_live_objects_there() -> None:
 
 
 @pytest.mark.parametrize("method", ["add_documents", "delete", "save_local", "save", "load"])
-def test_no_life_cycle_there(method: str) -> None:
+def test_row_9_no_life_cycle_there(method: str) -> None:
     """There is no add, delete, save or load; our index has them."""
     assert not hasattr(LangChainBM25, method)
     index: Any = BM25Retriever.from_texts(ANIMALS).index
     assert all(hasattr(index, name) for name in ("add", "delete", "update", "save", "load"))
 
 
-def test_filter_and_k_of_the_call_are_ignored_there() -> None:
+def test_row_9_filter_and_k_of_the_call_are_ignored_there() -> None:
     """A metadata filter or k given to the call is dropped without a word there; here it selects."""
     metadatas = [{"n": n} for n in range(4)]
     theirs = LangChainBM25.from_texts(ANIMALS, metadatas=metadatas).invoke("fish", filter={"n": 1}, k=1)
@@ -70,7 +70,7 @@ def test_filter_and_k_of_the_call_are_ignored_there() -> None:
     assert [doc.metadata["n"] for doc in ours.invoke("fish", filter={"n": 1})] == [1]
 
 
-def test_no_scores_there() -> None:
+def test_row_3_no_scores_there() -> None:
     """Results carry no score; ours carry score, rank and query."""
     assert all(doc.metadata == {} for doc in LangChainBM25.from_texts(ANIMALS).invoke("fish"))
     stage = BM25Retriever.from_texts(ANIMALS).invoke("fish")[0].metadata["rag_kit"]["stages"][0]

@@ -67,7 +67,7 @@ class Counting:
         return RunnableLambda(self.call, afunc=self.acall)
 
 
-def test_no_scores_or_sources() -> None:
+def test_row_3_no_scores_or_sources() -> None:
     """LangChain's results say nothing of score or source; ours name every branch with rank and weight."""
     leaves = [returns("a", "b"), returns("b")]
     found = their_ensemble(*leaves).invoke("q")
@@ -77,14 +77,14 @@ def test_no_scores_or_sources() -> None:
     assert [stage["rank"] for stage in record["stages"]] == [2, 1, 1]
 
 
-def test_duplicates_in_one_list() -> None:
+def test_row_13_duplicates_in_one_list() -> None:
     """In LangChain a document repeated in one list beats the one that is first in both; not in ours."""
     leaves = [returns("right", "again", "again", "again"), returns("right")]
     assert their_ensemble(*leaves).invoke("q")[0].page_content == "again"
     assert EnsembleRetriever(retrievers=leaves).invoke("q")[0].page_content == "right"
 
 
-def test_one_failure_fails_all() -> None:
+def test_row_14_one_failure_fails_all() -> None:
     """In LangChain one failing retriever fails the call; ours goes on and says what is missing."""
 
     def broken(query: str) -> list[Document]:
@@ -98,7 +98,7 @@ def test_one_failure_fails_all() -> None:
     assert "ConnectionError" in get_provenance(found[0])["notes"][0]
 
 
-def test_no_time_out() -> None:
+def test_row_14_no_time_out() -> None:
     """LangChain waits for the slowest however long it takes; ours for as long as it was told."""
     slow = Counting(0.8)
     leaves = [returns("a"), slow.leaf()]
@@ -112,7 +112,7 @@ def test_no_time_out() -> None:
     assert time.monotonic() - begun < 0.6
 
 
-def test_sync_is_sequential() -> None:
+def test_row_15_sync_is_sequential() -> None:
     """LangChain's invoke calls one retriever after the other; ours side by side."""
     counter = Counting(0.1)
     leaves = [counter.leaf() for _ in range(5)]
@@ -122,7 +122,7 @@ def test_sync_is_sequential() -> None:
     assert counter.most == 5
 
 
-async def test_async_ignores_max_concurrency() -> None:
+async def test_row_16_async_ignores_max_concurrency() -> None:
     """LangChain's ainvoke runs all at once whatever max_concurrency says; ours keeps to it."""
     config: Any = {"max_concurrency": 2}
     counter = Counting(0.05)
@@ -134,7 +134,7 @@ async def test_async_ignores_max_concurrency() -> None:
     assert counter.most == 2
 
 
-def test_document_id_is_not_identity() -> None:
+def test_row_20_document_id_is_not_identity() -> None:
     """LangChain joins two documents of the same text though their ids differ; ours keeps them apart."""
     leaves = [
         RunnableLambda(lambda q: [Document("same", id="1")]),
@@ -144,7 +144,7 @@ def test_document_id_is_not_identity() -> None:
     assert [doc.id for doc in EnsembleRetriever(retrievers=leaves).invoke("q")] == ["1", "2"]
 
 
-def test_missing_id_key() -> None:
+def test_row_20_missing_id_key() -> None:
     """LangChain raises a bare KeyError for a missing id_key; ours says which key and what to do."""
     with pytest.raises(KeyError):
         their_ensemble(returns("a"), id_key="isbn").invoke("q")
@@ -152,7 +152,7 @@ def test_missing_id_key() -> None:
         EnsembleRetriever(retrievers=[returns("a")], id_key="isbn").invoke("q")
 
 
-def test_zero_weight_still_runs() -> None:
+def test_row_20_zero_weight_still_runs() -> None:
     """LangChain runs a retriever of weight 0 and keeps its results; ours does neither."""
     counter = Counting(0)
     leaves = [returns("a"), counter.leaf()]
@@ -162,14 +162,14 @@ def test_zero_weight_still_runs() -> None:
     assert counter.calls == 1
 
 
-def test_negative_weights_are_accepted() -> None:
+def test_row_20_negative_weights_are_accepted() -> None:
     """LangChain takes a negative weight; ours refuses it."""
     their_ensemble(returns("a"), returns("b"), weights=[1.0, -1.0])
     with pytest.raises(InvalidInputError, match="-1"):
         EnsembleRetriever(retrievers=[returns("a"), returns("b")], weights=[1.0, -1.0])
 
 
-def test_no_top_k() -> None:
+def test_row_20_no_top_k() -> None:
     """LangChain returns the whole union and ignores k in the call; ours returns k."""
     leaves = [returns(*"abcdef"), returns(*"ghijkl")]
     assert len(their_ensemble(*leaves).invoke("q", None)) == 12

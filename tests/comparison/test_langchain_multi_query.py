@@ -204,7 +204,7 @@ def test_row_19_number_of_queries() -> None:
     assert "<count>2</count>" in ours.llm.prompts[0]  # type: ignore[attr-defined]
 
 
-def test_one_failure_fails_all() -> None:
+def test_row_14_one_failure_fails_all() -> None:
     """In LangChain a failing model or search fails the call; ours goes on and says what is missing."""
     with pytest.raises(ConnectionError):
         their_retriever(Leaf(), ConnectionError("down")).invoke(QUESTION)
