@@ -12,6 +12,7 @@ RagKitError
 │   ├── ModelUnauthorizedError          401, 403
 │   ├── ModelRateLimitedError           429 after the allowed retries
 │   └── ModelOutputError                reachable, but no valid answer came out
+├── CacheError                          a cache file could not be read or written
 ├── BudgetExceededError                 a cap on calls, tokens or time was reached
 ├── BranchError                         a branch of a fan-out failed
 │   └── BranchTimeoutError              a branch of a fan-out took too long
@@ -83,6 +84,10 @@ class ModelRateLimitedError(ModelError):
 
 class ModelOutputError(ModelError):
     """The model answered, but not with anything that fits the schema."""
+
+
+class CacheError(RagKitError):
+    """A cache file could not be read or written."""
 
 
 class BudgetExceededError(RagKitError):

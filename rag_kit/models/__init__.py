@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .extractive import ExtractiveChatModel
     from .failures import map_model_error
     from .minilm import MiniLMEmbeddings
+    from .rewrite_cache import RewriteCache
     from .structured import (
         RAISE,
         StructuredResult,
@@ -28,6 +29,7 @@ __all__ = [
     "RAISE",
     "ExtractiveChatModel",
     "MiniLMEmbeddings",
+    "RewriteCache",
     "StructuredResult",
     "astructured_call",
     "astructured_call_detailed",
@@ -50,6 +52,7 @@ __getattr__, __dir__ = lazy_attributes(
         "RAISE": ".structured",
         "ExtractiveChatModel": ".extractive",
         "MiniLMEmbeddings": ".minilm",
+        "RewriteCache": ".rewrite_cache",
         "StructuredResult": ".structured",
         "astructured_call": ".structured",
         "astructured_call_detailed": ".structured",

@@ -18,6 +18,7 @@ from rag_kit.models import astructured_call, atext_call, structured_call, text_c
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.merging import Found
+from rag_kit.retrieval.rewrite_memory import MISSING, Memory
 from rag_kit.retrieval.rewrite_steps import Batch, Call, Steps, adrive, drive
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class RewriteCall:
         notes: What every result is told.
         extra: More for the last stage of every result.
         budget: The caps on calls and tokens, and what was used.
+        memory: What the cache of answers gave, and gets.
         settled: The question alone is all there is to search for, and nothing went wrong.
     """
 
@@ -72,6 +74,7 @@ class RewriteCall:
         self.notes: list[str] = []
         self.extra: dict[str, Any] = {}
         self.settled = False
+        self.memory = Memory(owner.cache, self.note)
         self._searched = 0
         self._answered = False
 
@@ -83,7 +86,9 @@ class RewriteCall:
     def cost(self) -> str:
         """What the models were asked so far."""
         calls = self.budget.calls
-        return f"model: {calls} call{'' if calls == 1 else 's'}, {self.budget.tokens} tokens"
+        told = f"model: {calls} call{'' if calls == 1 else 's'}, {self.budget.tokens} tokens"
+        served = self.memory.served
+        return f"{told}, {served} answer{'' if served == 1 else 's'} from the cache" if served else told
 
     def ask(
         self, values: Sequence[Mapping[str, Any]], *, prompt: Any = None, form: Any = None, name: str = ""
@@ -107,19 +112,26 @@ class RewriteCall:
             return []
         prompt = owner.prompt_for(self.question) if prompt is None else prompt
         schema = getattr(prompt, "result_schema", None) or form or owner.answer_form
-        calls = []
-        for number, given in enumerate(values, start=1):
-            known = {key: value for key, value in given.items() if key in prompt.input_variables}
-            label = name if len(values) == 1 else f"{name} {number}"
-            calls.append(self._model_call(label, prompt, known, schema))
-        result = yield Batch(calls, "skip", None, None, self._width(), self._model_budget)
-        answers = []
-        for outcome in result.outcomes:
-            if outcome.ok:
-                answers.append(outcome.value)
-            else:
-                self._failed(outcome.name, outcome.error)
-        return answers
+        known = [
+            {key: value for key, value in given.items() if key in prompt.input_variables} for given in values
+        ]
+        keys = self.memory.keys(owner.llm, prompt, known, schema, self.request.config)
+        answers = yield from self.memory.recall(keys, schema)
+        missing = [place for place, answer in enumerate(answers) if answer is MISSING]
+        if missing:
+            labels = [name if len(values) == 1 else f"{name} {place + 1}" for place in missing]
+            calls = [
+                self._model_call(label, prompt, known[place], schema)
+                for label, place in zip(labels, missing, strict=True)
+            ]
+            result = yield Batch(calls, "skip", None, None, self._width(), self._model_budget)
+            for place, outcome in zip(missing, result.outcomes, strict=True):
+                if outcome.ok:
+                    answers[place] = outcome.value
+                    self.memory.add(keys[place], outcome.value)
+                else:
+                    self._failed(outcome.name, outcome.error)
+        return [answer for answer in answers if answer is not MISSING]
 
     def do(self, call: Call) -> Steps[Any]:
         """Do one other thing, such as embedding texts.
@@ -185,16 +197,13 @@ class RewriteCall:
 
     def _model_call(self, name: str, prompt: Any, values: dict[str, Any], schema: Any) -> Call:
         settings: dict[str, Any] = {"timeout": self.owner.timeout, "config": self.request.child("rewrite")}
-        arguments: Any = (self.owner.llm, prompt, values)
-        if schema is str:
-            return Call(
-                name, partial(text_call, *arguments, **settings), partial(atext_call, *arguments, **settings)
-            )
-        return Call(
-            name,
-            partial(structured_call, *arguments, schema, **settings),
-            partial(astructured_call, *arguments, schema, **settings),
-        )
+        sync: Any
+        native: Any
+        arguments: tuple[Any, ...]
+        sync, native, arguments = text_call, atext_call, (self.owner.llm, prompt, values)
+        if schema is not str:
+            sync, native, arguments = structured_call, astructured_call, (*arguments, schema)
+        return Call(name, partial(sync, *arguments, **settings), partial(native, *arguments, **settings))
 
     def _width(self) -> int | None:
         width: int | None = self.owner.max_concurrency or self.request.config.get("max_concurrency")

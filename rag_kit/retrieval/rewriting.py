@@ -7,6 +7,7 @@ A technique says what to ask the model for and what to search with; it is writte
 from __future__ import annotations
 
 import logging
+import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
@@ -19,6 +20,8 @@ from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 
 from rag_kit.concurrency import Budget
 from rag_kit.errors import InvalidInputError
+from rag_kit.models import RewriteCache
+from rag_kit.models.rewrite_cache import model_identity
 from rag_kit.prompts import LANGUAGES, load_prompt
 from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
 from rag_kit.retrieval.fusion import check_weights, fusion_function
@@ -60,6 +63,8 @@ class RewritingRetriever(RagKitRetriever):
         max_tokens: Most tokens in and out; the call that goes over is kept, the next one is refused.
         deadline: Seconds for the whole. The model gets three quarters of them, so that time is left to search.
         id_key: Metadata key that identifies a document.
+        cache: A ``rag_kit.models.RewriteCache``, or a path for one: what the model wrote for the same prompt, model,
+            endpoint and question is taken from there, at no call. ``None`` for no cache.
 
     Raises:
         InvalidInputError: On construction, for arguments that are unknown or not allowed.
@@ -86,6 +91,7 @@ class RewritingRetriever(RagKitRetriever):
     max_calls: int | None = None
     max_tokens: int | None = None
     deadline: float | None = None
+    cache: RewriteCache | None = None
 
     _prompts: Mapping[str, Any] = PrivateAttr(default_factory=dict)
 
@@ -127,6 +133,11 @@ class RewritingRetriever(RagKitRetriever):
             )
         return value
 
+    @field_validator("cache", mode="before")
+    @classmethod
+    def _cache_is_open(cls, value: Any) -> Any:
+        return RewriteCache(value) if isinstance(value, (str, os.PathLike)) else value
+
     @field_validator("fetch_k", "max_concurrency", mode="before")
     @classmethod
     def _count_is_allowed(cls, value: Any, info: Any) -> Any:
@@ -157,6 +168,11 @@ class RewritingRetriever(RagKitRetriever):
         if self.weights is not None and not self.weights:
             raise InvalidInputError("weights is empty; give at least one, or None for equal weights.")
         Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
+        if self.cache is not None and model_identity(self.llm) is None:
+            raise InvalidInputError(
+                f"cache was given, but llm is {type(self.llm).__name__}, which cannot be told from another one; "
+                "give a LangChain chat model, or leave cache out."
+            )
         self._prompts = self._load_prompts(self.prompt, self.task)
         return self
 
@@ -195,6 +211,8 @@ class RewritingRetriever(RagKitRetriever):
 
     def _steps(self, question: str, call: RewriteCall) -> Steps[list[Document]]:
         rewritten = yield from self._rewrite(question, call)
+        if rewritten or call.settled:
+            yield from call.memory.store()
         searches = [*self._original(question, call, rewritten), *rewritten]
         found = yield from call.search(searches)
         return self._merge(question, call, found)

@@ -65,6 +65,8 @@ class Serial:
                     part.query, [doc for one in latest if one.role == _ROLE for doc in one.documents]
                 )
             self._add(Step(part.query, answer))
+        if self._steps or call.settled:
+            yield from call.memory.store()
         if not self._steps:
             found = yield from call.search(owner._original(self._question, call, []))
         return found

@@ -7,11 +7,13 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables import RunnableLambda
 from support.rewriters import Scripted, Words, both, corpus, ids, notes, sent
 
 from rag_kit.concurrency import Budget, use_budget
@@ -32,6 +34,7 @@ from rag_kit.retrieval import (
     MultiQueryRetriever,
     Query2DocRetriever,
     StepBackRetriever,
+    explain,
 )
 from rag_kit.retrieval.rewriting import RewritingRetriever
 
@@ -199,6 +202,51 @@ async def test_the_cost_is_told(make: Make) -> None:
     assert budget.calls >= 1 and budget.tokens > 0
     plural = "" if budget.calls == 1 else "s"
     assert f"model: {budget.calls} call{plural}, {budget.tokens} tokens" in notes(found)
+
+
+@each
+async def test_cached_answers_cost_no_call(make: Make, tmp_path: Path) -> None:
+    """What the model wrote once is taken from the cache, sync and async; calls are 0 and explain says why."""
+    path = tmp_path / "cache.sqlite"
+    first = make(cache=path)
+    found = first.invoke(QUESTION)
+    asked = len(first.llm.prompts)  # type: ignore[attr-defined]
+    assert asked >= 1 and first.cache is not None and len(first.cache) == asked
+    second = make(cache=path)
+    with use_budget(Budget()) as budget, blockbuster_ctx():
+        again = await second.ainvoke(QUESTION)
+    assert budget.calls == 0 and second.llm.prompts == []  # type: ignore[attr-defined]
+    assert ids(again) == ids(found) and sent(again) == sent(found)
+    plural = "" if asked == 1 else "s"
+    assert f"model: 0 calls, 0 tokens, {asked} answer{plural} from the cache" in str(explain(again))
+    assert ids(make(cache=path, max_calls=0).invoke(QUESTION)) == ids(found)
+    make(cache=path).invoke("Which other fan is loud?")
+    assert len(first.cache) > asked
+
+
+@each
+async def test_useless_answers_are_not_cached(make: Make, tmp_path: Path) -> None:
+    """An answer that could not be used is asked for again."""
+    useless = "!" if make is conversation else "嗡"  # a complete question may be in another script
+    script = json.dumps({"query": useless, "queries": [useless], "passages": [useless]}, ensure_ascii=False)
+    retriever = make(Scripted(script=script), cache=tmp_path / "c")
+    retriever.invoke(QUESTION)
+    await retriever.ainvoke(QUESTION)
+    assert retriever.cache is not None and len(retriever.cache) == 0
+
+
+@each
+async def test_a_broken_cache_is_no_failure(make: Make, tmp_path: Path) -> None:
+    """A cache that breaks while it is in use is told, and the model is asked."""
+    retriever = make(cache=tmp_path / "cache.sqlite", on_error="raise")
+    (tmp_path / "cache.sqlite").write_bytes(b"\xff" * 100_000)
+    found = await both(retriever, QUESTION)
+    assert ids(found) == ids(make().invoke(QUESTION))
+    assert any("rewrite cache failed" in note for note in notes(found))
+    with pytest.raises(InvalidInputError, match="no rewrite cache wrote"):
+        make(cache=tmp_path / "cache.sqlite")
+    with pytest.raises(InvalidInputError, match="cannot be told"):
+        type(make()).from_llm(RunnableLambda(lambda messages: ""), Words(docs=[]), cache=tmp_path / "new")
 
 
 @each

@@ -1,0 +1,111 @@
+"""What makes two calls the same: prompt, model, endpoint, values; as one hash, which gives none of them away."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.runnables import RunnableConfig, RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.configurable import DynamicRunnable
+
+from rag_kit.models.endpoint import base_url, model_name
+
+# Raise it when an entry of the same key would be read in another way.
+_VERSION = 1
+_SAMPLING = (
+    "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "stop", "reasoning_effort",
+    "reasoning", "thinking", "frequency_penalty", "presence_penalty", "model_kwargs", "extra_body",
+)  # fmt: skip
+
+
+def call_key(
+    model: Any,
+    prompt: Any,
+    values: Mapping[str, Any],
+    schema: Any,
+    config: RunnableConfig | None = None,
+) -> str | None:
+    """The key of a call's answer.
+
+    Args:
+        model: The model.
+        prompt: A LangChain prompt; a prompt file's content hash counts, and so do the messages it gives.
+        values: The prompt's variables.
+        schema: The form of the answer: a Pydantic class, a JSON schema, ``str`` for text.
+        config: Its ``configurable`` may choose the model.
+
+    Returns:
+        64 hexadecimal digits, or ``None`` if the model cannot be told from others.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from langchain_core.prompts import ChatPromptTemplate
+        >>> model, prompt = FakeListChatModel(responses=["a"]), ChatPromptTemplate([("user", "{q}")])
+        >>> one, two = (call_key(model, prompt, {"q": q}, str) for q in ("x", "y"))
+        >>> len(one), one == two
+        (64, False)
+    """
+    identity = model_identity(model, config)
+    if identity is None:
+        return None
+    messages = prompt.format_prompt(**values).to_messages()
+    known = getattr(prompt, "metadata", None) or {}
+    form = f"{schema.__module__}.{schema.__qualname__}" if isinstance(schema, type) else schema
+    parts = [_VERSION, known.get("hash"), identity, [[each.type, each.content] for each in messages], form]
+    return hashlib.sha256(_canonical(parts).encode("utf-8", errors="backslashreplace")).hexdigest()
+
+
+def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
+    """Class, name, endpoint and sampling settings of a model, as plain JSON; for hashing, not for showing.
+
+    A model bound to arguments, with retries, with fallbacks or with configurable fields is told by what is
+    inside it.
+
+    Returns:
+        The identity; ``None`` for a runnable that is no model, such as a function.
+
+    Example:
+        >>> from langchain_core.runnables import RunnableLambda
+        >>> model_identity(RunnableLambda(lambda messages: "hi")) is None
+        True
+    """
+    if isinstance(model, DynamicRunnable):
+        return model_identity(*model.prepare(config))
+    if isinstance(model, RunnableBindingBase):
+        inner = model_identity(model.bound, merge_configs(model.config, config))
+        return None if inner is None else [inner, dict(model.kwargs)]
+    if isinstance(model, RunnableWithFallbacks):
+        several = [model_identity(each, config) for each in (model.runnable, *model.fallbacks)]
+        return None if None in several else several
+    if not isinstance(model, BaseLanguageModel):
+        return None
+    return {
+        "class": f"{type(model).__module__}.{type(model).__qualname__}",
+        "name": model_name(model),
+        "endpoint": _bare(base_url(model)),
+        "settings": {
+            name: getattr(model, name) for name in _SAMPLING if getattr(model, name, None) is not None
+        },
+        "parameters": dict(getattr(model, "_identifying_params", None) or {}),
+    }
+
+
+def _bare(url: str | None) -> str | None:
+    """Host, port and path of an address: who calls makes no difference."""
+    if not url:
+        return None
+    parts = urlsplit(url if "//" in url else f"//{url}")
+    return f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
+
+
+def _canonical(value: Any) -> str:
+    """JSON with sorted keys; what JSON does not know counts by its type, so that no secret and no address does."""
+    return json.dumps(
+        value, sort_keys=True, ensure_ascii=False, default=lambda other: type(other).__qualname__
+    )

@@ -1,0 +1,264 @@
+"""RewriteCache: JSON in SQLite, for its owner alone, bounded, shared, refused or begun anew when damaged."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import ConfigurableField, RunnableLambda
+from langchain_openai import ChatOpenAI
+
+from rag_kit.errors import CacheError, InvalidInputError
+from rag_kit.models import RewriteCache
+from rag_kit.models.rewrite_cache import call_key, model_identity
+from rag_kit.prompts import load_prompt
+from rag_kit.prompts.schemas import Queries, Query
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "cache.sqlite"
+
+
+def test_what_is_put_is_got_by_another_one_too(path: Path) -> None:
+    """Answers survive closing and opening; unknown keys are left out."""
+    cache = RewriteCache(path)
+    cache.put({"a": {"queries": ["x", "问"]}, "b": "text\ud800"})
+    assert cache.get(["b", "none", "a"]) == {"b": "text\ud800", "a": {"queries": ["x", "问"]}}
+    cache.close()
+    assert cache.get(["a"]) and RewriteCache(path).get(["a"]) and len(cache) == 2
+    cache.clear()
+    assert cache.get(["a"]) == {} and len(cache) == 0 and bool(cache)
+
+
+def test_only_the_owner_may_read_it(path: Path) -> None:
+    """The file is made with mode 0600, whatever the umask, and one that was opened up is closed again."""
+    old = os.umask(0)
+    try:
+        cache = RewriteCache(path)
+        cache.put({"a": 1})
+        assert {stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()} == {0o600}
+        path.chmod(0o644)
+        RewriteCache(path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    finally:
+        os.umask(old)
+
+
+def test_least_recently_used_go_first(path: Path) -> None:
+    """Beyond max_entries the entry goes that was neither written nor read for longest."""
+    cache = RewriteCache(path, max_entries=3)
+    for name in "abc":
+        cache.put({name: name})
+    assert cache.get(["a"])
+    cache.put({"d": "d"})
+    assert set(cache.get(list("abcd"))) == {"a", "c", "d"} and len(cache) == 3
+    cache.put({str(n): n for n in range(50)})
+    assert len(cache) == 3 and set(cache.get([str(n) for n in range(50)])) == {"47", "48", "49"}
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(st.sampled_from(["put", "get"]), st.sampled_from("abcdefg")), max_size=40))
+def test_it_is_an_lru_cache(steps: list[tuple[str, str]]) -> None:
+    """Any sequence of reads and writes gives what a plain LRU dictionary gives."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        cache, model = RewriteCache(Path(folder) / "c", max_entries=4), {}
+        for what, key in steps:
+            if what == "put":
+                cache.put({key: key})
+                model.pop(key, None)
+                model[key] = key
+                while len(model) > 4:
+                    del model[next(iter(model))]
+            else:
+                assert cache.get([key]) == ({key: key} if key in model else {})
+                if key in model:
+                    model[key] = model.pop(key)
+        cache.close()
+
+
+def test_endless_answers_are_not_kept(path: Path) -> None:
+    """An answer over 200,000 characters is left out."""
+    cache = RewriteCache(path)
+    cache.put({"a": "x" * 200_001, "b": "y"})
+    assert cache.get(["a", "b"]) == {"b": "y"}
+
+
+def test_a_file_of_something_else_is_left_alone(path: Path) -> None:
+    """Notes, another program's database, a folder and a link are refused by name, unchanged."""
+    path.write_text("my notes\n" * 100)
+    with pytest.raises(InvalidInputError, match="no rewrite cache wrote"):
+        RewriteCache(path)
+    assert path.read_text().startswith("my notes")
+    other = path.with_name("other.db")
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    with pytest.raises(InvalidInputError, match=r"other\.db"):
+        RewriteCache(other)
+    with pytest.raises(InvalidInputError, match="cannot be opened"):
+        RewriteCache(path.parent)
+    link = path.with_name("link")
+    link.symlink_to(path.with_name("target"))
+    with pytest.raises(InvalidInputError, match="no link"):
+        RewriteCache(link)
+    for wrong in (0, -1, True, 2.5):
+        with pytest.raises(InvalidInputError, match="max_entries"):
+            RewriteCache(path.with_name("new"), max_entries=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("damage", ["middle", "cut", "version", "table"])
+def test_a_damaged_cache_is_begun_anew(path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A cache of ours that is damaged is put aside and begun anew, and the log says so."""
+    cache = RewriteCache(path)
+    cache.put({str(n): "x" * 500 for n in range(200)})
+    cache.close()
+    data = bytearray(path.read_bytes())
+    if damage == "middle":
+        data[100:60_000] = b"\xff" * 59_900
+    elif damage == "cut":
+        data = data[:5000]
+    if damage in ("middle", "cut"):
+        path.write_bytes(data)
+        path.with_name("cache.sqlite-journal").write_bytes(b"left behind")
+    else:
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA user_version=99" if damage == "version" else "DROP TABLE answers")
+    fresh = RewriteCache(path)
+    assert len(fresh) == 0 and "begun anew" in caplog.text
+    assert path.with_name("cache.sqlite.damaged").exists()
+    fresh.put({"a": 1})
+    assert RewriteCache(path).get(["a"]) == {"a": 1}
+
+
+def test_damage_while_open_is_told(path: Path) -> None:
+    """A file that breaks while it is open raises an error that names it."""
+    cache = RewriteCache(path)
+    cache.put({str(n): "x" * 500 for n in range(200)})
+    path.write_bytes(b"\xff" * 200_000)
+    with pytest.raises(CacheError, match=r"cache\.sqlite"):
+        cache.put({"a": 1})
+
+
+def test_what_is_in_it_is_never_executed(path: Path) -> None:
+    """An entry that is no JSON counts as not there."""
+    cache = RewriteCache(path)
+    cache.put({"a": 1})
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE answers SET answer = ?", ("cos\nsystem\n(S'true'\ntR.",))
+    assert cache.get(["a"]) == {}
+
+
+def test_threads_share_one(path: Path) -> None:
+    """Threads read and write at the same time without a loss or an error."""
+    cache, errors = RewriteCache(path), []
+
+    def work(number: int) -> None:
+        try:
+            for n in range(20):
+                cache.put({f"{number}-{n}": n})
+                assert cache.get([f"{number}-{n}"]) == {f"{number}-{n}": n}
+        except Exception as error:  # noqa: BLE001 - shown below
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == [] and len(cache) == 160
+
+
+_CHILD = """
+import sys
+from rag_kit.models import RewriteCache
+cache = RewriteCache(sys.argv[1])
+for n in range(150):
+    cache.put({f"{sys.argv[2]}-{n}": n})
+    assert cache.get([f"{sys.argv[2]}-{n}"])
+"""
+
+
+def test_processes_share_one(path: Path) -> None:
+    """Two processes make and fill one file at the same time; nothing is lost."""
+    children = [
+        subprocess.Popen([sys.executable, "-c", _CHILD, str(path), name], stderr=subprocess.PIPE, text=True)
+        for name in ("one", "two")
+    ]
+    for child in children:
+        _, problem = child.communicate(timeout=120)
+        assert child.returncode == 0, problem
+    assert len(RewriteCache(path)) == 300
+
+
+def test_copies_are_the_same_cache(path: Path) -> None:
+    """A deep copy is the cache itself; what comes out of a pickle opens the file again."""
+    cache = RewriteCache(path)
+    cache.put({"a": 1})
+    assert copy.deepcopy(cache) is cache and pickle.loads(pickle.dumps(cache)).get(["a"]) == {"a": 1}
+
+
+PROMPT = ChatPromptTemplate([("user", "{question}")])
+
+
+def gpt(**settings: Any) -> ChatOpenAI:
+    return ChatOpenAI(
+        **{"model": "m", "api_key": "sk-canary-1234567", "base_url": "http://u:pw-canary@h/v1", **settings}
+    )
+
+
+def test_keys_tell_calls_apart() -> None:
+    """Prompt, values, model, endpoint, sampling and form each make another key; the API key does not."""
+    step_back = load_prompt("step_back")
+    base = (gpt(), step_back, {"question": "q"}, Query)
+    keys = [
+        call_key(*base),
+        call_key(gpt(model="n"), *base[1:]),
+        call_key(gpt(base_url="http://other/v1"), *base[1:]),
+        call_key(gpt(temperature=0.7), *base[1:]),
+        call_key(gpt().bind(stop=["x"]), *base[1:]),
+        call_key(FakeListChatModel(responses=["a"]), *base[1:]),
+        call_key(FakeListChatModel(responses=["b"]), *base[1:]),
+        call_key(base[0], load_prompt("step_back", language="zh"), *base[2:]),
+        call_key(base[0], PROMPT, *base[2:]),
+        call_key(*base[:2], {"question": "r"}, Query),
+        call_key(*base[:3], Queries),
+        call_key(*base[:3], {"type": "object"}),
+        call_key(*base[:3], str),
+    ]
+    assert None not in keys and len(set(keys)) == len(keys)
+    same = gpt(api_key="sk-other-7654321", base_url="http://h/v1/")
+    assert call_key(same, *base[1:]) == keys[0] == call_key(*base)
+    assert call_key(gpt().with_retry(), *base[1:]) is not None
+
+
+def test_the_model_is_found_inside_wrappers() -> None:
+    """Fallbacks and configurable fields are told by what is inside; a function is not told at all."""
+    flexible = gpt().configurable_fields(model_name=ConfigurableField(id="name"))
+    one, two = (model_identity(flexible, {"configurable": {"name": name}}) for name in "ab")
+    assert one != two and one["name"] == "a"
+    assert len(model_identity(gpt().with_fallbacks([gpt(model="n")]))) == 2
+    function = RunnableLambda(lambda messages: "x")
+    assert model_identity(function) is None and call_key(function, PROMPT, {"question": "q"}, str) is None
+    assert model_identity(gpt().with_fallbacks([function])) is None
+
+
+def test_an_identity_holds_no_key() -> None:
+    """Neither API key nor password is in what is hashed."""
+    told = json.dumps(model_identity(gpt()), default=lambda other: type(other).__name__)
+    assert "canary" not in told and "h/v1" in told
