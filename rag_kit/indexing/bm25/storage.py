@@ -111,6 +111,11 @@ def analyzer_from(settings: Any) -> Analyzer | CharacterNgrams:
     """
     if not isinstance(settings, dict) or settings.get("kind", "words") not in _ANALYZERS:
         raise InvalidInputError(f"{settings!r} are not the settings of an analyzer of this rag_kit.")
+    stops = settings.get("stop_words", True)
+    if not isinstance(stops, bool) and not (
+        isinstance(stops, list) and all(isinstance(word, str) for word in stops)
+    ):
+        raise InvalidInputError(f"The stop words are {stops!r}; true, false or a list of strings is allowed.")
     return _ANALYZERS[settings.get("kind", "words")].from_settings(settings)
 
 

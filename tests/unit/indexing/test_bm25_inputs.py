@@ -1,0 +1,160 @@
+"""What BM25Index and BM25Retriever do with arguments of the wrong type: refuse, and say what to give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+
+from rag_kit.errors import IndexMissingError, InvalidInputError
+from rag_kit.indexing import BM25Index, SparseIndex
+from rag_kit.retrieval import BM25Retriever, SparseRetriever, TrigramRetriever
+
+OWNERS: list[Any] = [BM25Index, BM25Retriever, SparseIndex, SparseRetriever, TrigramRetriever]
+each = pytest.mark.parametrize("owner", OWNERS, ids=lambda owner: owner.__name__)
+
+
+@each
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        ("one string", "texts is str 'one string'"),
+        (b"bytes", "texts is bytes"),
+        (None, "texts is None"),
+        (7, "texts is int"),
+        ({"a": "text"}, "texts is dict"),
+        (["fine", 7], r"texts\[1\] is int"),
+        ([None], r"texts\[0\] is None"),
+        ([Document("a")], "from_documents"),
+    ],
+)
+def test_texts(owner: Any, texts: Any, says: str) -> None:
+    """A string is not taken for a list of its characters; None, numbers and dicts are named."""
+    with pytest.raises(InvalidInputError, match=says) as caught:
+        owner.from_texts(texts)
+    assert "give a list of strings" in str(caught.value)
+
+
+@each
+@pytest.mark.parametrize(
+    ("documents", "says"),
+    [
+        ("text", "documents is str"),
+        (None, "documents is None"),
+        (3, "documents is int"),
+        ({"a": Document("a")}, "documents is dict"),
+        (Document("a"), "documents is Document"),
+        (["text"], "from_texts"),
+        ([Document("a"), None], r"documents\[1\] is None"),
+        ([Document.model_construct(page_content=3, metadata={})], "page_content"),
+    ],
+)
+def test_documents(owner: Any, documents: Any, says: str) -> None:
+    """Only a collection of documents is taken, not one document by itself."""
+    with pytest.raises(InvalidInputError, match=says):
+        owner.from_documents(documents)
+
+
+@each
+@pytest.mark.parametrize(
+    ("metadatas", "says"),
+    [
+        ({"a": 1}, "metadatas is dict"),
+        ("a", "metadatas is str"),
+        ([1], r"metadatas\[0\]"),
+        ([{}, {}], "1 texts but 2"),
+        (4, "int"),
+    ],
+)
+def test_metadatas(owner: Any, metadatas: Any, says: str) -> None:
+    """One dict or None for each text."""
+    with pytest.raises(InvalidInputError, match=says):
+        owner.from_texts(["a"], metadatas)
+    assert (
+        len(
+            owner.from_texts(["a b", "b"], [None, {"n": 1}]).invoke("b") if hasattr(owner, "invoke") else "ab"
+        )
+        == 2
+    )
+
+
+@each
+@pytest.mark.parametrize("ids", ["a", {"a": 1}, 5, [1], [None], ["a", "b"], [""]])
+def test_ids(owner: Any, ids: Any) -> None:
+    """Ids are a list of as many non-empty strings; nothing else."""
+    with pytest.raises(InvalidInputError):
+        owner.from_texts(["a"], ids=ids)
+    assert owner.from_texts(["a"], ids=iter(["own"])) is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"k1": -1}, r"k1=-1 .*0\.9 is the default"),
+        ({"k1": True}, "k1=True"),
+        ({"k1": "1"}, "k1='1'"),
+        ({"k1": float("nan")}, "k1=nan"),
+        ({"k1": float("inf")}, "k1=inf"),
+        ({"b": 2}, r"b=2 .*0\.5 is the default"),
+        ({"b": None}, "b=None"),
+        ({"variant": "plus"}, "lucene, okapi"),
+        ({"analyzer": "en"}, "analyzer is str"),
+    ],
+)
+def test_settings(settings: dict[str, Any], says: str) -> None:
+    """Settings out of range are refused, and the message names the kit's own defaults."""
+    with pytest.raises(InvalidInputError, match=says):
+        BM25Index.from_texts(["a"], **settings)
+    assert BM25Index(k1=np.float32(0.5)).k1 == 0.5  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("analyzer", [str.lower, lambda text: None, lambda text: len(text)])
+def test_an_analyzer_that_returns_no_list(analyzer: Callable[[str], Any]) -> None:
+    """A string of an analyzer is not taken for one term a character."""
+    with pytest.raises(InvalidInputError, match="must return a list"):
+        BM25Index.from_texts(["a b"], analyzer=analyzer)
+
+
+def test_other_arguments() -> None:
+    """Queries, k, and ids to delete or get."""
+    index = BM25Index.from_texts(["a cat"], analyzer=str.split)
+    for call in (
+        lambda: index.search(None),  # type: ignore[arg-type]
+        lambda: index.search(3),  # type: ignore[arg-type]
+        lambda: index.scores(b"cat"),  # type: ignore[arg-type]
+        lambda: index.maximum(None),  # type: ignore[arg-type]
+        lambda: index.search("cat", k=0),
+        lambda: index.search("cat", k=True),
+        lambda: index.search_batch("cat"),
+        lambda: index.delete("cat"),
+        lambda: index.delete([1]),  # type: ignore[list-item]
+        lambda: index.get("cat"),
+        lambda: index.get(None),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidInputError):
+            call()
+
+
+@pytest.mark.parametrize("owner", [BM25Index, SparseIndex])
+def test_paths(owner: Any, tmp_path: Path) -> None:
+    """A folder, None or a number is no file; a folder that is not there is named."""
+    index = owner.from_texts(["a cat"])
+    for path in (tmp_path, str(tmp_path)):
+        with pytest.raises(InvalidInputError, match="is a folder"):
+            index.save(path)
+        with pytest.raises(InvalidInputError, match="is a folder"):
+            owner.load(path)
+    for path in (None, 3, b"x", ""):
+        with pytest.raises(InvalidInputError, match="path"):
+            index.save(path)
+        with pytest.raises(InvalidInputError, match="path"):
+            owner.load(path)
+    with pytest.raises(InvalidInputError, match="nowhere is not there; create it"):
+        index.save(tmp_path / "nowhere" / "index")
+    with pytest.raises(IndexMissingError):
+        owner.load(tmp_path / "nowhere" / "index")
+    assert list(tmp_path.iterdir()) == []
