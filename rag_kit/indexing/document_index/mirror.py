@@ -11,16 +11,13 @@ import contextlib
 import logging
 import os
 import shutil
-import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rag_kit.errors import IndexError_
 from rag_kit.indexing.document_index.changes import changed_vectors, removed_since
 from rag_kit.indexing.document_index.folder import is_part, private
+from rag_kit.indexing.document_index.lost_rows import MirrorError, all_lost, guarded, most_unreached
 from rag_kit.indexing.document_index.matrix import Vectors, unpack
 from rag_kit.indexing.document_index.store import Store, in_groups
 
@@ -28,10 +25,6 @@ logger = logging.getLogger(__name__)
 
 COLLECTION = "chunks"
 _BATCH = 2000
-
-
-#: Chroma's graph leaves single rows out of reach (10 of 20,000 measured); more than this share is damage.
-_UNREACHED = 0.005
 
 
 class Candidates(NamedTuple):
@@ -48,32 +41,13 @@ class Candidates(NamedTuple):
     unreached: list[str]
 
 
-class MirrorError(IndexError_):
-    """Chroma failed, or its collection cannot be used at the moment."""
-
-
-@contextmanager
-def _guarded(doing: str) -> Iterator[None]:
-    """Whatever Chroma raises, a panic of its Rust part included, becomes a MirrorError."""
-    try:
-        yield
-    except MirrorError:
-        raise
-    except Exception as error:
-        raise MirrorError(f"Chroma failed while {doing}: {type(error).__name__}: {error}") from error
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise MirrorError(f"Chroma panicked while {doing}: {error}") from error
-
-
 class ChromaMirror:
     """The collection beside a store."""
 
     def __init__(self, folder: Path, store: Store) -> None:
         self._folder = folder
         self._store = store
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._client: Any = None
         self._collection: Any = None
         self._opened: tuple[str, int] | None = None
@@ -88,7 +62,7 @@ class ChromaMirror:
         _refuse_links(path)
         if not create and not path.is_dir():
             raise MirrorError(f"The Chroma folder {path} is missing.")
-        with _guarded("opening its folder"):
+        with guarded("opening its folder"):
             import chromadb
             from chromadb.config import Settings
 
@@ -112,7 +86,7 @@ class ChromaMirror:
         Raises:
             MirrorError: The collection is dirty, being written, or broken.
         """
-        with self._lock:
+        with self.lock:
             chroma = self._store.state().chroma
             epoch = int(chroma["epoch"])
             if not chroma["clean"]:
@@ -121,7 +95,7 @@ class ChromaMirror:
                 raise MirrorError("The Chroma collection failed before.")
             try:
                 collection = self._open(chroma["folder"], epoch, create=False)
-                with _guarded("searching"):
+                with guarded("searching"):
                     size = collection.count()
                     if not size:
                         return Candidates([], int(chroma["generation"]), [])
@@ -145,7 +119,7 @@ class ChromaMirror:
         Raises:
             MirrorError: Chroma failed; the collection stays marked dirty.
         """
-        with self._lock:
+        with self.lock:
             state = self._store.state()
             chroma = dict(state.chroma)
             path = self._folder / chroma["folder"]
@@ -154,17 +128,12 @@ class ChromaMirror:
             since = int(chroma["generation"])
             with self._store.reading() as connection:
                 changed = changed_vectors(connection, since)
-                gone = removed_since(connection, state, since, lambda: self._ids(chroma))
+                gone = removed_since(connection, state, since, lambda: self.known(chroma))
             if not changed and not gone:
                 if since != state.generation:
                     self._store.set_meta(chroma={**chroma, "generation": state.generation})
                 return 0
             return self._write(chroma, changed, gone, state.generation, state.dimension or 0)
-
-    def _ids(self, chroma: dict[str, Any]) -> list[str]:
-        collection = self._open(chroma["folder"], int(chroma["epoch"]), create=False)
-        with _guarded("listing its rows"):
-            return list(collection.get(include=[])["ids"])
 
     def rebuild(self, *, check: bool = False) -> int:
         """Put a new collection, made from the stored vectors, in the place of the old one. Writer only.
@@ -172,7 +141,7 @@ class ChromaMirror:
         Args:
             check: Find the rows that are out of reach of the new graph, and record them.
         """
-        with self._lock:
+        with self.lock:
             self.close()
             state = self._store.state()
             old = dict(state.chroma)
@@ -192,8 +161,8 @@ class ChromaMirror:
             written = self._write(chroma, everything, [], state.generation, state.dimension or 0)
             if check:
                 chroma = dict(self._store.state().chroma)
-                lost = self._all_lost(chroma, dict(everything), state.dimension or 0, lambda _: None)
-                if len(lost) <= _most_unreached(len(everything)):
+                lost = all_lost(self.opened(chroma), dict(everything), state.dimension or 0, lambda _: None)
+                if len(lost) <= most_unreached(len(everything)):
                     self._store.set_meta(chroma={**chroma, "unreached": lost})
             return written
 
@@ -209,7 +178,7 @@ class ChromaMirror:
         self._store.set_meta(chroma={**chroma, "epoch": epoch, "clean": False})
         self._opened = (self._opened[0], epoch) if self._opened else None
         collection = self._open(chroma["folder"], epoch, create=True)
-        with _guarded("writing"):
+        with guarded("writing"):
             size = min(_BATCH, self._client.get_max_batch_size())
             # a row that is written again is taken out first: an upsert of it costs ten times as much
             again = {key for key, _ in changed} if chroma["generation"] else set()
@@ -222,90 +191,22 @@ class ChromaMirror:
         self._store.set_meta(chroma={**chroma, "epoch": epoch, "clean": True, "generation": generation})
         return len(changed) + len(gone)
 
-    def problems(
-        self, connection: sqlite3.Connection, progress: Callable[[int], None]
-    ) -> tuple[list[str], list[str]]:
-        """Look whether each row finds itself.
+    def known(self, chroma: dict[str, Any]) -> list[str]:
+        """Ids of the rows that the collection holds."""
+        collection = self.opened(chroma)
+        with guarded("listing its rows"):
+            return list(collection.get(include=[])["ids"])
 
-        Args:
-            connection: The store, for ids and vectors.
-            progress: Told how many rows were looked at.
-
-        Returns:
-            What is wrong, and what is only worth knowing, in words; empty where all is well.
-        """
-        state = self._store.state(connection)
-        chroma = state.chroma
-        if not chroma["clean"]:
-            return ["chroma: a writer is at work or was killed; the collection is not used meanwhile"], []
-        rows = dict(changed_vectors(connection, -1))
-        if not rows and not (self._folder / chroma["folder"]).is_dir():
-            return [], []
-        found: list[str] = []
-        try:
-            with self._lock:
-                if chroma["generation"] != state.generation:
-                    found.append(
-                        f"chroma: stands at generation {chroma['generation']}, the store at {state.generation}"
-                    )
-                    rows = {key: rows[key] for key in self._ids(chroma) if key in rows}
-                else:
-                    there = set(self._ids(chroma))
-                    if lacking := rows.keys() - there:
-                        found.append(f"chroma: {len(lacking)} rows are missing, for example {min(lacking)}")
-                    if extra := there - rows.keys():
-                        found.append(f"chroma: {len(extra)} rows should be gone, for example {min(extra)}")
-                    rows = {key: rows[key] for key in sorted(rows.keys() & there)}
-                lost = self._all_lost(chroma, rows, state.dimension or 0, progress)
-        except MirrorError as error:
-            return [f"chroma: {error}"], []
-        lost = sorted(set(lost).difference(chroma.get("unreached", [])))
-        if len(lost) > _most_unreached(len(rows)):
-            return [*found, f"chroma: {len(lost)} rows do not find themselves, for example {lost[0]}"], []
-        if not lost:
-            return found, []
-        note = (
-            f"{len(lost)} of {len(rows)} rows are out of reach of Chroma's graph (exact search finds them; "
-            f"after a repair all do), for example {lost[0]}"
-        )
-        return found, [note]
-
-    def _all_lost(
-        self, chroma: dict[str, Any], rows: dict[str, bytes], dimension: int, progress: Callable[[int], None]
-    ) -> list[str]:
-        collection = self._open(chroma["folder"], int(chroma["epoch"]), create=False)
-        lost: list[str] = []
-        with _guarded("checking its rows"):
-            for group in in_groups(rows, 200):
-                lost += self._lost(collection, group, unpack([rows[key] for key in group], dimension))
-                progress(len(group))
-        return lost
-
-    @staticmethod
-    def _lost(collection: Any, ids: list[str], vectors: Vectors) -> list[str]:
-        """Rows whose own vector does not bring them, or an equal vector, at distance 0."""
-        lost = []
-        live = [i for i in range(len(ids)) if vectors[i].any()]
-        if not live:
-            return []
-        for n in (1, 20):  # the graph is approximate: a second, wider look before a row counts as lost
-            answer = collection.query(query_embeddings=vectors[live], n_results=n, include=["distances"])
-            lost = [
-                i
-                for i, keys, distances in zip(live, answer["ids"], answer["distances"], strict=True)
-                if ids[i] not in keys and not (distances and min(distances) < 1e-5)
-            ]
-            if not lost:
-                break
-            live = lost
-        return [ids[i] for i in lost]
+    def opened(self, chroma: dict[str, Any]) -> Any:
+        """The collection, which must be there."""
+        return self._open(chroma["folder"], int(chroma["epoch"]), create=False)
 
     def close(self) -> None:
         """Let go of the collection."""
-        with self._lock:
+        with self.lock:
             client, self._client, self._collection, self._opened = self._client, None, None, None
             if client is not None:
-                with contextlib.suppress(MirrorError), _guarded("closing"):
+                with contextlib.suppress(MirrorError), guarded("closing"):
                     client.close()
 
 
@@ -314,8 +215,3 @@ def _refuse_links(path: Path) -> None:
     links = [path] if path.is_symlink() else [below for below in path.rglob("*") if below.is_symlink()]
     if links:
         raise MirrorError(f"{links[0]} is a link, which is not followed.")
-
-
-def _most_unreached(rows: int) -> int:
-    """How many rows Chroma's graph may miss before it counts as damage; none of a few rows."""
-    return int(rows * _UNREACHED)

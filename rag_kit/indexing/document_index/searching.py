@@ -13,9 +13,10 @@ from rag_kit.documents import Filter, compile_filter, validate_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.changes import documents
 from rag_kit.indexing.document_index.keyword import KeywordLeg
+from rag_kit.indexing.document_index.lost_rows import MirrorError
 from rag_kit.indexing.document_index.matrix import TIE, VectorMatrix, Vectors, best, unit, unpack
 from rag_kit.indexing.document_index.meta import State
-from rag_kit.indexing.document_index.mirror import ChromaMirror, MirrorError
+from rag_kit.indexing.document_index.mirror import ChromaMirror
 from rag_kit.indexing.document_index.store import Store, in_groups, marks
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.mirror import ChromaMirror
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.verifying_chroma import chroma_problems
 
 _KEYWORD_SAMPLE = 200
 # as bytes: a damaged text need not be UTF-8
@@ -64,7 +65,7 @@ def verify(folder: Path, store: Store, keyword: KeywordLeg, mirror: ChromaMirror
             def count(n: int) -> None:
                 looked[0] += n
 
-            problems, notes = mirror.problems(connection, count)
+            problems, notes = chroma_problems(folder, mirror, store, connection, count)
             report.problems += problems
             report.notes += notes
             report.checked["chroma rows"] = looked[0]

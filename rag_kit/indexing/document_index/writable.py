@@ -13,8 +13,8 @@ from rag_kit.indexing.document_index.changes import forget_removals
 from rag_kit.indexing.document_index.embedding import check_model, embed_texts, name_of
 from rag_kit.indexing.document_index.families.rows import family_rows
 from rag_kit.indexing.document_index.filling import fill_vectors
+from rag_kit.indexing.document_index.lost_rows import MirrorError
 from rag_kit.indexing.document_index.meta import State
-from rag_kit.indexing.document_index.mirror import MirrorError
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import make_rows
 from rag_kit.indexing.document_index.writing import Batch, SourceRecord, WriteReport, apply, missing_texts

@@ -28,6 +28,7 @@ from rag_kit.errors import (
     ModelOutputError,
 )
 from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing.document_index import lost_rows
 from rag_kit.indexing.document_index import mirror as mirror_module
 
 TEXTS = [f"alpha{i} common words number{i % 7} and beta{i % 3}" for i in range(30)]
@@ -622,7 +623,7 @@ def test_rows_out_of_reach_of_the_graph(
     folder: Path, model: WordEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Single rows that Chroma's graph misses are a note for verify; repair records them and search finds them."""
-    monkeypatch.setattr(mirror_module, "_UNREACHED", 0.1)
+    monkeypatch.setattr(lost_rows, "_UNREACHED", 0.1)
     import chromadb
 
     original = chromadb.Collection.query
