@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rag_kit.prompts.filter_schema import SelfQuery
+from rag_kit.prompts.routing import Routes
 
 MAX_QUERY = 2_000
 MAX_PASSAGE = 8_000
@@ -179,6 +180,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
         RankedPassages,
         ChosenSentences,
         SelfQuery,
+        Routes,
     )
 }
 """Every class that a prompt file may name under ``output.schema``."""

@@ -31,8 +31,9 @@ Task = Callable[[Prompt], Reply]
 def _tasks() -> dict[str, Task]:
     from rag_kit.models.extractive.answer import answer
     from rag_kit.models.extractive.condense import condense
+    from rag_kit.models.extractive.route import route
 
-    return {"answer": answer, "condense": condense}
+    return {"answer": answer, "condense": condense, "route": route}
 
 
 def perform(prompt: Prompt) -> str:

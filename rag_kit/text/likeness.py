@@ -1,0 +1,73 @@
+"""How much of a question's words each of several candidates shares: routing without a model."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from rag_kit.text.analysis import content_words
+
+
+class WordLikeness:
+    """Compares questions with candidates, each of which is described by some texts.
+
+    A word that few candidates have counts more than one that many have; function words do not count. Chinese
+    words of three or more characters count with their pairs of characters too.
+
+    Args:
+        candidates: The texts of each candidate.
+
+    Example:
+        >>> likeness = WordLikeness([["All about motion and force"], ["Numbers, equations, proofs"]])
+        >>> [round(score, 2) for score in likeness.scores("Which force moves the moon?")]
+        [0.33, 0.0]
+    """
+
+    def __init__(self, candidates: Sequence[Sequence[str]]) -> None:
+        self._texts = [[_terms(text) for text in texts] for texts in candidates]
+        self._all = [frozenset[str]().union(*texts) for texts in self._texts]
+        content_words("预热")  # loads the dictionary now, so that no call blocks on a file
+
+    def scores(self, question: str, among: Sequence[int] | None = None) -> list[float]:
+        """Score candidates.
+
+        Args:
+            question: Any text.
+            among: Positions of the candidates to score; ``None`` for all. The others have no influence.
+
+        Returns:
+            One number a candidate, from 0 (no word in common) to 1 (all words of the question occur in one of
+            its texts): the mean of the weighted share of words that occur in any of its texts and of the share
+            that occurs in the best one.
+        """
+        places = range(len(self._all)) if among is None else among
+        asked = sorted(_terms(question))
+        if not asked:
+            return [0.0] * len(places)
+        count = Counter(term for place in places for term in self._all[place] if term in asked)
+        weights = {term: math.log(1 + len(places) / max(1, count[term])) for term in asked}
+        total = math.fsum(weights.values())
+
+        def share(terms: frozenset[str]) -> float:
+            return math.fsum(weights[term] for term in asked if term in terms) / total
+
+        return [
+            (share(self._all[place]) + max(map(share, self._texts[place]), default=0.0)) / 2
+            for place in places
+        ]
+
+    def shared(self, question: str, place: int) -> list[str]:
+        """The words that a question and a candidate share, in the order of the question."""
+        return [term for term in dict.fromkeys(content_words(question)) if term in self._all[place]]
+
+
+def _terms(text: str) -> frozenset[str]:
+    words = content_words(text)
+    pairs = [
+        word[at : at + 2]
+        for word in words
+        if len(word) > 2 and not word.isascii()
+        for at in range(len(word) - 1)
+    ]
+    return frozenset([*words, *pairs])
