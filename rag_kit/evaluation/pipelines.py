@@ -132,6 +132,13 @@ class Parts:
         self._progress("keyword index", len(self.documents), len(self.documents))
         return index
 
+    @property
+    def known_vectors(self) -> Embeddings:
+        """The embedding model, which does not embed again what is indexed."""
+        from rag_kit.evaluation.known_vectors import KnownVectors
+
+        return KnownVectors(self.model, [doc.page_content for doc in self.documents], self.vectors)
+
     def bm25_settings(self) -> dict[str, Any]:
         """What the keyword arm was built with, as plain JSON."""
         index = self.index

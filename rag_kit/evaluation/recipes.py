@@ -71,6 +71,45 @@ def _hybrid(**fusion: Any) -> Recipe:
     return Recipe(make, ("bm25", "dense"), fusion)
 
 
+def _rm3(parts: Parts) -> Any:
+    from rag_kit.retrieval import ExpansionRetriever
+
+    return ExpansionRetriever.from_feedback(parts.index, k=parts.depth, on_error="raise")
+
+
+def _tfidf(parts: Parts) -> Any:
+    from rag_kit.retrieval import SparseRetriever
+
+    return SparseRetriever.from_documents(parts.documents, k=parts.depth, name="tf-idf")
+
+
+def _trigram(parts: Parts) -> Any:
+    from rag_kit.retrieval import TrigramRetriever
+
+    return TrigramRetriever.from_documents(parts.documents, k=parts.depth, name="trigram")
+
+
+def _mmr(parts: Parts) -> Any:
+    from rag_kit.retrieval import MMRReranker, RerankRetriever
+
+    reranker = MMRReranker(parts.known_vectors)
+    return RerankRetriever(
+        retriever=parts.dense, reranker=reranker, k=parts.depth, fetch_k=parts.depth, on_error="raise"
+    )
+
+
+def _parent(parts: Parts) -> Any:
+    from rag_kit.retrieval import ParentDocumentRetriever
+
+    return ParentDocumentRetriever.from_documents(parts.documents, pipeline="bm25", k=parts.depth)
+
+
+def _window(parts: Parts) -> Any:
+    from rag_kit.retrieval import SentenceWindowRetriever
+
+    return SentenceWindowRetriever.from_documents(parts.documents, pipeline="bm25", k=parts.depth)
+
+
 RECIPES: dict[str, Recipe] = {
     "bm25": Recipe(lambda parts: parts.bm25, ("bm25",)),
     "dense": Recipe(lambda parts: parts.dense, ("dense",)),
@@ -83,5 +122,11 @@ RECIPES: dict[str, Recipe] = {
     "convex": _hybrid(fusion="convex", normalisation="min-max", weights=[0.5, 0.5]),
     "convex-z": _hybrid(fusion="convex", normalisation="z-score", weights=[0.5, 0.5]),
     "convex-maximum": _hybrid(fusion="convex", normalisation="maximum", weights=[0.7, 0.3]),
+    "rm3": Recipe(_rm3, (), {"fb_docs": 10, "fb_terms": 10, "original_weight": 0.5}),
+    "tfidf": Recipe(_tfidf, ()),
+    "trigram": Recipe(_trigram, ()),
+    "mmr": Recipe(_mmr, ("dense",), {"lambda_mult": 0.5}),
+    "parent": Recipe(_parent, (), {"children": "bm25", "child_size": 400}),
+    "sentence-window": Recipe(_window, (), {"children": "bm25", "window": 3}),
 }
-"""Name -> recipe. ``hybrid`` is the kit's default; the others differ from it in the fusion alone."""
+"""Name -> recipe. ``hybrid`` is the kit's default; those with both arms differ from it in the fusion alone."""

@@ -51,3 +51,16 @@ def test_the_fusions_differ(parts):
         if recipe.arms == ("bm25", "dense")
     }
     assert len(set(scores.values())) == len(scores)
+
+
+def test_known_texts_are_not_embedded_again(parts):
+    """Re-ranking by vectors takes those of the corpus, and asks the model for the question alone."""
+
+    class Strict(DeterministicFakeEmbedding):
+        def embed_documents(self, texts):
+            raise AssertionError(f"embedded again: {texts[:1]}")
+
+    known = Parts(DOCUMENTS, depth=6, embeddings=Strict(size=16))
+    known.__dict__["vectors"] = parts.vectors
+    found = known.build("mmr").retriever.invoke("what does the heron eat")
+    assert len(found) == 6
