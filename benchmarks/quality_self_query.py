@@ -118,7 +118,9 @@ def _canonical(where: dict[str, Any], negate: bool) -> Any:
         if key == "$not":
             parts.append(_canonical(value, not negate))
         elif key in ("$and", "$or"):
-            parts.append(_joined("and" if (key == "$and") != negate else "or", [_canonical(v, negate) for v in value]))
+            parts.append(
+                _joined("and" if (key == "$and") != negate else "or", [_canonical(v, negate) for v in value])
+            )
         else:
             conditions = value if isinstance(value, dict) else {"$eq": value}
             parts.extend(_leaf(key, word, operand, negate) for word, operand in conditions.items())
@@ -142,7 +144,9 @@ def _joined(word: str, parts: list[Any]) -> Any:
     return next(iter(flat)) if len(flat) == 1 else (word, frozenset(flat))
 
 
-def questions(file: Path, rows: list[Document], seed: int = 7) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
+def questions(
+    file: Path, rows: list[Document], seed: int = 7
+) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
     """Group, question and expected filter; templates are filled at random, with a fixed seed."""
     spec = yaml.safe_load(file.read_text(encoding="utf-8"))
     for question, where in spec.get("written", []):
@@ -182,8 +186,12 @@ def measure(file: Path, data: Path, show: bool = False) -> dict[str, Any]:
         counts["right"] += right
         counts["same_rows"] += same_rows
         if show and not right:
-            print(f"{question}\n  expected {json.dumps(expected, ensure_ascii=False)}\n  made     {json.dumps(made, ensure_ascii=False)}")
-    total = {key: sum(counts[key] for counts in result.values()) for key in ("questions", "right", "same_rows")}
+            print(
+                f"{question}\n  expected {json.dumps(expected, ensure_ascii=False)}\n  made     {json.dumps(made, ensure_ascii=False)}"
+            )
+    total = {
+        key: sum(counts[key] for counts in result.values()) for key in ("questions", "right", "same_rows")
+    }
     result["all"] = total
     for counts in result.values():
         counts["share"] = round(counts["right"] / counts["questions"], 4)

@@ -177,12 +177,20 @@ _IRREGULAR = {
     "people": "person", "diagnoses": "diagnosis", "prognoses": "prognosis", "metastases": "metastasis",
     "analyses": "analysis", "criteria": "criterion", "data": "datum", "vertebrae": "vertebra",
 }  # fmt: skip
+_SPELLING = (
+    ("tumour", "tumor"), ("haem", "hem"), ("oedem", "edem"), ("aemi", "emi"), ("paed", "ped"), ("oesoph", "esoph"),
+    ("behaviour", "behavior"), ("colour", "color"), ("labour", "labor"), ("isation", "ization"), ("foet", "fet"),
+    ("centre", "center"), ("programme", "program"), ("gynaec", "gynec"), ("orthopaed", "orthoped"),
+)  # fmt: skip
 
 
 def singular(word: str) -> str:
     """A crude singular, for comparing words only: both sides go through it."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
+    if len(word) > 5:
+        for british, american in _SPELLING:
+            word = word.replace(british, american)
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes")):

@@ -307,14 +307,14 @@ _MAKERS: dict[str, Callable[[re.Match[str], date], Period | None]] = {
     "english": _english, "quarter": _quarter, "half": _half, "decade": _decade, "chinese": _chinese,
     "century": _century, "span": _span, "past_year": _past_year, "relative": _relative, "plain": _plain_year,
 }  # fmt: skip
-_B, _E = r"(?<![\w.$€£])", r"(?![\w%])"
+_B, _E = r"(?<![A-Za-z0-9_.$€£])", r"(?![A-Za-z0-9_%])"
 _ALL = re.compile(
     rf"""
     (?P<iso>{_B}(?P<iso_y>\d{{4}})(?P<iso_s>[-/.])(?P<iso_m>\d{{1,2}})(?P=iso_s)(?P<iso_d>\d{{1,2}})
         (?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?{_E})
   | (?P<compact>{_B}(?:1[5-9]|20)\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01]){_E})
   | (?P<slashed>{_B}(?P<sl_a>\d{{1,2}})(?P<sl_s>[-/.])(?P<sl_b>\d{{1,2}})(?P=sl_s)(?P<sl_y>{_YEAR}){_E})
-  | (?P<ym>{_B}(?P<ym_y>{_YEAR})[-/.](?P<ym_m>0?[1-9]|1[0-2])(?![-/.]?\w))
+  | (?P<ym>{_B}(?P<ym_y>{_YEAR})[-/.](?P<ym_m>0?[1-9]|1[0-2])(?![-/.]?[A-Za-z0-9_]))
   | (?P<my>{_B}(?P<my_m>0?[1-9]|1[0-2])[/.](?P<my_y>{_YEAR}){_E})
   | (?P<english>\b(?:(?P<en_d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<en_m1>{_MONTH})\s*(?:of\s+|,\s*)?(?P<en_y1>{_YEAR}){_E}
       | \b(?P<en_m2>{_MONTH})\s+(?P<en_d2>\d{{1,2}})(?:st|nd|rd|th)?\s*,?\s+(?P<en_y2>{_YEAR}){_E})

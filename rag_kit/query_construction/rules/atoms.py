@@ -17,9 +17,10 @@ class Atom:
         field: The field.
         directive: The condition, without the negation.
         negated: It must not hold.
+        denial: What holds instead if it is negated, where that is more than "not".
         exclusive: A document can meet only one such condition on the field: "in 2010 and 2012" means either.
         both: "both ... and": a negation denies the two together.
-        carried: The negation goes on over "or" and "and" to the next one of the list.
+        X goes on over "or" and "and" to the next one of the list.
     """
 
     begin: int
@@ -29,4 +30,4 @@ class Atom:
     negated: bool = False
     exclusive: bool = False
     both: bool = False
-    carried: bool = False
+    denial: FilterDirective | None = None

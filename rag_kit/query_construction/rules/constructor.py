@@ -31,6 +31,8 @@ _MAX_QUESTION = 2_000
 _KEPT_INDEXES = 16
 _UNDATED = re.compile(
     r"\b(?:without|with\s+no|lacking|missing)\s+(?:a\s+|any\s+|the\s+)?(?:known\s+)?(?:publication\s+)?(?:years?|dates?)\b"
+    r"|\b(?:with\s+an?\s+|whose\s+)?(?:unknown|missing)\s+(?:publication\s+)?(?:year|date)\b"
+    r"|\b(?:whose\s+|where\s+|the\s+|and\s+)*(?:publication\s+)?(?:year|date)\s+(?:is\s+)?(?:unknown|missing|absent|not\s+(?:known|given|stated))\b"
     r"|\bundated\b|没有(?:发表|出版)?(?:年份|日期)|年份(?:缺失|不明|未知)",
     re.IGNORECASE,
 )
@@ -205,10 +207,16 @@ class _Reading:
     def _comparison(self, item: Compared) -> Atom:
         field = self.schema.get(item.field)
         assert field is not None  # spans are made from the schema
+        directive = _directive(field, item.comparator, item.low, item.high, item.open)
+        denial = (
+            _directive(field, _opposite(item.comparator), item.low, item.high, item.open)
+            if item.negated
+            else None
+        )
         exclusive = item.comparator == Comparator.EQ
-        word = _opposite(item.comparator) if item.negated else item.comparator
-        directive = _directive(field, word, item.low, item.high)
-        return Atom(item.begin, item.end, field.name, directive, exclusive=exclusive and not item.negated)
+        return Atom(
+            item.begin, item.end, field.name, directive, item.negated, exclusive=exclusive, denial=denial
+        )
 
     def _values(self, named: Sequence[Named], compared: Sequence[tuple[int, int]]) -> list[Atom]:
         """The named values, those dropped that are only words of the question."""
@@ -287,20 +295,24 @@ def _opposite(comparator: Comparator) -> Comparator:
     }[comparator]  # fmt: skip
 
 
-def _directive(field: MetadataField, comparator: Comparator, low: Any, high: Any) -> FilterDirective:
+def _directive(
+    field: MetadataField, comparator: Comparator, low: Any, high: Any, exclusive: bool = False
+) -> FilterDirective:
     if isinstance(low, Period):
-        if high is not None:
-            low, high = sorted((low, high), key=lambda period: period.start)
-            low = Period(
-                low.start, high.end, "years" if {low.grain, high.grain} <= {"year", "years"} else "span"
-            )
-        return period_condition(field, comparator, low)
+        if high is None:
+            return period_condition(field, comparator, low)
+        low, high = sorted((low, high), key=lambda period: period.start)
+        if exclusive and comparator == Comparator.EQ:
+            ends = (period_condition(field, Comparator.GT, low), period_condition(field, Comparator.LT, high))
+            return all_of(ends) or ends[0]
+        grain = "years" if {low.grain, high.grain} <= {"year", "years"} else "span"
+        return period_condition(field, comparator, Period(low.start, high.end, grain))
     if high is None:
         return Comparison(comparator, field.name, low)
     low, high = sorted((low, high))
     if comparator == Comparator.NE:
         below, above = Comparison(Comparator.LT, field.name, low), Comparison(Comparator.GT, field.name, high)
         return any_of([below, above]) or below
-    return all_of(
-        [Comparison(Comparator.GTE, field.name, low), Comparison(Comparator.LTE, field.name, high)]
-    ) or (Comparison(Comparator.GTE, field.name, low))
+    words = (Comparator.GT, Comparator.LT) if exclusive else (Comparator.GTE, Comparator.LTE)
+    ends = (Comparison(words[0], field.name, low), Comparison(words[1], field.name, high))
+    return all_of(ends) or ends[0]

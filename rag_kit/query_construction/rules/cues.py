@@ -21,7 +21,11 @@ includes including included have has having had carry carries carrying bear bear
 associated classified filed listed categorized categorised categories category concerned concern use
 uses using mesh medical subject subjects heading headings descriptor descriptors term terms tag tags
 tagged label labels labeled labelled labelling index indexed indexing keyword keywords topic topics
-under year years value values field only just exactly also but
+under year years value values field only just exactly also but anything everything something stuff
+material evidence want wants need needs show give me us consider considers see look looking searching
+search equal equals select selected such each every other among amongst present occur occurs patients
+shows showing comes we i you would like mesh_terms if when where does do should must not_only named
+called entitled respectively first then
 """.split()  # noqa: SIM905
 LIGHT = rf"(?:(?:{'|'.join(sorted(map(re.escape, _LIGHT_WORDS), key=len, reverse=True))})(?:['’]s)?\b|[:=\"“”'‘’(]|\s)"
 ZH_LIGHT = (
@@ -29,11 +33,11 @@ ZH_LIGHT = (
     r"标引|索引|词|中|里|了|任何|那些|这些|论文|文章|文献|发表|出版|刊登|年份|时间|和|与|及|以|到|[\s\"“”‘’'「」『』《》:：(（])"
 )
 _NEGATION = (
-    r"(?:\b(?:not(?!\s+only)|no|never|without|exclud(?:e|es|ing)|except(?:ing)?(?:\s+for)?|other\s+than|apart\s+from|"
+    r"(?:\b(?:not(?!\s+(?:only|just|merely|simply)\b)|no|never|without|exclud(?:e|es|ing)|with\s+the\s+exception\s+of|save\s+for|except(?:ing)?(?:\s+for)?|other\s+than|apart\s+from|"
     r"aside\s+from|besides|lack(?:s|ing)?|omit(?:s|ting)?|leav(?:e|ing)\s+out|ignor(?:e|ing)|skip(?:ping)?|minus|barring|"
     r"rather\s+than|instead\s+of|neither|nor|free\s+of|rul(?:e|ing)\s+out|drop(?:ping)?|outside(?:\s+of)?|"
-    r"avoid(?:s|ing)?|unrelated\s+to|(?:do|does|did|is|are|was|were|has|have|should|must)n['’]?t|"
-    r"(?:any|every|all|no)\w*(?:\s+\w+)?\s+but)\b|\bnon-)"
+    r"avoid(?:s|ing)?|unrelated\s+to|nothing|none|cannot|can['’]?t|won['’]?t|different\s+(?:from|than)|(?:do|does|did|is|are|was|were|has|have|should|must)n['’]?t|"
+    r"(?:any|every|all|no)\w*(?:\s+\w+)?\s+but)\b|\bnon-|!=\s*|<>\s*|≠\s*|\bNOT\b)"
 )
 _ZH_NEGATION = r"(?:不(?!仅|但|只|同|过|少|断|管)|没有?|未|无(?!论)|非(?!常)|除去?了?(?!非)|排除|剔除|去掉|而非|别)(?:要|是|在|含|带)?"
 NEGATED = re.compile(rf"(?:{_NEGATION}(?:\s|{LIGHT})*|{_ZH_NEGATION}{ZH_LIGHT}*)$", _I)
@@ -51,8 +55,8 @@ TOPIC = re.compile(
 BOTH = re.compile(r"\bboth\b|同时|都", _I)
 EXCLUDED_AFTER = re.compile(
     r"\s*(?:[\"”’'」』]\s*)?(?:(?:papers?|articles?|studies)\s+)?(?:(?:are|is|be|being|should\s+be|to\s+be|must\s+be)\s+)?"
-    r"(?:excluded|left\s+out|omitted|ruled\s+out|removed)\b|^\s*[\"”’'」』]?\s*(?:的?(?:文章|论文|研究|文献)?(?:除外|不要|不算))"
-    r"|^\s*[\"”’'」』]?\s*(?:以外|之外)",
+    r"(?:excluded|left\s+out|omitted|ruled\s+out|removed)\b|\s*[\"”’'」』]?\s*(?:的?(?:文章|论文|研究|文献)?(?:除外|不要|不算))"
+    r"|\s*[\"”’'」』]?\s*(?:以外|之外|无关|(?<=[A-Za-z年\"”])外(?![\u4e00-\u9fff]))",
     _I,
 )
 CONNECTOR = re.compile(
@@ -63,10 +67,8 @@ CONNECTOR = re.compile(
     _I,
 )
 
-_FILLER = (
-    r"(?:\s*(?:the|year|years|end\s+of|start\s+of|beginning\s+of|early|date|in|of|(?:about\s+)?around)\b)*\s*"
-)
-_NOT = r"\b(?:no|not|n['’]t|never|isn't|aren't|wasn't|weren't)\s+(?:(?:published|dated|written|released|any|appearing|appear|printed|from)\s+)*"
+_FILLER = r"(?:\s*(?:the|year|years|end\s+of|start\s+of|turn\s+of|beginning\s+of|early|date|in|of|(?:about\s+)?around)\b)*\s*"
+_NOT = r"\b(?:no|not|nothing|none|n['’]t|never|isn't|aren't|wasn't|weren't)\s+(?:(?:published|dated|written|released|any|appearing|appear|printed|from)\s+)*"
 _GT = (
     r"after|later\s+than|(?:more\s+)?recent\s+than|newer\s+than|younger\s+than|following|past|subsequent\s+to|beyond|"
     r"postdat(?:e|es|ing)|greater\s+than|larger\s+than|higher\s+than|bigger\s+than|longer\s+than|more\s+than|above|over|exceed(?:s|ing)?"
@@ -81,12 +83,17 @@ _GTE = (
 )
 _LTE = (
     r"up\s+to(?:\s+and\s+including)?|up\s+until|up\s+till|until|till|through|thru|by(?:\s+the\s+end\s+of)?|at\s+most|"
-    r"a\s+maximum\s+of|maximum|ending\s+(?:in|with)|not\s+more\s+than"
+    r"a\s+maximum\s+of|maximum|ending(?:\s+(?:in|with))?|not\s+more\s+than"
 )
 _ZH_FILL = r"(?:发表|出版|刊登)?(?:于|在|是|为|的|年份|时间|\s)*"
+_INCLUDED = r"(?:\s+or\s+(?:in|on|during|from|equal(?:s)?(?:\s+to)?|as\s+of))"
+_IN_OR = r"(?:in|on|during|from|at|equal\s+to)\s+or\s+"
 LEFT: tuple[tuple[re.Pattern[str], Comparator], ...] = tuple(
     (re.compile(rf"(?:{pattern})$", _I), comparator)
     for pattern, comparator in (
+        (rf"\bup\s+to\s*,?\s*but\s+(?:not\s+including|excluding)\s*,?{_FILLER}", Comparator.LT),
+        (rf"\b(?:{_IN_OR}(?:{_LT})|(?:{_LT}){_INCLUDED}){_FILLER}", Comparator.LTE),
+        (rf"\b(?:{_IN_OR}(?:{_GT})|(?:{_GT}){_INCLUDED}){_FILLER}", Comparator.GTE),
         (rf"(?:{_NOT}(?:{_GT}){_FILLER}|\b(?:{_LTE}){_FILLER}|(?:<=|≤|=<)\s*)", Comparator.LTE),
         (rf"(?:{_NOT}(?:{_LT}){_FILLER}|\b(?:{_GTE}){_FILLER}|(?:>=|≥|=>)\s*)", Comparator.GTE),
         (rf"(?:\b(?:strictly\s+)?(?:{_GT}){_FILLER}|\bpost[-\s]?|>\s*)", Comparator.GT),
@@ -104,18 +111,18 @@ LEFT: tuple[tuple[re.Pattern[str], Comparator], ...] = tuple(
     )
 )
 _END = r"(?=\s*(?:$|[,.;:?!)]|(?:about|tagged|with|that|which|and|but|or|concerning|regarding|dealing|only|mention\w*|involv\w*|cover\w*|labell?ed|indexed)\b))"
-_COMPARATIVE = r"(?:later|newer|after(?:wards?)?|onwards?|beyond|more\s+recent(?:ly)?|above|up|since|younger|higher|greater|more|over)"
+_COMPARATIVE = r"(?:later|newer|after(?:wards?)?|onwards?|beyond|more\s+recent(?:ly)?|above|up|since|thereafter|subsequent(?:ly)?|following\s+years|younger|higher|greater|more|over)"
 RIGHT: tuple[tuple[re.Pattern[str], Comparator], ...] = tuple(
     (re.compile(rf"\s*(?:{pattern})", _I), comparator)
     for pattern, comparator in (
         (
-            rf",?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?{_COMPARATIVE}\b|onwards?\b|forwards?\b|upwards?\b|\+(?!\w)|and\s+on\b{_END}"
+            rf",?\s*at\s+the\s+earliest\b|\(含[^)]*\)(?:之|以)?后|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?{_COMPARATIVE}\b|onwards?\b|forwards?\b|upwards?\b|\+(?!\w)|and\s+on\b{_END}"
             rf"|(?:-|–|—|to|until|till|through|up\s+to)\s*(?:the\s+)?(?:present|now|today|date)\b"
             r"|(?:及|或)(?:其|者)?(?:之|以)?后|以来|起(?!码)|开始|至今|到现在|到今天|往后|及更晚|或更晚|以上",
             Comparator.GTE,
         ),
         (
-            r",?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?(?:earlier|before|older|prior|previous|lower|less|fewer|below|under)\b"
+            r",?\s*at\s+the\s+latest\b|\(含[^)]*\)(?:之|以)?前|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?(?:earlier|before|older|prior|previous|lower|less|fewer|below|under)\b"
             r"|(?:及|或)(?:其|者)?(?:之|以)?前|(?:为)?止(?!痛|血)|及更早|或更早|以下|以内",
             Comparator.LTE,
         ),
@@ -127,15 +134,17 @@ ONWARD = re.compile(rf"\s+on\b{_END}", _I)
 FROM = re.compile(r"(?:\bfrom\s+(?:the\s+)?(?:years?\s+)?|从|自)$", _I)
 BETWEEN = re.compile(r"(?:\b(?:between|in\s+between)\s+(?:the\s+)?(?:years?\s+)?|介于|在)$", _I)
 RANGE_TO = re.compile(
-    r"\s*(?:-|–|—|~|～|\bto\b|\bthrough\b|\bthru\b|\buntil\b|\btill\b|\bup\s+to\b|到|至|—)\s*(?:the\s+)?(?:years?\s+)?$",
+    r"\s*(?:-|–|—|~|～|\.\.\.?|\bto\b|\bthrough(?:\s+to)?\b|\bthru\b|\b(?:up\s+)?until\b|\b(?:up\s+)?till\b|\b(?:right\s+)?up\s+to\b|到|至|—)\s*(?:the\s+)?(?:years?\s+)?$",
     _I,
 )
 RANGE_AND = re.compile(r"\s*(?:\band\b|&|和|与|、)\s*(?:the\s+)?$", _I)
+INCLUSIVE = re.compile(r"\s*,?\s*\(?\s*(?:inclusive(?:ly)?\b|included\b|含[^)]*(?=\)))\)?", _I)
+EXCLUSIVE = re.compile(r"\s*,?\s*\(?\s*(?:exclusive(?:ly)?\b|both\s+excluded\b|不含[^)]*(?=\)))\)?", _I)
 RANGE_AFTER = re.compile(r"\s*(?:\(?inclusive\)?|之间|期间|年间|间)", _I)
 PLAIN_LEFT = re.compile(
     r"(?:\b(?:published|dated|written|released|appearing|appeared|printed|issued|conducted|done)\s+)?"
     r"(?:\b(?:in|from|of|during|within|for|throughout|over|on)\s+)?(?:\b(?:exactly|only|just)\s+)?(?:\bthe\s+)?"
-    r"(?:\b(?:publication\s+)?(?:years?|date)\s*)?(?:(?:\b(?:is|are|was|were|equals?|of)\b|[=:]+)\s*)?$",
+    r"(?:\b(?:publication\s+)?(?:years?|date)\s*)?(?:(?:\b(?:is|are|was|were|equals?|of)\b|(?<![!<>])[=:]+)\s*)?$",
     _I,
 )
 NOT_YEARS = re.compile(

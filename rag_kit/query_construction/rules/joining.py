@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from langchain_core.structured_query import Comparator, Comparison, FilterDirective, Operation, Operator
 
@@ -69,7 +70,11 @@ def carries_on(text: str, one: Atom, end: int, begin: int) -> bool:
     pure = re.fullmatch(
         r"(?:\s|[,、/;\"“”'‘’「」]|\b(?:and|or|and/or|the|a)\b|或者?|和|与|及|以及)*", between, re.IGNORECASE
     )
-    return found in ("or", "and", "comma") and (pure is not None or (found == "or" and not _turns(between)))
+    if found not in ("or", "and", "comma") or pure is not None:
+        return pure is not None and found is not None
+    # "ignoring papers about A and papers about B"
+    again = re.search(r"\b(?:papers?|articles?|studies|those|ones|anything)\b", between, re.IGNORECASE)
+    return not _turns(between) and (found == "or" or again is not None)
 
 
 def _turns(between: str) -> bool:
@@ -110,9 +115,7 @@ def _only_light(rest: str) -> bool:
 def _list(text: str, members: Sequence[Atom]) -> FilterDirective:
     if len(members) == 1:
         return _alone(members[0])
-    words = [
-        _connector(text[one.end : other.begin]) for one, other in zip(members, members[1:], strict=False)
-    ]
+    words = [_connector(text[one.end : other.begin]) for one, other in pairwise(members)]
     # a comma joins as the next "and" or "or" of its list does
     for place in range(len(words) - 1, -1, -1):
         if words[place] in ("comma", ""):
@@ -121,7 +124,7 @@ def _list(text: str, members: Sequence[Atom]) -> FilterDirective:
         inner = [member.directive for member in members]
         if members[0].both and "or" not in words:
             return none_of(all_of(inner) or inner[0])
-        return all_of([_alone(member) for member in members]) or inner[0]
+        return _shorter(all_of([_alone(member) for member in members]) or inner[0])
     alternatives: list[list[FilterDirective]] = [[members[0].directive]]
     for word, member in zip(words, members[1:], strict=True):
         if word in ("or", "nor") or member.exclusive:
@@ -134,6 +137,8 @@ def _list(text: str, members: Sequence[Atom]) -> FilterDirective:
 def _alone(atom: Atom) -> FilterDirective:
     if not atom.negated:
         return atom.directive
+    if atom.denial is not None:
+        return atom.denial
     directive = atom.directive
     if (
         isinstance(directive, Comparison)
@@ -145,14 +150,16 @@ def _alone(atom: Atom) -> FilterDirective:
 
 
 def _shorter(directive: FilterDirective) -> FilterDirective:
-    """``year = 2010 or year = 2012`` as ``year in (2010, 2012)``."""
-    if not (isinstance(directive, Operation) and directive.operator == Operator.OR):
+    """``year = 2010 or year = 2012`` as ``year in (2010, 2012)``, and the same for "not"."""
+    if not isinstance(directive, Operation) or directive.operator == Operator.NOT:
         return directive
+    any_ = directive.operator == Operator.OR
+    wanted, short = (Comparator.EQ, Comparator.IN) if any_ else (Comparator.NE, Comparator.NIN)
     parts = directive.arguments
-    plain = [part for part in parts if isinstance(part, Comparison) and part.comparator == Comparator.EQ]
+    plain = [part for part in parts if isinstance(part, Comparison) and part.comparator == wanted]
     if len(plain) < len(parts) or len({part.attribute for part in plain}) > 1:
         return directive
     values = list(dict.fromkeys(part.value for part in plain))
-    if len(values) == 1:
+    if len(values) == 1 or None in values:
         return plain[0]
-    return Comparison(Comparator.IN, plain[0].attribute, values)
+    return Comparison(short, plain[0].attribute, values)

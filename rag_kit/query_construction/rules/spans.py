@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.structured_query import Comparator
 
 from rag_kit.query_construction.rules import cues
+
+
+_LISTED = re.compile(r"(?:\s|[,、/]|\b(?:and|or|nor)\b|或者?|和|与|及)*", re.IGNORECASE)
+_WIDER = {Comparator.GT: Comparator.GTE, Comparator.LT: Comparator.LTE}
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Compared:
         comparator: How it is compared; ``EQ`` for "in 2010".
         low: The date or number.
         high: The upper end of a range.
+        open: The ends of the range are left out.
         negated: It must not hold.
     """
 
@@ -50,6 +55,7 @@ class Compared:
     low: Any
     high: Any = None
     negated: bool = False
+    open: bool = False
 
 
 def compare(text: str, spans: Sequence[Span], barriers: Sequence[tuple[int, int]] = ()) -> Iterator[Compared]:
@@ -62,6 +68,7 @@ def compare(text: str, spans: Sequence[Span], barriers: Sequence[tuple[int, int]
     """
     position = 0
     last = 0
+    previous: Compared | None = None
     while position < len(spans):
         span = spans[position]
         left = text[_floor(span.begin, barriers, last) : span.begin]
@@ -70,8 +77,17 @@ def compare(text: str, spans: Sequence[Span], barriers: Sequence[tuple[int, int]
             position += 1
             item = _ranged(text, left, span, following)
         else:
-            item = _single(text, left, span)
-        last = item.end
+            item = _single(text, left, span, following)
+        if (
+            previous is not None
+            and previous.negated
+            and not item.negated
+            and item.comparator == Comparator.EQ
+        ):
+            between = text[previous.end : item.begin]
+            if previous.comparator == Comparator.EQ and _LISTED.fullmatch(between):
+                item = replace(item, negated=True)
+        last, previous = item.end, item
         yield item
         position += 1
 
@@ -96,29 +112,41 @@ def _ranged(text: str, left: str, first: Span, second: Span) -> Compared:
     end = second.end
     if after := cues.RANGE_AFTER.match(text, end):
         end = after.end()
+    open_ = cues.EXCLUSIVE.match(text, end)
+    if open_:
+        end = open_.end()
     opening = cues.BETWEEN.search(left) or cues.FROM.search(left) or cues.PLAIN_LEFT.search(left)
     start = opening.start() if opening else len(left)
     negated, start = _negation(left, start)
     if excluded := cues.EXCLUDED_AFTER.match(text, end):
         negated, end = True, excluded.end()
     return Compared(
-        first.begin - len(left) + start, end, first.field, Comparator.EQ, first.value, second.value, negated
+        first.begin - len(left) + start,
+        end,
+        first.field,
+        Comparator.EQ,
+        first.value,
+        second.value,
+        negated,
+        open_ is not None,
     )
 
 
-def _single(text: str, left: str, span: Span) -> Compared:
+def _single(text: str, left: str, span: Span, following: Span | None) -> Compared:
     comparator, start, end = Comparator.EQ, len(left), span.end
     for pattern, found in cues.LEFT:
         if match := pattern.search(left):
             comparator, start = found, match.start()
             break
     for pattern, found in cues.RIGHT:
-        if match := pattern.match(text, span.end):
+        if (match := pattern.match(text, span.end)) and not _of_next(text, match.end(), following):
             comparator, end = found, match.end()
             break
     else:
         if cues.FROM.search(left) and (match := cues.ONWARD.match(text, span.end)):
             comparator, end = Comparator.GTE, match.end()
+    if comparator in _WIDER and (match := cues.INCLUSIVE.match(text, end)):
+        comparator, end = _WIDER[comparator], match.end()
     plain = cues.PLAIN_LEFT.search(left[:start])
     start = plain.start() if plain else start
     if comparator == Comparator.GTE and (opening := cues.FROM.search(left)):
@@ -127,6 +155,14 @@ def _single(text: str, left: str, span: Span) -> Compared:
     if excluded := cues.EXCLUDED_AFTER.match(text, end):
         negated, end = True, excluded.end()
     return Compared(span.begin - len(left) + start, end, span.field, comparator, span.value, negated=negated)
+
+
+def _of_next(text: str, end: int, following: Span | None) -> bool:
+    """Whether the words belong to the next one: "before 1995 or after 2015"."""
+    return (
+        following is not None
+        and re.fullmatch(r"\s*(?:the\s+)?(?:years?\s+)?", text[end : following.begin]) is not None
+    )
 
 
 def _negation(left: str, start: int) -> tuple[bool, int]:
