@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from rag_kit.errors import InvalidInputError
 from rag_kit.text.citations.decline import is_declined
 from rag_kit.text.citations.match import Source, Verdict, judge
 from rag_kit.text.citations.report import Citation, CitationReport, ReportStatus
 from rag_kit.text.citations.statements import MAX_ANSWER, MAX_STATEMENTS, Statement, statements
 
 
-def check_citations(answer: str, passages: Sequence[str], *, language: str | None = None) -> CitationReport:
+def check_citations(
+    answer: str, passages: Sequence[str | Any], *, language: str | None = None
+) -> CitationReport:
     """Check every citation ``[n]`` of an answer against the passage that it names.
 
     A statement is supported where the passage says it: word for word, or with most of its words and with all of
@@ -21,11 +25,14 @@ def check_citations(answer: str, passages: Sequence[str], *, language: str | Non
 
     Args:
         answer: The answer, with marks such as ``[1]``, ``[1, 2]`` or ``【1】``.
-        passages: The texts of the passages; number n is ``passages[n - 1]``.
+        passages: The texts of the passages, or LangChain documents; number n is ``passages[n - 1]``.
         language: Of the answer, ``"en"`` or ``"zh"``: the language that reasons are given in; None: English.
 
     Returns:
         The report; see :class:`CitationReport`.
+
+    Raises:
+        InvalidInputError: The answer is no string, or the passages are no list of strings or documents.
 
     Example:
         >>> report = check_citations("The Rhine is 1,230 km long [1].", ["Rivers: The Rhine is 1,230 km long."])
@@ -34,6 +41,10 @@ def check_citations(answer: str, passages: Sequence[str], *, language: str | Non
         >>> check_citations("The Rhine is 1,320 km long [1].", ["The Rhine is 1,230 km long."]).citations[0].reason
         'A number differs from the passage.'
     """
+    if not isinstance(answer, str):
+        advice = "; give its text, e.g. message.text" if hasattr(answer, "content") else ""
+        raise InvalidInputError(f"answer is a {type(answer).__name__}; it must be a string{advice}.")
+    passages = _texts(passages)
     if is_declined(answer):
         return CitationReport("declined")
     reasons = _REASONS.get(language or "en", _REASONS["en"])
@@ -52,6 +63,24 @@ def check_citations(answer: str, passages: Sequence[str], *, language: str | Non
     elif uncited or not citations or len(found) >= MAX_STATEMENTS:
         status = "uncited"
     return CitationReport(status, tuple(citations), tuple(uncited))
+
+
+def _texts(passages: Any) -> list[str]:
+    """The passages' texts, whether given as strings or as documents."""
+    if isinstance(passages, (str, bytes)) or not isinstance(passages, Sequence):
+        raise InvalidInputError(
+            f"passages is a {type(passages).__name__}; give a list of strings or documents, in the order in "
+            "which the answer numbers them from 1."
+        )
+    texts = []
+    for number, passage in enumerate(passages, start=1):
+        text = passage if isinstance(passage, str) else getattr(passage, "page_content", None)
+        if not isinstance(text, str):
+            raise InvalidInputError(
+                f"passage {number} is a {type(passage).__name__}; each must be a string or a document."
+            )
+        texts.append(text)
+    return texts
 
 
 def _cited(

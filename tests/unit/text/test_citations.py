@@ -7,7 +7,10 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage
 
+from rag_kit.errors import InvalidInputError
 from rag_kit.text.citations import DECLINED, check_citations, is_declined
 
 RIVERS = (
@@ -204,3 +207,27 @@ def test_quotes_are_always_verbatim(answer: str, passages: list[str]) -> None:
         else:
             passage = passages[citation.number - 1]
             assert citation.quote == passage[citation.quote_start : citation.quote_end]
+
+
+def test_documents_are_taken_as_they_are() -> None:
+    """Passages may be documents: the report is that of their texts."""
+    answer = "The Rhine rises in Switzerland [1]."
+    assert check_citations(answer, [Document(RIVERS)]) == check_citations(answer, [RIVERS])
+
+
+@pytest.mark.parametrize(
+    ("answer", "passages", "named"),
+    [
+        ("It is so [1].", None, "passages is a NoneType"),
+        ("It is so [1].", RIVERS, "passages is a str"),
+        ("It is so [1].", {1: RIVERS}, "passages is a dict"),
+        ("It is so.", [RIVERS, None], "passage 2 is a NoneType"),
+        ("It is so [1].", [b"bytes"], "passage 1 is a bytes"),
+        (None, [RIVERS], "answer is a NoneType"),
+        (AIMessage("It is so [1]."), [RIVERS], "answer is a AIMessage; it must be a string; give its text"),
+    ],
+)
+def test_wrong_arguments_are_named(answer: object, passages: object, named: str) -> None:
+    """What is neither text nor document is refused by name, cited or not."""
+    with pytest.raises(InvalidInputError, match=named):
+        check_citations(answer, passages)  # type: ignore[arg-type]
