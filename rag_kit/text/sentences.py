@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text._sentence_rules import (
+from rag_kit.text.sentence_rules import (
     CLOSERS,
     ends_sentence,
     joins_next_line,

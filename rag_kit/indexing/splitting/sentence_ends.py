@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 
-from rag_kit.text._sentence_rules import (
-    _BEFORE_NUMBER,
-    _EITHER,
-    _TITLES,
+from rag_kit.text.sentence_rules import (
+    BEFORE_NUMBER,
     CLOSERS,
+    MAYBE_ABBREVIATIONS,
+    TITLES,
     ends_sentence,
     joins_next_line,
 )
@@ -27,7 +27,7 @@ _SPOT = re.compile(r"[.!?。！？｡．…\n]")
 _LAST_SPOT = re.compile(r"(?s:.*)[.!?。！？｡．…\n]")
 _SPACE_CAPITAL = re.compile(r" [A-Z]")
 _PLAIN_WORD = re.compile(r"(?<=[a-z,]) ([a-z]{2,20})")
-_KNOWN = _TITLES | _EITHER | _BEFORE_NUMBER
+_KNOWN = TITLES | MAYBE_ABBREVIATIONS | BEFORE_NUMBER
 _WINDOW = 256
 _FAR = 400  # how far back the beginning of a line is looked for
 _CLOSING = 8  # a stop with its quotes may begin this much before the place that is asked for

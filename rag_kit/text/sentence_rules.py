@@ -18,17 +18,17 @@ _HAN = re.compile(f"[{HAN}]")
 _OPEN_TITLE = 60  # how far back an opening 《 is looked for
 
 # Never the end, whatever follows.
-_TITLES = _words(
+TITLES = _words(
     "mr mrs ms mx dr prof st mt ft gen col lt sgt capt maj rep sen gov pres rev hon fr messrs mme mlle "
     "fig figs eq eqs eqn sec secs ch chap vol vols pp ref refs tab art cf viz vs e.g i.e eg ie ca approx resp "
     "jan feb mar apr jun jul aug sep sept oct nov dec"
 )
 # The end only where the next word begins a sentence.
-_EITHER = _words(
+MAYBE_ABBREVIATIONS = _words(
     "etc inc ltd co corp bros jr sr al no nos p op ed eds dept univ assn ave blvd rd est ext max min avg "
     "a.m p.m u.s u.k u.n e.u u.s.a d.c ph.d m.d b.a m.a b.s m.s b.sc m.sc et"
 )
-_BEFORE_NUMBER = _words("no nos p op art tab ed vol ch sec fig eq")
+BEFORE_NUMBER = _words("no nos p op art tab ed vol ch sec fig eq")
 _STARTERS = _words(
     "the a an this that these those it he she we they i you in on at by for from with as if when while where "
     "there here however but and so also then thus our my his her its their what who why how after before "
@@ -138,18 +138,18 @@ def _is_abbreviation(text: str, begin: int, match: re.Match[str], following: str
         return False
     word = found[1].lower()
     starts = re.sub(r"\W+$", "", following).lower() in _STARTERS
-    if word in _BEFORE_NUMBER and following[:1].isdigit():
+    if word in BEFORE_NUMBER and following[:1].isdigit():
         return True
     if len(word) == 1:
         # An initial: "J. Smith". After "vitamin C." a new sentence shows by its first word.
         return word != "i" and found[1].isupper() and not starts
-    if word in _TITLES:
+    if word in TITLES:
         # "May", "Sat" and the like are left out above; a month at an end is followed by a starter.
         return not (
             starts
             and word in {"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"}
         )
-    if word in _EITHER:
+    if word in MAYBE_ABBREVIATIONS:
         return word not in {"no", "p", "ed", "max", "min"} and not starts
     return "." in word and all(len(part) == 1 for part in word.split(".")) and not starts
 
