@@ -1,29 +1,38 @@
-"""Sentences by the words they share with the query; needs no model."""
+"""Sentences by the evidence of their words; needs no model."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from rag_kit.models.extractive.evidence import FEATURES, MAX_SENTENCES, Candidate, PassageText, collect
+from rag_kit.models.extractive.question import analyse
+from rag_kit.models.extractive.select import WEIGHTS, score
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection, keep_by_score
 from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rewrite_call import Steps
-from rag_kit.text import content_words, warm_up
+from rag_kit.text import warm_up
+
+_HIGHEST = sum(weight for weight in WEIGHTS if weight > 0)
+_NEAR, _SOFT = FEATURES.index("near"), FEATURES.index("soft")
+# What speaks for a sentence by itself, not for the ones beside it.
+_OWN = tuple(FEATURES.index(name) for name in ("cover", "soft", "kind", "edges", "overlap"))
+_MAX_QUERY = 4_000
 
 
 class LexicalCompressor(Compressor):
-    """Keep the sentences that hold the query's words, rare words counting more. English and Chinese.
+    """Keep the sentences whose words speak for an answer. English and Chinese, deterministic.
 
-    A sentence's score is the share of the query's weight that its words have, and to a part those of the sentences
-    beside it: an answer often stands next to the sentence that names the subject. A word's weight is its
-    rarity among the sentences of all passages.
+    A sentence is scored as the extractive model scores it: by the query's words in it, beside it and in the title,
+    rare ones counting more, and by whether it holds what is asked for (a date for "when"). It is kept if its
+    score comes near the best one, enough of the query is in or beside it, and it holds a word of the query or what
+    is asked for itself.
 
     Args:
-        min_score: Lowest score of a sentence that is kept, 0 to 1.
-        share: Lowest share of the best sentence's score, 0 to 1.
-        beside: What the words of the sentences beside it count, 0 to 1.
+        min_score: Lowest share of the query's weight that must stand in the sentence, its neighbours and the title,
+            0 to 1. Without this, passages about something else would keep their best sentence.
+        share: Lowest share of the best sentence's score, 0 to 1; higher is shorter.
 
     Raises:
         InvalidInputError: If an argument is not allowed.
@@ -37,43 +46,83 @@ class LexicalCompressor(Compressor):
 
     name = "lexical"
 
-    def __init__(self, *, min_score: float = 0.2, share: float = 0.5, beside: float = 0.3) -> None:
+    def __init__(self, *, min_score: float = 0.1, share: float = 0.5) -> None:
         self.min_score = check_number("min_score", min_score, most=1.0)
         self.share = check_number("share", share, most=1.0)
-        self.beside = check_number("beside", beside, most=1.0)
         warm_up()
+        analyse("warm 预热")
 
     def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> Steps[list[Selection]]:
         """Choose sentences; see ``Compressor.select``."""
         yield from ()
-        bags = [[frozenset(content_words(one.text)) for one in passage.sentences] for passage in passages]
-        scores = evidence(content_words(query), bags, self.beside)
-        return keep_by_score(scores, min_score=self.min_score, share=self.share)
+        question = analyse(query[:_MAX_QUERY])
+        scores = [[0.0] * len(passage.sentences) for passage in passages]
+        for batch in batches(passages):
+            places = [piece.start for piece in batch]
+            for found in collect(question, [piece.text for piece in batch]):
+                piece = batch[found.place]
+                place = _place(passages[piece.passage], found, places[found.place])
+                if place is not None:
+                    places[found.place] = place + 1
+                    scores[piece.passage][place] = self._value(found)
+        return keep_by_score(scores, min_score=0.0, share=self.share)
+
+    def _value(self, found: Candidate) -> float:
+        """The score of a sentence, at most 1; 0 if too little of the query is near, or nothing is in itself."""
+        features = found.features
+        enough = max(features[_NEAR], features[_SOFT]) >= max(self.min_score, 1e-9)
+        own = any(features[place] > 0 for place in _OWN)
+        return max(0.0, score(found) / _HIGHEST) if enough and own else 0.0
 
 
-def evidence(
-    words: Sequence[str], bags: Sequence[Sequence[frozenset[str]]], beside: float
-) -> list[list[float]]:
-    """The score of each sentence, by passage.
+@dataclass(frozen=True)
+class Piece:
+    """A run of sentences of one passage.
+
+    Attributes:
+        passage: Position of the passage.
+        start: Position of the run's first sentence.
+        text: Its text, and the title of the passage.
+    """
+
+    passage: int
+    start: int
+    text: PassageText
+
+
+def batches(passages: Sequence[Passage]) -> Iterator[list[Piece]]:
+    """The passages in lots of as many sentences as are looked at together; longer passages in pieces.
 
     Example:
-        >>> evidence(["loud", "fan"], [[frozenset({"fan", "loud"}), frozenset({"tea"})]], 0.0)
-        [[1.0, 0.0]]
+        >>> from langchain_core.documents import Document
+        >>> [[piece.start for piece in lot] for lot in batches([Passage.of(Document("Yes. " * 500))])]
+        [[0], [400]]
     """
-    wanted = set(words)
-    count = sum(map(len, bags))
-    frequency = Counter(word for of_one in bags for bag in of_one for word in bag & wanted)
-    weight = {word: math.log1p((count + 1) / (frequency[word] + 0.5)) for word in wanted}
-    total = math.fsum(weight.values()) or 1.0
-    found = []
-    for of_one in bags:
-        hits = [bag & wanted for bag in of_one]
-        scores = []
-        for place, own in enumerate(hits):
-            around = frozenset().union(*hits[max(0, place - 1) : place + 2]) - own if own else frozenset()
-            value = math.fsum(weight[word] for word in own) + beside * math.fsum(
-                weight[word] for word in around
-            )
-            scores.append(value / total)
-        found.append(scores)
-    return found
+    lot: list[Piece] = []
+    room = MAX_SENTENCES
+    for number, passage in enumerate(passages):
+        for start in range(0, len(passage.sentences), MAX_SENTENCES):
+            part = passage.sentences[start : start + MAX_SENTENCES]
+            if len(part) > room:
+                yield lot
+                lot, room = [], MAX_SENTENCES
+            text = passage.document.page_content[part[0].start : part[-1].end]
+            lot.append(Piece(number, start, PassageText(number + 1, text, _title(passage))))
+            room -= len(part)
+    if lot:
+        yield lot
+
+
+def _title(passage: Passage) -> str:
+    known = passage.document.metadata
+    return "\n".join(
+        str(known[name])[:500] for name in ("title", "heading") if isinstance(known.get(name), str)
+    )
+
+
+def _place(passage: Passage, found: Candidate, start: int) -> int | None:
+    """Where a sentence that was scored stands; headings are passed over in the scoring."""
+    for place in range(start, len(passage.sentences)):
+        if passage.sentences[place].text.strip() == found.text:
+            return place
+    return None
