@@ -17,6 +17,7 @@ from rag_kit.documents.provenance import (
     PROVENANCE_KEY,
     add_note,
     get_provenance,
+    peek_provenance,
     strip_provenance,
     with_provenance,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "explain",
     "get_provenance",
     "matches",
+    "peek_provenance",
     "redact",
     "strip_provenance",
     "to_chroma",

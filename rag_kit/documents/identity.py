@@ -106,16 +106,16 @@ def copy_document(doc: Document) -> Document:
         >>> original.metadata
         {'tags': ['a']}
     """
-    return doc.model_copy(update={"metadata": _deep_copy(doc.metadata)})
+    return doc.model_copy(update={"metadata": copy_value(doc.metadata)})
 
 
-def _deep_copy(value: Any) -> Any:
-    """``copy.deepcopy`` with a short way for JSON data, which metadata nearly always is."""
+def copy_value(value: Any) -> Any:
+    """Copy a metadata value to any depth, with a short way for JSON data, which metadata nearly always is."""
     kind = type(value)
     if kind in _SCALARS:
         return value
     if kind is dict:
-        return {key: _deep_copy(item) for key, item in value.items()}
+        return {key: copy_value(item) for key, item in value.items()}
     if kind is list:
-        return [_deep_copy(item) for item in value]
+        return [copy_value(item) for item in value]
     return copy.deepcopy(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from rag_kit.documents.identity import copy_document
+from rag_kit.documents.identity import copy_document, copy_value
 from rag_kit.documents.plain import to_plain
 
 if TYPE_CHECKING:
@@ -31,16 +31,25 @@ def get_provenance(doc: Document) -> dict[str, Any]:
         >>> get_provenance(Document("text"))
         {}
     """
+    plain = cast("dict[str, Any]", to_plain(peek_provenance(doc)))
+    if plain:
+        plain["notes"] = [str(note) for note in plain["notes"]]
+    return plain
+
+
+def peek_provenance(doc: Document) -> Mapping[str, Any]:
+    """As ``get_provenance``, without a copy: to be read, never changed."""
     found = doc.metadata.get(PROVENANCE_KEY)
     if not isinstance(found, Mapping):
         return {}
-    plain = cast("dict[str, Any]", to_plain(found))
-    stages, notes = plain.get("stages"), plain.get("notes")
-    plain["stages"] = (
-        [stage for stage in stages if isinstance(stage, dict)] if isinstance(stages, list) else []
-    )
-    plain["notes"] = [str(note) for note in notes] if isinstance(notes, list) else []
-    return plain
+    stages, notes = found.get("stages"), found.get("notes")
+    return {
+        **found,
+        "stages": [each for each in stages if isinstance(each, Mapping)]
+        if isinstance(stages, (list, tuple))
+        else [],
+        "notes": list(notes) if isinstance(notes, (list, tuple)) else [],
+    }
 
 
 def with_provenance(
@@ -53,6 +62,7 @@ def with_provenance(
     query: str,
     weight: float | None = None,
     sources: Sequence[Mapping[str, Any]] | None = None,
+    notes: Sequence[str] | None = None,
     **extra: Any,
 ) -> Document:
     """Copy a document and append one stage to its provenance.
@@ -67,6 +77,7 @@ def with_provenance(
         weight: The weight this stage carries in a fusion, if any.
         sources: Stages that take the place of the document's own earlier ones; for merging several copies of
             one document, each with stages of its own.
+        notes: Notes that take the place of the document's own; repeats and those beyond 32 are left out.
         **extra: More about the stage; turned into plain JSON.
 
     Returns:
@@ -79,25 +90,25 @@ def with_provenance(
         >>> get_provenance(doc)["stages"]
         [{'stage': 'bm25', 'retriever': 'bm25', 'query': 'q', 'rank': 1, 'score': 1.5, 'weight': None}]
     """
-    before = get_provenance(doc)
-    earlier = before.get("stages", []) if sources is None else to_plain(list(sources))
-    plain_score = to_plain(score)
+    before = peek_provenance(doc)
+    plain_score, plain_rank = to_plain(score), to_plain(rank)
     entry = {
         "stage": stage,
         "retriever": retriever,
         "query": query,
-        "rank": to_plain(rank),
+        "rank": plain_rank,
         "score": plain_score,
         "weight": to_plain(weight),
         **to_plain(extra),
     }
+    kept = before.get("notes", []) if notes is None else list(dict.fromkeys(notes))[:_MAX_NOTES]
     return _replace(
         doc,
         {
             "score": plain_score,
-            "rank": to_plain(rank),
-            "stages": [*earlier, entry],
-            "notes": before.get("notes", []),
+            "rank": plain_rank,
+            "stages": [*to_plain(before.get("stages", []) if sources is None else list(sources)), entry],
+            "notes": [str(note) for note in kept],
         },
     )
 
@@ -133,6 +144,6 @@ def strip_provenance(doc: Document) -> Document:
 
 
 def _replace(doc: Document, record: dict[str, Any]) -> Document:
-    result = strip_provenance(doc)
-    result.metadata[PROVENANCE_KEY] = record
-    return result
+    metadata = {key: copy_value(value) for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
+    metadata[PROVENANCE_KEY] = record
+    return doc.model_copy(update={"metadata": metadata})

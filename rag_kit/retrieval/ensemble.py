@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable
 from pydantic import field_validator, model_validator
 
 from rag_kit.concurrency import FanOut, afan_out, check_seconds, fan_out
-from rag_kit.documents import add_note, document_keys, get_provenance, with_provenance
+from rag_kit.documents import document_keys, peek_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
@@ -25,6 +25,7 @@ from rag_kit.retrieval.fusion import (
     first_places,
     fusion_function,
 )
+from rag_kit.retrieval.merging import Found, joined, score_of
 from rag_kit.retrieval.normalise import Normalisation
 
 _log = logging.getLogger(__name__)
@@ -172,59 +173,36 @@ class EnsembleRetriever(RagKitRetriever):
         if not result.values:
             _raise_all_failed(self.get_name(), result)
         answered = [
-            (branch, outcome.value or [])
+            Found(query, None, branch.name, branch.weight, outcome.value or [], branch.number)
             for branch, outcome in zip(branches, result.outcomes, strict=True)
             if outcome.ok
         ]
-        notes += [f"{branch.name} found nothing" for branch, found in answered if not found]
-        keys = document_keys([found for _, found in answered], self.id_key)
+        notes += [f"{found.retriever} found nothing" for found in answered if not found.documents]
+        keys = document_keys([list(found.documents) for found in answered], self.id_key)
         ranked = [
-            RankedList(list_keys, [_score(d) for d in found], branch.weight, branch.name, _maximum(found))
-            for (branch, found), list_keys in zip(answered, keys, strict=True)
+            RankedList(
+                list_keys,
+                [score_of(doc) for doc in found.documents],
+                found.weight,
+                found.retriever,
+                _maximum(found.documents),
+            )
+            for found, list_keys in zip(answered, keys, strict=True)
         ]
         settings = FusionSettings(rrf_k=self.rrf_k, normalisation=self.normalisation)
         fused = fusion_function(self.fusion)(ranked, settings)
         details = fused if isinstance(fused, FusedList) else FusedList(fused)
-        notes += details.notes
-        places = [first_places(list_keys) for list_keys in keys]
-        merged = []
-        for rank, (key, score) in enumerate(fused[: request.k], start=1):
-            copies = [
-                (branch, found[where[key]], where[key] + 1, _share(details, number, key))
-                for number, ((branch, found), where) in enumerate(zip(answered, places, strict=True))
-                if key in where
-            ]
-            merged.append(self._merge(copies, query, rank, score, notes, details.extra))
-        return merged
-
-    def _merge(
-        self,
-        copies: Sequence[tuple[_Branch, Document, int, dict[str, float]]],
-        query: str,
-        rank: int,
-        score: float,
-        notes: Sequence[str],
-        extra: dict[str, Any],
-    ) -> Document:
-        """One document of the several copies that the branches found."""
-        first = next((doc for _, doc, *_ in copies if doc.id), copies[0][1])
-        sources = [
-            stage for branch, doc, place, share in copies for stage in branch.stages(doc, place, query, share)
-        ]
-        merged = with_provenance(
-            first,
-            score=score,
-            rank=rank,
+        return joined(
+            answered,
+            [first_places(list_keys) for list_keys in keys],
+            fused[: request.k],
             stage=f"fusion:{self.fusion}",
             retriever=self.get_name(),
-            query=query,
-            sources=sources,
-            **extra,
+            question=query,
+            notes=[*notes, *details.notes],
+            extra=details.extra,
+            share=partial(_share, details),
         )
-        inner = [note for _, doc, *_ in copies for note in get_provenance(doc).get("notes", [])]
-        for note in (*inner, *notes):
-            merged = add_note(merged, note)
-        return merged
 
 
 class _Branch:
@@ -236,23 +214,10 @@ class _Branch:
         self.retriever = retriever
         self.weight = weight
 
-    def stages(self, doc: Document, rank: int, query: str, share: dict[str, float]) -> list[dict[str, Any]]:
-        """The document's own stages; the last one is what is fused, so it gets rank and weight."""
-        stages: list[dict[str, Any]] = get_provenance(doc).get("stages", []) or [
-            {"stage": "retrieve", "retriever": self.name, "query": query, "rank": rank, "score": None}
-        ]
-        stages[-1] = {**stages[-1], "rank": rank, "weight": self.weight, "branch": self.number, **share}
-        return stages
-
-
-def _score(doc: Document) -> float | None:
-    score = get_provenance(doc).get("score")
-    return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
-
 
 def _maximum(found: Sequence[Document]) -> float | None:
     """The highest score that the retriever says the query could have."""
-    stages = get_provenance(found[0]).get("stages", []) if found else []
+    stages = peek_provenance(found[0]).get("stages", []) if found else []
     value = stages[-1].get("max_score") if stages else None
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 

@@ -1,14 +1,14 @@
-"""Join what several searches for one question found: fused, with every query in the provenance."""
+"""Join what several searches found: fused, with every search in the provenance."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import add_note, document_keys, get_provenance, with_provenance
+from rag_kit.documents import document_keys, peek_provenance, with_provenance
 from rag_kit.retrieval.fusion import FusionSettings, RankedList, first_places, fusion_function
 
 
@@ -18,17 +18,19 @@ class Found:
 
     Attributes:
         query: The text that was searched for.
-        role: What that text is: ``"original"``, ``"variant"``, ``"passage"``...
+        role: What that text is: ``"original"``, ``"variant"``, ``"passage"``...; ``None`` for the question as it is.
         retriever: Name of the retriever that was asked.
         weight: Its weight in the fusion, above 0.
         documents: Its documents, best first.
+        branch: Its number, from 1; 0 for its place among the lists.
     """
 
     query: str
-    role: str
+    role: str | None
     retriever: str
     weight: float
     documents: Sequence[Document]
+    branch: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,11 +89,11 @@ def merge(searches: Sequence[Found], how: Merging) -> list[Document]:
     if len(searches) == 1:
         documents = searches[0].documents
         ranking: list[tuple[str, float | None]]
-        ranking = [(key, _score(documents[place])) for key, place in places[0].items()]
+        ranking = [(key, score_of(documents[place])) for key, place in places[0].items()]
         stage = f"rewrite:{how.technique}"
     else:
         lists = [
-            RankedList(of_one, [_score(doc) for doc in found.documents], found.weight)
+            RankedList(of_one, [score_of(doc) for doc in found.documents], found.weight)
             for found, of_one in zip(searches, keys, strict=True)
         ]
         fused = fusion_function(how.fusion)(lists, FusionSettings(rrf_k=how.rrf_k))
@@ -99,29 +101,78 @@ def merge(searches: Sequence[Found], how: Merging) -> list[Document]:
         stage = f"fusion:{how.fusion}"
     queries = list(dict.fromkeys(found.query for found in searches))
     empty = [f"nothing found for {_short(found.query)!r}" for found in searches if not found.documents]
-    merged = []
-    for rank, (key, score) in enumerate(ranking[: how.k], start=1):
-        copies = [
-            (number, found, found.documents[where[key]], where[key] + 1)
-            for number, (found, where) in enumerate(zip(searches, places, strict=True), start=1)
-            if key in where
-        ]
-        merged.append(
-            with_provenance(
-                next((doc for _, _, doc, _ in copies if doc.id), copies[0][2]),
-                score=score,
-                rank=rank,
-                stage=stage,
-                retriever=how.name,
-                query=how.question,
-                sources=[stage for copy in copies for stage in _stages(*copy)],
-                **{"technique": how.technique, "queries": queries, **how.extra},
+    return joined(
+        searches,
+        places,
+        ranking[: how.k],
+        stage=stage,
+        retriever=how.name,
+        question=how.question,
+        notes=[*how.notes, *empty],
+        extra={"technique": how.technique, "queries": queries, **how.extra},
+    )
+
+
+def joined(
+    searches: Sequence[Found],
+    places: Sequence[Mapping[str, int]],
+    ranking: Iterable[tuple[str, float | None]],
+    *,
+    stage: str,
+    retriever: str,
+    question: str,
+    notes: Sequence[str],
+    extra: Mapping[str, Any],
+    share: Callable[[int, str], Mapping[str, Any]] | None = None,
+) -> list[Document]:
+    """Make one document of the copies that several searches found, for each key of a ranking.
+
+    Args:
+        searches: What each search found.
+        places: For each search, where the document of a key stands in it, from 0.
+        ranking: Keys and scores, best first.
+        stage: Name of the stage that joined them.
+        retriever: Name of the retriever that joins.
+        question: What it was asked.
+        notes: What each document is told; before the notes that its copies bring along.
+        extra: More for the last stage.
+        share: More for the stage of a list (by number, from 0) and a key, such as the normalised score.
+
+    Returns:
+        Copies, one a key.
+    """
+    results = []
+    for rank, (key, score) in enumerate(ranking, start=1):
+        first: Document | None = None
+        stages: list[Mapping[str, Any]] = []
+        inner: list[str] = []
+        for number, (found, where) in enumerate(zip(searches, places, strict=True)):
+            place = where.get(key)
+            if place is None:
+                continue
+            doc = found.documents[place]
+            # A copy with an id is the better one to hand on.
+            if first is None or (doc.id and not first.id):
+                first = doc
+            before = peek_provenance(doc)
+            more = share(number, key) if share is not None else {}
+            stages += _stages(before, found, place + 1, found.branch or number + 1, more)
+            inner += before.get("notes", ())
+        if first is not None:
+            results.append(
+                with_provenance(
+                    first,
+                    score=score,
+                    rank=rank,
+                    stage=stage,
+                    retriever=retriever,
+                    query=question,
+                    sources=stages,
+                    notes=[*notes, *inner],
+                    **extra,
+                )
             )
-        )
-        inner = [note for _, _, doc, _ in copies for note in get_provenance(doc).get("notes", [])]
-        for note in (*how.notes, *inner, *empty):
-            merged[-1] = add_note(merged[-1], note)
-    return merged
+    return results
 
 
 def _represented(
@@ -141,24 +192,22 @@ def _represented(
     return [(key, scores[key]) for key in first] + [pair for pair in ranking if pair[0] not in taken]
 
 
-def _stages(number: int, found: Found, doc: Document, rank: int) -> list[dict[str, Any]]:
-    """The document's own stages; the last one is what is fused, so it gets rank, weight and the query sent."""
-    stages: list[dict[str, Any]] = get_provenance(doc).get("stages", []) or [
+def _stages(
+    before: Mapping[str, Any], found: Found, rank: int, branch: int, share: Mapping[str, Any]
+) -> list[Mapping[str, Any]]:
+    """A copy's own stages; the last one is what is fused, so it gets rank, weight and the query sent."""
+    own: Sequence[Mapping[str, Any]] = before.get("stages") or [
         {"stage": "retrieve", "retriever": found.retriever, "query": found.query, "rank": rank, "score": None}
     ]
-    stages[-1] = {
-        **stages[-1],
-        "query": found.query,
-        "rank": rank,
-        "weight": found.weight,
-        "branch": number,
-        "role": found.role,
-    }
-    return stages
+    last: dict[str, Any] = {**own[-1], "rank": rank, "weight": found.weight, "branch": branch, **share}
+    if found.role is not None:
+        last.update(query=found.query, role=found.role)
+    return [*own[:-1], last]
 
 
-def _score(doc: Document) -> float | None:
-    score = get_provenance(doc).get("score")
+def score_of(doc: Document) -> float | None:
+    """The score that a document was found with, if it was told."""
+    score = peek_provenance(doc).get("score")
     return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
 
 
