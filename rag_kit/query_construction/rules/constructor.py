@@ -225,6 +225,7 @@ class _Reading:
             before = max(
                 [0, *(atom.end for _, atom, _, _ in seen), *(end for _, end in compared if end <= item.begin)]
             )
+            before = max(before, item.begin - cues.REACH)
             left = self.text[before : item.begin]
             match = cues.NEGATED.search(left)
             begin, end = item.begin, item.end

@@ -33,15 +33,21 @@ ZH_LIGHT = (
     r"标引|索引|词|中|里|了|任何|那些|这些|论文|文章|文献|发表|出版|刊登|年份|时间|和|与|及|以|到|[\s\"“”‘’'「」『』《》:：(（])"
 )
 _NEGATION = (
-    r"(?:\b(?:not(?!\s+(?:only|just|merely|simply)\b)|no|never|without|exclud(?:e|es|ing)|with\s+the\s+exception\s+of|save\s+for|except(?:ing)?(?:\s+for)?|other\s+than|apart\s+from|"
+    r"(?:\b(?:not(?!\s+(?:only|just|merely|simply)\b)|no|never|without|exclud(?:e|es|ing)|"
+    r"with\s+the\s+exception\s+of|save\s+for|except(?:ing)?(?:\s+for)?|other\s+than|apart\s+from|"
     r"aside\s+from|besides|lack(?:s|ing)?|omit(?:s|ting)?|leav(?:e|ing)\s+out|ignor(?:e|ing)|skip(?:ping)?|minus|barring|"
     r"rather\s+than|instead\s+of|neither|nor|free\s+of|rul(?:e|ing)\s+out|drop(?:ping)?|outside(?:\s+of)?|"
-    r"avoid(?:s|ing)?|unrelated\s+to|nothing|none|cannot|can['’]?t|won['’]?t|different\s+(?:from|than)|(?:do|does|did|is|are|was|were|has|have|should|must)n['’]?t|"
-    r"(?:any|every|all|no)\w*(?:\s+\w+)?\s+but)\b|\bnon-|!=\s*|<>\s*|≠\s*|\bNOT\b)"
+    r"avoid(?:s|ing)?|unrelated\s+to|nothing|none|cannot|can['’]?t|won['’]?t|different\s+(?:from|than)|"
+    r"(?:do|does|did|is|are|was|were|has|have|should|must)n['’]?t|"
+    r"(?:any|every|all|no)\w*(?:\s+\w+)?\s+but)\b|\bnon-|!=\s*|<>\s*|≠\s*)"
 )
 _ZH_NEGATION = r"(?:不(?!仅|但|只|同|过|少|断|管)|没有?|未|无(?!论)|非(?!常)|除去?了?(?!非)|排除|剔除|去掉|而非|别)(?:要|是|在|含|带)?"
-NEGATED = re.compile(rf"(?:{_NEGATION}(?:\s|{LIGHT})*|{_ZH_NEGATION}{ZH_LIGHT}*)$", _I)
-LEADING = re.compile(rf"(?:{LIGHT}|{ZH_LIGHT})*$", _I)
+# Possessive (*+): a run of such words is never taken apart again, so that no text makes the search slow.
+NEGATED = re.compile(rf"(?:{_NEGATION}{LIGHT}*+|{_ZH_NEGATION}{ZH_LIGHT}*+)$", _I)
+LEADING = re.compile(rf"(?<![a-z])(?:{LIGHT}|{ZH_LIGHT})*+$", _I)
+ALL_LIGHT = re.compile(rf"(?:{LIGHT}|{ZH_LIGHT})*+", _I)
+REACH = 160
+"""How many characters before a date or value are looked at."""
 MARKED = re.compile(
     r"\b(?:mesh|heading|headings|descriptors?|terms?|tags?|tagged|labels?|labell?ed|index|indexed|indexing|keywords?|"
     r"categor\w+|assigned|classified|filed|field)\b|主题词|关键词|标签|标注|标记|标引|索引|[\"“”「」『』]\s*$",
@@ -67,11 +73,18 @@ CONNECTOR = re.compile(
     _I,
 )
 
-_FILLER = r"(?:\s*(?:the|year|years|end\s+of|start\s+of|turn\s+of|beginning\s+of|early|date|in|of|(?:about\s+)?around)\b)*\s*"
-_NOT = r"\b(?:no|not|nothing|none|n['’]t|never|isn't|aren't|wasn't|weren't)\s+(?:(?:published|dated|written|released|any|appearing|appear|printed|from)\s+)*"
+_FILLER = (
+    r"(?:\s*(?:the|year|years|end\s+of|start\s+of|turn\s+of|beginning\s+of|early|date|in|of|(?:about\s+)?around)\b)*"
+    r"\s*"
+)
+_NOT = (
+    r"\b(?:no|not|nothing|none|n['’]t|never|isn't|aren't|wasn't|weren't)\s+"
+    r"(?:(?:published|dated|written|released|any|appearing|appear|printed|from)\s+)*"
+)
 _GT = (
     r"after|later\s+than|(?:more\s+)?recent\s+than|newer\s+than|younger\s+than|following|past|subsequent\s+to|beyond|"
-    r"postdat(?:e|es|ing)|greater\s+than|larger\s+than|higher\s+than|bigger\s+than|longer\s+than|more\s+than|above|over|exceed(?:s|ing)?"
+    r"postdat(?:e|es|ing)|greater\s+than|larger\s+than|higher\s+than|bigger\s+than|longer\s+than|more\s+than|above|"
+    r"over|exceed(?:s|ing)?"
 )
 _LT = (
     r"before|prior\s+to|earlier\s+than|older\s+than|preceding|predat(?:e|es|ing)|ahead\s+of|less\s+than|fewer\s+than|"

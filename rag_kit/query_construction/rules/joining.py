@@ -109,7 +109,7 @@ def _connector(between: str) -> str | None:
 
 
 def _only_light(rest: str) -> bool:
-    return re.fullmatch(rf"(?:{cues.LIGHT}|{cues.ZH_LIGHT})*", rest, re.IGNORECASE) is not None
+    return cues.ALL_LIGHT.fullmatch(rest) is not None
 
 
 def _list(text: str, members: Sequence[Atom]) -> FilterDirective:

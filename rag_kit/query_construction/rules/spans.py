@@ -11,7 +11,6 @@ from langchain_core.structured_query import Comparator
 
 from rag_kit.query_construction.rules import cues
 
-
 _LISTED = re.compile(r"(?:\s|[,、/]|\b(?:and|or|nor)\b|或者?|和|与|及)*", re.IGNORECASE)
 _WIDER = {Comparator.GT: Comparator.GTE, Comparator.LT: Comparator.LTE}
 
@@ -71,7 +70,7 @@ def compare(text: str, spans: Sequence[Span], barriers: Sequence[tuple[int, int]
     previous: Compared | None = None
     while position < len(spans):
         span = spans[position]
-        left = text[_floor(span.begin, barriers, last) : span.begin]
+        left = text[max(_floor(span.begin, barriers, last), span.begin - cues.REACH) : span.begin]
         following = spans[position + 1] if position + 1 < len(spans) else None
         if following is not None and following.field == span.field and _range(text, left, span, following):
             position += 1
@@ -147,11 +146,13 @@ def _single(text: str, left: str, span: Span, following: Span | None) -> Compare
             comparator, end = Comparator.GTE, match.end()
     if comparator in _WIDER and (match := cues.INCLUSIVE.match(text, end)):
         comparator, end = _WIDER[comparator], match.end()
-    plain = cues.PLAIN_LEFT.search(left[:start])
-    start = plain.start() if plain else start
-    if comparator == Comparator.GTE and (opening := cues.FROM.search(left)):
-        start = min(start, opening.start())
     negated, start = _negation(left, start)
+    if not negated:
+        plain = cues.PLAIN_LEFT.search(left[:start])
+        start = plain.start() if plain else start
+        if comparator == Comparator.GTE and (opening := cues.FROM.search(left)):
+            start = min(start, opening.start())
+        negated, start = _negation(left, start)
     if excluded := cues.EXCLUDED_AFTER.match(text, end):
         negated, end = True, excluded.end()
     return Compared(span.begin - len(left) + start, end, span.field, comparator, span.value, negated=negated)
