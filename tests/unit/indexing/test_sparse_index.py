@@ -1,0 +1,366 @@
+"""SparseIndex and TfidfEncoder: inner product, any encoder, saved without pickle."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from blockbuster import blockbuster_ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+
+from rag_kit.errors import (
+    FilterError,
+    IndexFormatError,
+    IndexMismatchError,
+    IndexMissingError,
+    InvalidInputError,
+)
+from rag_kit.indexing import SparseIndex, TfidfEncoder
+from rag_kit.text import Analyzer
+from rag_kit.text.ngrams import CharacterNgrams
+
+VECTORS = st.lists(
+    st.dictionaries(st.sampled_from("abcdef"), st.just(0.0) | st.floats(0.001, 100), max_size=5),
+    min_size=1,
+    max_size=12,
+)
+CORPUS = ["red fox jumps", "red dog", "the fox and the dog and the fox", ""]
+
+
+def words(texts: list[str]) -> list[dict[str, float]]:
+    """Each word weighs 1."""
+    return [dict.fromkeys(text.split(), 1.0) for text in texts]
+
+
+def given_vectors(vectors: list[Any]) -> Callable[[list[str]], list[Any]]:
+    """An encoder of texts "0", "1"... whose vectors are there."""
+    return lambda texts: [vectors[int(text)] for text in texts]
+
+
+@settings(max_examples=100, deadline=None)
+@given(VECTORS, st.dictionaries(st.sampled_from("abcdefz"), st.floats(0.001, 100), max_size=5), st.data())
+def test_scores_are_inner_products(
+    vectors: list[dict[str, float]], query: dict[str, float], data: st.DataObject
+) -> None:
+    """After writes in any order: the inner product for each document that shares a term, ties by insertion."""
+    index = SparseIndex(given_vectors(vectors))
+    index.add([Document(str(n), id=str(n)) for n in range(len(vectors))])
+    gone = data.draw(st.sets(st.sampled_from(index.ids)))
+    if data.draw(st.booleans()):
+        index.search_vector(query)
+    index.delete(gone)
+    expected = []
+    for n, vector in enumerate(vectors):
+        if str(n) not in gone:
+            score = math.fsum(weight * query.get(term, 0) for term, weight in vector.items())
+            if score > 0:
+                expected.append((str(n), score))
+    hits = index.search_vector(query, 50)
+    assert {doc.id: pytest.approx(score, rel=1e-4) for doc, score in hits} == dict(expected)
+    order = [(-score, int(doc.page_content)) for doc, score in hits]
+    assert order == sorted(order)
+    assert all(score <= index.maximum(query) * (1 + 1e-5) for _, score in hits)
+
+
+def test_an_index_that_grew_equals_one_built_at_once() -> None:
+    """Added one by one or all at once, updated in place: the same results."""
+    texts = ["a b", "b c c", "a", "c d"]
+    grown = SparseIndex(words)
+    for number, text in enumerate(texts):
+        grown.add([Document("x y" if number == 1 else text, id=str(number))])
+        grown.search("a")
+    grown.update([Document("b c c", id="1")])
+    fresh = SparseIndex.from_documents(
+        [Document(text, id=str(n)) for n, text in enumerate(texts)], encoder=words
+    )
+    assert grown.ids == fresh.ids == ["0", "1", "2", "3"]
+    for query in ("a c", "b", "y"):
+        assert grown.search(query) == fresh.search(query)
+    assert grown.search("y") == []
+
+
+def test_no_hit_of_score_zero() -> None:
+    """A document that shares no term is not found, nor one whose weight is 0; an empty query finds nothing."""
+    index = SparseIndex(given_vectors([{"a": 1}, {"b": 1}, {"a": 0, "b": 1}, {}]))
+    index.add([Document(str(n)) for n in range(4)])
+    assert [doc.page_content for doc, _ in index.search_vector({"a": 1}, 10)] == ["0"]
+    assert index.search_vector({}) == [] == index.search_vector({"zzz": 1})
+    assert SparseIndex().search("anything") == [] == SparseIndex(words).search("anything")
+
+
+def test_terms_may_be_numbers() -> None:
+    """SPLADE gives token numbers, bge-m3 their strings: 7 and "7" are one term; numpy's scalars are taken."""
+    index = SparseIndex(given_vectors([{7: np.float32(2)}, {np.int64(8): 1.5}]))
+    index.add([Document("0"), Document("1")])
+    assert [(doc.page_content, score) for doc, score in index.search_vector({"7": 1, 8: 1})] == [
+        ("0", 2.0),
+        ("1", 1.5),
+    ]
+
+
+def test_a_query_encoder_of_its_own() -> None:
+    """Documents and queries may have different encoders."""
+    index = SparseIndex.from_texts(
+        ["cat", "dog"], encoder=words, query_encoder=lambda texts: [{"dog": 2.0}] * len(texts)
+    )
+    assert [(doc.page_content, score) for doc, score in index.search("whatever")] == [("dog", 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("vector", "says"),
+    [
+        ({"a": -0.1}, "-0.1"),
+        ({"a": float("nan")}, "nan"),
+        ({"a": float("inf")}, "inf"),
+        ({"a": np.float32("nan")}, "nan"),
+        ({"a": "1"}, "'1'"),
+        ({"a": None}, "None"),
+        ({"a": True}, "True"),
+        ({"a": 1e30}, "1e\\+30"),
+        ({1.5: 1}, "1.5"),
+        ({True: 1}, "True"),
+        ({7: 1, "7": 1}, "both as a number"),
+        (["a"], "list"),
+        (None, "NoneType"),
+    ],
+)
+def test_vectors_that_are_refused(vector: Any, says: str) -> None:
+    """Negative, infinite and other weights that are none are refused by term and text; nothing is added then."""
+    index = SparseIndex(given_vectors([{"a": 1}, vector]))
+    with pytest.raises(InvalidInputError, match=f"of text 1 .*{says}|of text 1 is {says}"):
+        index.add([Document("0"), Document("1")])
+    assert len(index) == 0
+    with pytest.raises(InvalidInputError):
+        index.search_vector(vector)
+    queries = SparseIndex(words, query_encoder=lambda texts: [vector])
+    queries.add([Document("a")])
+    with pytest.raises(InvalidInputError):
+        queries.search("a")
+
+
+@pytest.mark.parametrize("given", ["ab", {"a": 1}, None, 5, [], [{}, {}]])
+def test_answers_of_encoders_that_are_refused(given: Any) -> None:
+    """Not one vector for each text: refused."""
+    with pytest.raises(InvalidInputError, match="encoder returned"):
+        SparseIndex.from_texts(["a"], encoder=lambda texts: given)
+
+
+def test_arguments_that_are_refused() -> None:
+    """An encoder that cannot be called, a name, batch size, k or filter that is none."""
+    for arguments in (
+        {"encoder": "splade"},
+        {"query_encoder": 3},
+        {"name": 3},
+        {"batch_size": 0},
+        {"batch_size": True},
+    ):
+        with pytest.raises(InvalidInputError, match=next(iter(arguments))):
+            SparseIndex(**arguments)  # type: ignore[arg-type]
+    index = SparseIndex.from_texts(["a"], encoder=words)
+    for call in (
+        lambda: index.search(None),
+        lambda: index.search("a", k=0),
+        lambda: index.search_vector("a"),
+    ):  # type: ignore[arg-type]
+        with pytest.raises(InvalidInputError):
+            call()
+    with pytest.raises(FilterError):
+        index.search("a", filter={"x": {"$near": 1}})
+
+
+def test_batches() -> None:
+    """The encoder is given at most batch_size texts at a time, in order."""
+    sizes: list[int] = []
+
+    def counting(texts: list[str]) -> list[dict[str, float]]:
+        sizes.append(len(texts))
+        return words(texts)
+
+    SparseIndex.from_texts(["a"] * 7, encoder=counting, batch_size=3)
+    assert sizes == [3, 3, 1]
+
+
+async def test_async_encoders() -> None:
+    """An async encoder is awaited in the caller's loop, and also serves synchronous calls, inside a loop too."""
+    loops: list[Any] = []
+
+    async def encoder(texts: list[str]) -> list[dict[str, float]]:
+        loops.append(asyncio.get_running_loop())
+        await asyncio.sleep(0)
+        return words(texts)
+
+    with blockbuster_ctx():
+        index = await SparseIndex.afrom_documents([Document("a b"), Document("b")], encoder=encoder)
+        hits = await index.asearch("a")
+        await index.aupdate([Document("a", id=index.ids[0])], ids=[index.ids[0]])
+        assert (await index.aadd([Document("c")])) == [index.ids[-1]]
+    assert set(loops) == {asyncio.get_running_loop()}
+    assert [doc.page_content for doc, _ in hits] == ["a b"]
+    assert index.search("c") == await index.asearch("c")  # a synchronous call while this loop runs
+    assert (await asyncio.to_thread(index.search, "c")) == index.search("c")
+
+    async def failing(texts: list[str]) -> list[dict[str, float]]:
+        raise ConnectionError("the encoder is down")
+
+    with pytest.raises(ConnectionError, match="is down"):
+        SparseIndex.from_texts(["a"], encoder=failing)
+    with pytest.raises(ConnectionError, match="is down"):
+        await SparseIndex(failing).aadd([Document("a")])
+
+
+async def test_a_synchronous_encoder_does_not_block_the_loop() -> None:
+    """Called asynchronously, it runs on a thread."""
+    import threading
+
+    seen: list[threading.Thread] = []
+
+    def encoder(texts: list[str]) -> list[dict[str, float]]:
+        seen.append(threading.current_thread())
+        return words(texts)
+
+    index = await SparseIndex.afrom_documents([Document("a")], encoder=encoder)
+    assert await index.asearch("a") == index.search("a")
+    assert threading.main_thread() not in seen[:2]
+
+
+def test_tfidf_by_hand() -> None:
+    """tf * (ln((1 + N) / (1 + df)) + 1), divided by the length."""
+    encode = TfidfEncoder(str.split).fit(CORPUS)
+    idf = {"red": math.log(5 / 3) + 1, "fox": math.log(5 / 3) + 1, "jumps": math.log(5 / 2) + 1}
+    length = math.sqrt(sum(value**2 for value in idf.values()))
+    assert encode(["red fox jumps"])[0] == pytest.approx(
+        {term: value / length for term, value in idf.items()}
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "third", "later"),
+    [
+        (
+            {},
+            {"and": 0.498321561992, "dog": 0.196441221629, "fox": 0.392882443258, "the": 0.747482342988},
+            1.0,
+        ),
+        (
+            {"sublinear_tf": True},
+            {"and": 0.544353830758, "dog": 0.253477558014, "fox": 0.429174812686, "the": 0.674712542257},
+            1.0,
+        ),
+        (
+            {"norm": False},
+            {"and": 3.832581463748, "dog": 1.510825623766, "fox": 3.021651247532, "the": 5.748872195622},
+            3.021651247532,
+        ),
+    ],
+)
+def test_tfidf_equals_scikit_learn(settings: dict[str, Any], third: dict[str, float], later: float) -> None:
+    """The figures of scikit-learn 1.9.1's TfidfVectorizer, and those of the one installed, if any."""
+    encode = TfidfEncoder(str.split, keep_unknown=False, **settings).fit(CORPUS)
+    vectors = encode([*CORPUS, "fox zebra fox"])
+    assert vectors[2] == pytest.approx(third, abs=1e-11)
+    assert vectors[3] == {} and vectors[4] == pytest.approx({"fox": later}, abs=1e-11)
+    try:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+    except ImportError:
+        return
+    norm = "l2" if settings.get("norm", True) else None
+    theirs = TfidfVectorizer(analyzer=str.split, **{**settings, "norm": norm}).fit(CORPUS)
+    names = theirs.get_feature_names_out()
+    for vector, row in zip(vectors, theirs.transform([*CORPUS, "fox zebra fox"]).toarray(), strict=True):
+        assert vector == pytest.approx({n: x for n, x in zip(names, row, strict=True) if x})
+
+
+def test_documents_added_later_are_found_by_new_words() -> None:
+    """A word that the fitted corpus lacked weighs as the rarest, unless it is to be left out."""
+    index = SparseIndex.from_texts(["red fox", "red dog"])
+    index.add([Document("red wombat")])
+    assert [doc.page_content for doc, _ in index.search("wombat")] == ["red wombat"]
+    strict = SparseIndex.from_texts(["red fox"], encoder=TfidfEncoder(keep_unknown=False))
+    strict.add([Document("wombat")])
+    assert strict.search("wombat") == []
+
+
+def test_tfidf_wrong_use() -> None:
+    """Unfitted, or given something else than texts."""
+    with pytest.raises(InvalidInputError, match="not fitted"):
+        TfidfEncoder()(["a"])
+    fitted = TfidfEncoder().fit(["a"])
+    for call in (
+        lambda: fitted("a"),
+        lambda: fitted([3]),
+        lambda: TfidfEncoder().fit("ab"),
+        lambda: TfidfEncoder("en"),
+    ):  # type: ignore[arg-type, list-item]
+        with pytest.raises(InvalidInputError):
+            call()
+    assert SparseIndex(fitted).encoder is fitted
+
+
+@pytest.mark.parametrize("analyzer", [None, Analyzer("en", stem=False), CharacterNgrams([3])])
+def test_round_trip_with_tfidf(tmp_path: Path, analyzer: Any) -> None:
+    """The TF-IDF encoder comes back with the index, which goes on growing."""
+    index = SparseIndex.from_texts(
+        ["Cats sleep.", "Dogs bark", "猫在睡觉", "odd \ud800\nline"],
+        [{"n": n, "deep": {"x": [1, None]}} for n in range(4)],
+        encoder=TfidfEncoder(analyzer, sublinear_tf=True),
+    )
+    index.delete([index.ids[1]])
+    index.save(tmp_path / "i")
+    loaded = SparseIndex.load(tmp_path / "i")
+    for one in (index, loaded):
+        one.add([Document("more cats")], ids=["more"])
+    assert loaded.ids == index.ids
+    for query in ("cats", "猫", "sleep more"):
+        assert loaded.search(query) == index.search(query)
+
+
+def test_round_trip_with_other_encoders(tmp_path: Path) -> None:
+    """Encoders that cannot be stored are asked for, by role, and checked by name."""
+    path = tmp_path / "i"
+    SparseIndex.from_texts(["a b", "b"], encoder=words, name="words-v1").save(path)
+    with pytest.raises(InvalidInputError, match="encoder"):
+        SparseIndex.load(path)
+    with pytest.raises(IndexMismatchError, match="words-v1"):
+        SparseIndex.load(path, encoder=words, name="words-v2")
+    loaded = SparseIndex.load(path, encoder=words, name="words-v1")
+    assert loaded.name == "words-v1" and len(loaded.search("a")) == 1
+    SparseIndex.from_texts(["a"], encoder=TfidfEncoder(str.split)).save(path)
+    with pytest.raises(InvalidInputError, match="encoder"):
+        SparseIndex.load(path)
+    SparseIndex.from_texts(["cat"], query_encoder=words).save(path)
+    with pytest.raises(InvalidInputError, match="query_encoder"):
+        SparseIndex.load(path)
+    assert len(SparseIndex.load(path, query_encoder=words).search("cat")) == 1
+    with pytest.raises(InvalidInputError, match="leave encoder out"):
+        SparseIndex.load(path, encoder=words, query_encoder=words)
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    """A flipped bit, a cut, another version, another kind of file: refused by name, nothing executed."""
+    path = tmp_path / "i.sparse"
+    SparseIndex.from_texts(["a b", "b c"]).save(path)
+    data = path.read_bytes()
+    changed = [data[:p] + bytes([data[p] ^ 0x10]) + data[p + 1 :] for p in range(0, len(data), 5)]
+    for one in (*changed, data[:-1], data[:10], b"", data + b"x", b"RAGKBM25" + data[8:]):
+        path.write_bytes(one)
+        with pytest.raises(IndexFormatError, match=r"i\.sparse"):
+            SparseIndex.load(path)
+    path.write_bytes(data[:8] + (2).to_bytes(4, "little") + data[12:])
+    with pytest.raises(IndexFormatError, match="version 2"):
+        SparseIndex.load(path)
+    with pytest.raises(IndexMissingError):
+        SparseIndex.load(tmp_path / "none")
+
+
+def test_results_are_copies() -> None:
+    """Editing a result changes nothing in the index."""
+    index = SparseIndex.from_texts(["a"], [{"tags": ["x"]}], encoder=words)
+    index.search("a")[0][0].metadata["tags"].append("leak")
+    assert index.search("a")[0][0].metadata == {"tags": ["x"]}
