@@ -1,0 +1,377 @@
+"""Self-query: question to filter to rows, with model and by rule."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from support.rewriters import Scripted, Words, both, ids, notes
+
+from rag_kit.concurrency import Budget, use_budget
+from rag_kit.documents import explain, get_provenance, matches
+from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelError, PromptError
+from rag_kit.indexing import BM25Index, DocumentIndex
+from rag_kit.models import chat_model
+from rag_kit.query_construction import SelfQueryRetriever
+from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
+
+DOCS = [
+    Document("salt and pressure", id="a", metadata={"year": 2008, "mesh": ["Stroke", "Humans"], "tenant": "t1"}),
+    Document("salt and sleep", id="b", metadata={"year": 2012, "mesh": ["Stroke"], "tenant": "t1"}),
+    Document("sugar and sleep", id="c", metadata={"year": 2012, "mesh": ["Obesity", "Humans"], "tenant": "t2"}),
+    Document("salt and sugar", id="d", metadata={"year": 2016, "mesh": ["Obesity"], "tenant": "t2"}),
+    Document("tea", id="e", metadata={"mesh": ["Humans"], "tenant": "t1"}),
+]
+SCHEMA = [
+    {"name": "year", "type": "int"},
+    {"name": "mesh", "type": "list[str]", "allowed": ["Stroke", "Obesity", "Humans"]},
+]
+QUESTION = "salt in Stroke since 2010"
+ANSWER = {
+    "query": "salt",
+    "filter": {
+        "join": "and",
+        "conditions": [
+            {"field": "mesh", "operator": "contain", "value": "Stroke"},
+            {"field": "year", "operator": "gte", "value": 2010},
+        ],
+    },
+    "sort_by": None,
+    "descending": True,
+    "limit": None,
+}
+
+
+def by_model(script: Any = None, words: Any = None, **settings: Any) -> SelfQueryRetriever:
+    script = json.dumps(ANSWER) if script is None else script
+    script = json.dumps(script) if isinstance(script, dict) else script
+    model = script if isinstance(script, Scripted) else Scripted(script=script)
+    inner = BM25Retriever.from_documents(DOCS) if words is None else words
+    return SelfQueryRetriever.from_llm(model, inner, **{"schema": SCHEMA, **settings})
+
+
+def by_rules(words: Any = None, **settings: Any) -> SelfQueryRetriever:
+    inner = BM25Retriever.from_documents(DOCS) if words is None else words
+    return SelfQueryRetriever.from_rules(inner, **{"schema": SCHEMA, **settings})
+
+
+each = pytest.mark.parametrize("make", [by_model, by_rules], ids=["model", "rules"])
+Make = Callable[..., SelfQueryRetriever]
+
+
+@each
+async def test_differs_from_its_inner_retriever(make: Make) -> None:
+    """The filter that the question states holds; the inner retriever alone finds more."""
+    retriever = make()
+    assert set(ids(retriever.retriever.invoke(QUESTION))) > {"b"}
+    assert ids(await both(retriever, QUESTION)) == ["b"]
+
+
+@each
+async def test_provenance_goes_from_question_to_filter_to_rows(make: Make) -> None:
+    """The last stage holds question, text, filter; notes and explain show it; all of it is JSON."""
+    (found,) = await both(make(), QUESTION)
+    stage = get_provenance(found)["stages"][-1]
+    assert stage["query"] == QUESTION and stage["stage"] == "self_query" and "salt" in stage["searched"]
+    assert stage["filter"] == {"$and": [{"mesh": {"$contains": "Stroke"}}, {"year": {"$gte": 2010}}]}
+    assert [stage["stage"] for stage in get_provenance(found)["stages"]] == ["bm25", "self_query"]
+    json.dumps(found.metadata["rag_kit"])
+    shown = explain([found])
+    assert '"$gte": 2010' in str(shown) and "$gte" in shown._repr_html_()
+
+
+@each
+async def test_the_callers_filter_is_anded_and_reaches_the_leaf(make: Make) -> None:
+    """Row 1: static and per-call filters hold beside the question's, and when conditions are dropped."""
+    words = Words(docs=DOCS)
+    retriever = make(words=words, filter={"tenant": "t2"})
+    assert ids(await both(retriever, QUESTION)) == ["d"]  # relaxed, but never out of t2
+    assert any(note.startswith("relaxed:") for note in notes(retriever.invoke(QUESTION)))
+    for _, request in words.asked:
+        assert json.dumps(request.filter).count('"tenant": "t2"') == 1
+    assert retriever.invoke(QUESTION, None, filter={"tenant": "t1"}) == []
+    plain = make(words=RunnableLambda(lambda query: DOCS), filter={"tenant": "t1"})
+    assert ids(await both(plain, QUESTION)) == ["b"]
+
+
+def test_a_question_cannot_leave_its_tenant() -> None:
+    """Tenant fields in the schema, asked for by question or model, only narrow."""
+    schema = [*SCHEMA, {"name": "tenant", "type": "str", "allowed": ["t1", "t2"]}]
+    asked = {"query": "salt", "filter": {"$or": [{"tenant": "t2"}, {"year": {"$gte": 0}}]}}
+    for retriever in (
+        by_model(asked, schema=schema, filter={"tenant": "t1"}),
+        by_rules(schema=schema, filter={"tenant": "t1"}),
+    ):
+        for question in ("salt for tenant t2", "salt or tenant t2", "not t1 salt", QUESTION):
+            found = retriever.invoke(question)
+            assert {doc.metadata["tenant"] for doc in found} <= {"t1"}
+
+
+def test_values_of_other_tenants_are_not_offered() -> None:
+    """Fields and values are found out from rows that pass the caller's filter, static and per call."""
+    docs = [
+        Document("x", metadata={"tenant": "t1", "project": "Apple"}),
+        Document("y", metadata={"tenant": "t2", "project": "Secret"}),
+    ]
+    model = Scripted(script=json.dumps({"query": "x", "filter": None}))
+    retriever = SelfQueryRetriever.from_llm(model, docs, filter={"tenant": "t1"})
+    retriever.invoke("x")
+    assert "Apple" in model.prompts[0] and "Secret" not in model.prompts[0]
+    model = Scripted(script=json.dumps({"query": "x", "filter": None}))
+    open_ = SelfQueryRetriever.from_llm(model, docs)
+    open_.invoke("x", None, filter={"tenant": "t1"})
+    asyncio.run(open_.ainvoke("x", None, filter={"tenant": "t1"}))
+    assert all("Apple" in prompt and "Secret" not in prompt for prompt in model.prompts)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I cannot help with that.",
+        "",
+        "<think>year > 2000</think>",
+        json.dumps({"query": "salt", "filter": "year > 2000"}),
+        json.dumps({"query": "salt", "filter": 'and(gt("year", 2000))'}),
+        json.dumps({"query": "salt", "filter": [1, 2]}),
+        json.dumps({"query": "salt", "filter": {"field": "colour", "operator": "eq", "value": "red"}}),
+        json.dumps({"query": "salt", "filter": {"field": "year", "operator": "near", "value": 2010}}),
+        json.dumps({"query": "salt", "filter": {"field": "year", "operator": "gt", "value": "soon"}}),
+        json.dumps({"query": "salt", "filter": {"operator": "not", "arguments": [{"operator": "and", "arguments": []}]}}),
+        json.dumps({"query": "salt", "filter": {"comparator": "in", "attribute": "year", "value": []}}),
+        json.dumps({"query": 3, "filter": {"a": {"b": {"c": {"d": 1}}}}}),
+        json.dumps({"query": "salt", "filter": {"$where": "1==1"}, "limit": -5, "sort_by": "__proto__"}),
+    ],
+)
+async def test_self_query_raises_on_any_unexpected_model_output(reply: str) -> None:
+    """Row 10: whatever the model writes, documents come back and nothing raises."""
+    assert await both(by_model(reply), "salt")
+
+
+async def test_a_failing_model_hands_over_to_the_rules() -> None:
+    """A model that fails is noted, without keys; the rules make the filter. on_error="raise" raises."""
+    failing = ConnectionError("no route, api_key=sk-canary12345")
+    found = await both(by_model(failing), QUESTION)
+    assert ids(found) == ["b"]
+    told = " ".join(notes(found))
+    assert "degraded:" in told and "rules" in told and "canary" not in told
+    with pytest.raises(ModelError, match="no route"):
+        by_model(failing, on_error="raise").invoke(QUESTION)
+    with pytest.raises(ModelError):
+        await by_model(failing, on_error="raise").ainvoke(QUESTION)
+
+
+async def test_budgets() -> None:
+    """Caps on calls, tokens and time end the asking; the rules take over, and it is told."""
+    for caps in ({"max_calls": 0}, {"max_tokens": 0}):
+        retriever = by_model(**caps)
+        found = await both(retriever, QUESTION)
+        assert ids(found) == ["b"] and retriever.llm.prompts == []  # type: ignore[union-attr]
+        assert any("budget" in note for note in notes(found))
+    slow = by_model(Scripted(script="{}", delay=3), deadline=0.4)
+    for call in (lambda: slow.invoke(QUESTION), lambda: asyncio.run(slow.ainvoke(QUESTION))):
+        begun = time.monotonic()
+        found = await asyncio.to_thread(call)
+        assert time.monotonic() - begun < 2 and ids(found) == ["b"]
+    with pytest.raises(BudgetExceededError):
+        by_model(max_calls=0, on_error="raise").invoke(QUESTION)
+    with use_budget(Budget()) as budget:
+        found = by_model().invoke(QUESTION)
+    assert f"model: {budget.calls} call, {budget.tokens} tokens" in notes(found)
+
+
+def test_the_extractive_model_means_rules() -> None:
+    """The model that is no language model is not asked; the rules make the filter."""
+    retriever = SelfQueryRetriever.from_llm(chat_model("extractive"), DOCS, schema=SCHEMA)
+    (found,) = retriever.invoke(QUESTION)
+    assert get_provenance(found)["stages"][-1]["constructor"] == "rules"
+    assert not any("degraded" in note for note in notes([found]))
+
+
+async def test_relaxation_when_nothing_matches() -> None:
+    """Conditions go from the last named to the first; the notes say which; relax= sets the order or forbids it."""
+    question = "salt in Stroke since 2014"
+    found = await both(by_rules(), question)
+    assert ids(found) == ["b", "a"] or set(map(str, ids(found))) == {"a", "b"}
+    assert any('dropped {"year": {"$gte": 2014}}' in note for note in notes(found))
+    assert get_provenance(found[0])["stages"][-1]["applied"] == {"mesh": {"$contains": "Stroke"}}
+    assert ids(await both(by_rules(relax=["mesh"]), question)) == ["d"]
+    assert await both(by_rules(relax=False), question) == []
+
+
+async def test_the_three_latest() -> None:
+    """An order and a number in the question: all that pass are sorted by the field, and cut."""
+    found = await both(by_rules(), "the two latest papers with Humans")
+    assert ids(found) == ["c", "a"]
+    assert ids(await both(by_rules(), "the oldest paper about Stroke")) == ["a"]
+    assert ids(await both(by_rules(), "最新的一篇关于Obesity的文章")) == ["d"]
+    answer = {"query": "", "filter": None, "sort_by": "year", "descending": True, "limit": 3}
+    assert [doc.metadata["year"] for doc in await both(by_model(answer), "three latest")] == [2016, 2012, 2012]
+    found = await both(by_model({**answer, "limit": 9}, k=2), "nine latest")
+    assert len(found) == 2 and any("k=2 holds" in note for note in notes(found))
+    plain = by_model(answer, words=RunnableLambda(lambda query: DOCS))
+    assert [doc.metadata["year"] for doc in await both(plain, "three latest")] == [2016, 2012, 2012]
+
+
+async def test_a_question_that_is_all_filter_lists_what_passes() -> None:
+    """Documents that share no word with the question are found by their metadata, up to k."""
+    found = await both(by_rules(), "papers tagged Humans")
+    assert set(map(str, ids(found))) == {"a", "c", "e"}
+    assert {get_provenance(doc)["stages"][-1]["how"] for doc in found} == {"listed"}
+
+
+async def test_dates_of_every_form_reach_a_field_of_dates() -> None:
+    """A field of ISO dates is found out; month, day and relative dates become ranges."""
+    docs = [Document(f"note {day}", id=day, metadata={"day": day}) for day in ("2019-12-31", "2020-05-03", "2020-06-01")]
+    retriever = SelfQueryRetriever.from_rules(docs, today=date(2020, 6, 15), relax=False)
+    for question, expected in (
+        ("notes from May 2020", ["2020-05-03"]),
+        ("notes from 5/2020", ["2020-05-03"]),
+        ("2020年5月的note", ["2020-05-03"]),
+        ("notes before 2020-05-03", ["2019-12-31"]),
+        ("notes of last month", ["2020-05-03"]),
+        ("notes of last year", ["2019-12-31"]),
+        ("notes since 3 May 2020", ["2020-05-03", "2020-06-01"]),
+        ("notes after May 2020", ["2020-06-01"]),
+        ("notes not in May 2020", ["2019-12-31", "2020-06-01"]),
+    ):
+        assert sorted(map(str, ids(await both(retriever, question)))) == expected, question
+
+
+def test_sources(tmp_path: Any) -> None:
+    """Fields are found out from documents, BM25Index, DocumentIndex, in-memory store, ensembles; refresh sees more."""
+    index = DocumentIndex.create(tmp_path / "index")
+    index.upsert(DOCS)
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(DOCS)
+    bm25 = BM25Index.from_documents(DOCS)
+    parts: list[Any] = [DOCS, bm25, index, store, store.as_retriever()]
+    parts.append(EnsembleRetriever(retrievers=[BM25Retriever(index=bm25), store.as_retriever()]).with_retry())
+    for part in parts:
+        retriever = SelfQueryRetriever.from_rules(part)
+        assert {"year", "mesh"} <= set(retriever.schema_in_use.names)
+        assert ids(retriever.invoke("Stroke since 2010")) == ["b"], part
+    index.close()
+    retriever = SelfQueryRetriever.from_rules(bm25)
+    assert retriever.construct_query("about Asthma").filter is None
+    bm25.add([Document("new", metadata={"mesh": ["Asthma"]})])
+    retriever.refresh()
+    assert retriever.construct_query("about Asthma").filter == {"mesh": {"$contains": "Asthma"}}
+    with pytest.raises(InvalidInputError, match="schema="):
+        SelfQueryRetriever.from_rules(RunnableLambda(lambda query: DOCS))
+
+
+async def test_config_lost_on_the_way_down() -> None:
+    """Row 2: the whole config reaches model and retriever, as children of one run."""
+    seen: list[tuple[str, Any]] = []
+
+    class Watch(BaseCallbackHandler):
+        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
+            seen.append(("model", kwargs["metadata"]))
+
+        def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+            seen.append(("retriever", kwargs["metadata"]))
+
+    config: Any = {"callbacks": [Watch()], "metadata": {"who": "me"}, "configurable": {"tenant": "t"}}
+    words = Words(docs=DOCS)
+    retriever = by_model(words=words)
+    retriever.invoke(QUESTION, config)
+    await retriever.ainvoke(QUESTION, config)
+    assert [kind for kind, _ in seen].count("model") == 2
+    assert all(metadata["who"] == "me" for _, metadata in seen)
+    assert {request.config["configurable"]["tenant"] for _, request in words.asked} == {"t"}
+    assert {metadata["prompt_name"] for kind, metadata in seen if kind == "model"} == {"self_query"}
+
+
+@each
+async def test_nothing_blocks_the_event_loop(make: Make) -> None:
+    """Async calls read no file and sleep nowhere in the loop's thread."""
+    retriever = make()
+    with blockbuster_ctx():
+        assert await retriever.ainvoke(QUESTION)
+
+
+@each
+async def test_an_empty_question_and_results_that_are_copies(make: Make) -> None:
+    """White space finds nothing; what comes back can be changed without changing the collection."""
+    retriever = make()
+    assert await both(retriever, " \n") == []
+    retriever.invoke(QUESTION)[0].metadata["mesh"].append("x")
+    assert "x" not in retriever.invoke(QUESTION)[0].metadata["mesh"]
+    assert "self" in retriever._repr_html_().lower()
+    assert "$gte" in retriever.construct_query(QUESTION)._repr_html_()
+
+
+async def test_a_failing_search_raises_and_a_slow_one_times_out() -> None:
+    """There is one search: when it fails or hangs, that is an error."""
+    with pytest.raises(BranchError, match="the search is down"):
+        by_rules(words=Words(docs=DOCS, fail_on="s")).invoke(QUESTION)
+    with pytest.raises(BranchError, match=r"in time|took longer"):
+        await by_rules(words=Words(docs=DOCS, delay=3), timeout=0.2).ainvoke(QUESTION)
+
+
+def test_wrong_arguments() -> None:
+    """What is no model, retriever, schema or allowed value is refused at construction, by name."""
+    for settings, says in (
+        ({"words": "bm25"}, "retriever is str"),
+        ({"timeout": 0}, "timeout=0"),
+        ({"deadline": -1}, "deadline=-1"),
+        ({"max_calls": -1}, "max_calls=-1"),
+        ({"relax": 3}, "relax=3"),
+        ({"max_relaxations": 0}, "max_relaxations=0"),
+        ({"fetch_k": 0}, "fetch_k=0"),
+        ({"k": 0}, "k=0"),
+        ({"schema": "year"}, "schema is str"),
+        ({"schema": [{"name": "$and"}]}, r"\$and"),
+        ({"schema": [{"name": "a", "type": "blob"}]}, "blob"),
+        ({"nn": 3}, "'nn'"),
+    ):
+        with pytest.raises(InvalidInputError, match=says):
+            by_rules(**settings)
+    with pytest.raises(InvalidInputError, match="the model"):
+        SelfQueryRetriever.from_llm(Words(docs=[]), Scripted(script=""), schema=SCHEMA)
+    from langchain_core.prompts import ChatPromptTemplate
+
+    with pytest.raises(InvalidInputError, match="fields"):
+        by_model(prompt=ChatPromptTemplate([("user", "{question}")]))
+    with pytest.raises(PromptError):
+        by_model(prompt=_with_more()).invoke(QUESTION)
+
+
+def _with_more() -> Any:
+    from rag_kit.prompts import prompt_from_text
+
+    text = (
+        '---\nname: own\ndescription: d\nversion: "1"\ninput:\n  question: q\n  fields: f\n  colour: c\n---\n'
+        '{{role "user"}}\n<question>{{question}}</question> {{fields}} {{colour}}\n'
+    )
+    return prompt_from_text(text, name="own")
+
+
+def test_prompt_in_the_language_of_the_question() -> None:
+    """Chinese questions get the Chinese prompt; language= fixes it."""
+    model = Scripted(script=json.dumps(ANSWER))
+    by_model(model).invoke("2010年以来关于Stroke的研究")
+    by_model(model).invoke(QUESTION)
+    by_model(model, language="zh").invoke(QUESTION)
+    assert ["请把问题" in prompt for prompt in model.prompts] == [True, False, True]
+
+
+@each
+async def test_composes(make: Make) -> None:
+    """Inside an ensemble and around one, with filters, batch and wrappers."""
+    inner = EnsembleRetriever(retrievers=[BM25Retriever.from_documents(DOCS), Words(docs=DOCS)])
+    outer = EnsembleRetriever(retrievers=[make(words=inner).with_config(tags=["x"]), Words(docs=DOCS)], k=3)
+    found = await both(outer, QUESTION, filter={"tenant": "t1"})
+    assert found and all(matches({"tenant": "t1"}, doc.metadata) for doc in found)
+    assert len(await asyncio.to_thread(make().batch, [QUESTION] * 3)) == 3
