@@ -60,7 +60,9 @@ def document_key(doc: Document, id_key: str | None = None) -> str:
     return doc.id if doc.id else content_hash(doc.page_content)
 
 
-def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = None) -> list[list[str]]:
+def document_keys(
+    rankings: Sequence[Sequence[Document]], id_key: str | None = None, *, hashed: bool = True
+) -> list[list[str]]:
     """Identify the documents of several result lists that are to be merged.
 
     As ``document_key``, but a document without an id is taken for the one that has an id and the same text,
@@ -69,6 +71,8 @@ def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = N
     Args:
         rankings: Result lists.
         id_key: As for ``document_key``.
+        hashed: Whether a text that stands for a document is hashed; as it is, it serves as a key in memory, and is
+            had at once.
 
     Returns:
         The keys, in the shape of ``rankings``.
@@ -90,10 +94,11 @@ def document_keys(rankings: Sequence[Sequence[Document]], id_key: str | None = N
     for doc in all_documents:
         if doc.id:
             by_text.setdefault(doc.page_content, doc.id)
-    return [
-        [doc.id or by_text.get(doc.page_content) or content_hash(doc.page_content) for doc in ranking]
-        for ranking in rankings
-    ]
+    name = content_hash if hashed else "text:".__add__
+    for doc in all_documents:
+        if not doc.id and doc.page_content not in by_text:
+            by_text[doc.page_content] = name(doc.page_content)
+    return [[doc.id or by_text[doc.page_content] for doc in ranking] for ranking in rankings]
 
 
 def copy_document(doc: Document) -> Document:

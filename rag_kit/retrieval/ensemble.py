@@ -178,7 +178,7 @@ class EnsembleRetriever(RagKitRetriever):
             if outcome.ok
         ]
         notes += [f"{found.retriever} found nothing" for found in answered if not found.documents]
-        keys = document_keys([list(found.documents) for found in answered], self.id_key)
+        keys = document_keys([found.documents for found in answered], self.id_key, hashed=False)
         ranked = [
             RankedList(
                 list_keys,

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import document_keys, peek_provenance, with_provenance
+from rag_kit.documents import PROVENANCE_KEY, document_keys, peek_provenance, with_provenance
 from rag_kit.retrieval.fusion import FusionSettings, RankedList, first_places, fusion_function
 
 
@@ -84,7 +84,7 @@ def merge(searches: Sequence[Found], how: Merging) -> list[Document]:
         >>> [doc.id for doc in merge(found, Merging("q", "joined", "multi_query", k=2))]
         ['b', 'a']
     """
-    keys = document_keys([list(found.documents) for found in searches], how.id_key)
+    keys = document_keys([found.documents for found in searches], how.id_key, hashed=False)
     places = [first_places(of_one) for of_one in keys]
     if len(searches) == 1:
         documents = searches[0].documents
@@ -207,7 +207,8 @@ def _stages(
 
 def score_of(doc: Document) -> float | None:
     """The score that a document was found with, if it was told."""
-    score = peek_provenance(doc).get("score")
+    record = doc.metadata.get(PROVENANCE_KEY)
+    score = record.get("score") if isinstance(record, dict) else None
     return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
 
 
