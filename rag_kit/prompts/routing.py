@@ -24,7 +24,7 @@ class RouteChoice(BaseModel):
         'manuals'
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(description=_NAME)
     reason: Annotated[str, BeforeValidator(_short)] = Field(description="Why it fits, in one short sentence.")
@@ -45,7 +45,7 @@ def _choices(value: Any) -> Any:
     return [
         {"name": item, "reason": ""}
         if isinstance(item, str)
-        else {"reason": "", **item}
+        else {"name": item.get("name"), "reason": item.get("reason")}
         if isinstance(item, dict)
         else item
         for item in value

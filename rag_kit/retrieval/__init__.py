@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.decomposition import DecompositionRetriever
     from rag_kit.retrieval.ensemble import EnsembleRetriever
     from rag_kit.retrieval.expansion import ExpansionRetriever
+    from rag_kit.retrieval.exact import ExactVectorRetriever, ExactVectorStore
     from rag_kit.retrieval.fusion import reciprocal_rank_fusion
     from rag_kit.retrieval.hyde import HyDERetriever
     from rag_kit.retrieval.indexed import index_retriever
@@ -43,6 +44,15 @@ if TYPE_CHECKING:
         ScoreGap,
         lost_in_the_middle,
     )
+    from rag_kit.retrieval.routing import (
+        NoRouteError,
+        Route,
+        RoutingRetriever,
+        Source,
+        aroute_prompt,
+        prompt_router,
+        route_prompt,
+    )
     from rag_kit.retrieval.sparse import SparseRetriever, TrigramRetriever
     from rag_kit.retrieval.step_back import StepBackRetriever
     from rag_kit.retrieval.vector import VectorRetriever
@@ -58,6 +68,8 @@ __all__ = [
     "EmbeddingCompressor",
     "EmbeddingReranker",
     "EnsembleRetriever",
+    "ExactVectorRetriever",
+    "ExactVectorStore",
     "ExpansionRetriever",
     "FunctionReranker",
     "HyDERetriever",
@@ -67,6 +79,7 @@ __all__ = [
     "MetadataReranker",
     "ModelCompressor",
     "MultiQueryRetriever",
+    "NoRouteError",
     "ParentDocumentRetriever",
     "PointwiseReranker",
     "Query2DocRetriever",
@@ -75,18 +88,24 @@ __all__ = [
     "Request",
     "RerankRetriever",
     "Reranker",
+    "Route",
+    "RoutingRetriever",
     "ScoreGap",
     "SentenceWindowRetriever",
+    "Source",
     "SparseRetriever",
     "StepBackRetriever",
     "TrigramRetriever",
     "VectorRetriever",
     "acall_retriever",
+    "aroute_prompt",
     "call_retriever",
     "explain",
     "index_retriever",
     "lost_in_the_middle",
+    "prompt_router",
     "reciprocal_rank_fusion",
+    "route_prompt",
 ]
 
 __getattr__, __dir__ = lazy_attributes(
@@ -114,6 +133,8 @@ __getattr__, __dir__ = lazy_attributes(
         "ConversationalRetriever": ".conversational",
         "DecompositionRetriever": ".decomposition",
         "EnsembleRetriever": ".ensemble",
+        "ExactVectorRetriever": ".exact",
+        "ExactVectorStore": ".exact",
         "ExpansionRetriever": ".expansion",
         "HyDERetriever": ".hyde",
         "MultiQueryRetriever": ".multi_query",
@@ -123,6 +144,13 @@ __getattr__, __dir__ = lazy_attributes(
         "ParentDocumentRetriever": ".parents",
         "SentenceWindowRetriever": ".parents",
         "SparseRetriever": ".sparse",
+        "NoRouteError": ".routing",
+        "Route": ".routing",
+        "RoutingRetriever": ".routing",
+        "Source": ".routing",
+        "aroute_prompt": ".routing",
+        "prompt_router": ".routing",
+        "route_prompt": ".routing",
         "StepBackRetriever": ".step_back",
         "TrigramRetriever": ".sparse",
         "VectorRetriever": ".vector",

@@ -1,0 +1,96 @@
+"""Routing by a function of the user's."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from langchain_core.runnables import Runnable
+
+from rag_kit.concurrency import fan_out, run_in_thread
+from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.rewrite_steps import Call, Steps
+from rag_kit.retrieval.routing.route import Choice
+from rag_kit.retrieval.routing.routers import Router, RouterCall, Ruling
+
+_AGES = 86_400.0
+
+
+class FunctionRouter(Router):
+    """Have a function choose.
+
+    Args:
+        func: Takes the question, and gives a name, several names (best first), a mapping of name to reason, or
+            ``None`` if nothing fits. It may be asynchronous, and may be a LangChain runnable.
+
+    Raises:
+        InvalidInputError: If it cannot be called; on call, if it gives something else.
+    """
+
+    name = "function"
+
+    def __init__(self, func: Any) -> None:
+        if not callable(func) and not isinstance(func, Runnable):
+            raise InvalidInputError(f"how is {type(func).__name__}; it must be a function of the question.")
+        self.func = func
+
+    def decide(self, call: RouterCall) -> Steps[Ruling]:
+        """Call the function; see ``Router.decide``."""
+        if isinstance(self.func, Runnable):
+            sync = partial(self.func.invoke, call.question, call.config)
+            native: Any = partial(self.func.ainvoke, call.question, call.config)
+        else:
+            sync = partial(_finished, self.func, call.question)
+            native = partial(_awaited, self.func, call.question)
+        (given,) = yield from call.do(Call("route function", sync, native))
+        return Ruling(call.known(_choices(given)))
+
+
+def _choices(given: Any) -> list[Choice]:
+    if given is None:
+        return []
+    if isinstance(given, str):
+        return [Choice(given)]
+    if isinstance(given, Mapping):
+        return [Choice(_name(name), None, str(reason)) for name, reason in given.items()]
+    if isinstance(given, Iterable):
+        return [Choice(_name(name)) for name in given]
+    raise InvalidInputError(_wrong(given))
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidInputError(_wrong(value))
+    return value
+
+
+def _wrong(given: Any) -> str:
+    return (
+        f"The routing function gave {type(given).__name__}; it must give a name, a list of names, a mapping of name "
+        "to reason, or None."
+    )
+
+
+def _finished(func: Any, question: str) -> Any:
+    given = func(question)
+    if not inspect.isawaitable(given):
+        return given
+
+    async def wait() -> Any:
+        return await given
+
+    # On a thread of its own: there may be a loop here already, which cannot be run further from inside.
+    (outcome,) = fan_out([lambda: asyncio.run(wait())], timeout=_AGES, on_error="skip").outcomes
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value
+
+
+async def _awaited(func: Any, question: str) -> Any:
+    if inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(func, "__call__", None)):  # noqa: B004
+        return await func(question)
+    given = await run_in_thread(func, question)
+    return await given if inspect.isawaitable(given) else given
