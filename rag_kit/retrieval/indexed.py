@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import add_note, with_provenance
+from rag_kit.documents import PROVENANCE_KEY, add_note
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index import DocumentIndex
 from rag_kit.retrieval.base import RagKitRetriever, Request
@@ -78,10 +78,19 @@ class DenseIndexRetriever(RagKitRetriever):
 
 
 def _with_provenance(hits: Hits, stage: str, name: str, query: str, **extra: Any) -> list[Document]:
-    return [
-        with_provenance(document, score=score, rank=rank, stage=stage, retriever=name, query=query, **extra)
-        for rank, (document, score) in enumerate(hits, start=1)
-    ]
+    for rank, (document, score) in enumerate(hits, start=1):
+        # The index hands out copies without provenance, so the first stage is set here at no further copy.
+        first = {
+            "stage": stage,
+            "retriever": name,
+            "query": query,
+            "rank": rank,
+            "score": score,
+            "weight": None,
+            **extra,
+        }
+        document.metadata[PROVENANCE_KEY] = {"score": score, "rank": rank, "stages": [first], "notes": []}
+    return [document for document, _ in hits]
 
 
 def index_retriever(

@@ -8,10 +8,11 @@ import re
 import shutil
 import sqlite3
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_kit.documents import Filter
+from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import IndexFormatError, IndexMissingError
 from rag_kit.indexing.document_index.changes import (
     all_ids,
@@ -100,14 +101,36 @@ class KeywordLeg:
     @staticmethod
     def search(index: BM25Index, query: str, k: int, where: Filter | None) -> list[tuple[Document, float]]:
         """The k best documents with a score above zero, ties by id."""
+        from rag_kit.indexing.bm25.store import documents_at
+
+        # a finished state, which no writer changes; documents are made of the k that are returned only
+        view = index._store.current()
+        terms = index.analyzer(query)
+        passes = None if where is None else compile_filter(where)
         fetch = k + _TIES
         while True:
-            hits = index.search(query, k=fetch, filter=where)
-            if len(hits) < fetch or hits[-1][1] < hits[k - 1][1] - 2 * TIE:
+            found, scored = (
+                view.top(terms, fetch) if passes is None else view.top_filtered(terms, fetch, passes)
+            )
+            positions, scores = found.tolist(), scored.tolist()
+            if len(scores) < fetch or scores[-1] < scores[k - 1] - 2 * TIE:
                 break
             fetch *= 4
-        hits.sort(key=lambda hit: (-round(hit[1] / TIE), hit[0].id or ""))
-        return [(document, float(score)) for document, score in hits[:k]]
+        ids = view.columns.ids
+        hits = sorted(
+            (-round(score / TIE), ids[at], at, score) for at, score in zip(positions, scores, strict=True)
+        )
+        best = hits[:k]
+        documents = documents_at(view.columns, [at for _, _, at, _ in best])
+        return [(document, float(score)) for document, (*_, score) in zip(documents, best, strict=True)]
+
+    def held(self, ids: Sequence[str], generation: int) -> list[Document] | None:
+        """Documents by id out of memory, if what is loaded is of that generation and has them all."""
+        with self._lock:
+            if self._index is None or self._generation != generation:
+                return None
+            found = self._index.get(ids)
+        return found if len(found) == len(ids) else None
 
     def save(self, connection: sqlite3.Connection, state: State) -> bool:
         """Write the file of the present generation and remove older ones. Writer only.

@@ -81,9 +81,13 @@ class Searcher:
             few = self._count(connection, self._store.state(connection)) <= self._exact_rows
         hits = None if few else self._by_chroma(query, k, where)
         with self._store.reading() as connection:
+            state = self._store.state(connection)
             if hits is None:
-                hits = self._exact(connection, self._store.state(connection), query, k, where)
-            found = documents(connection, [key for key, _ in hits])
+                hits = self._exact(connection, state, query, k, where)
+            ids = [key for key, _ in hits]
+            # out of memory where the keyword leg holds them: no reading and no parsing
+            held = self._keyword.held(ids, state.generation)
+            found = {doc.id: doc for doc in held} if held is not None else documents(connection, ids)
         return [(found[key], score) for key, score in hits if key in found]
 
     def _count(self, connection: sqlite3.Connection, state: State) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,7 +66,6 @@ class FamilyRetriever(RagKitRetriever):
     stage: str = "parent"
     _children: Runnable[Any, Any] = PrivateAttr()
     _opened: bool = PrivateAttr(default=False)
-    _temporary: Any = PrivateAttr(default=None)
 
     @field_validator("fetch_k", "max_fetch_k", mode="before")
     @classmethod
@@ -149,8 +150,8 @@ class FamilyRetriever(RagKitRetriever):
         Args:
             documents: The documents.
             index: An index open for writing, or its folder, made where there is none; ``None`` for one in a
-                temporary folder that goes with the retriever. An index that is opened here is closed by
-                ``close``.
+                temporary folder that goes when nobody uses it any more. An index that is opened here is
+                closed by ``close``.
             embeddings: The embedding model, for a folder; without one children are searched by keyword.
             ids: One id a document; else ``metadata[id_key]`` where an ``id_key`` is given, else
                 ``Document.id``, else made from source and text.
@@ -160,14 +161,13 @@ class FamilyRetriever(RagKitRetriever):
             InvalidInputError: An argument is not allowed, or ids clash.
             IndexError_: The folder's index cannot be opened for writing.
         """
-        temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True) if index is None else None
         opened = not isinstance(index, DocumentIndex)
         if isinstance(index, DocumentIndex):
             if embeddings is not None and index.embeddings is not embeddings:
                 raise InvalidInputError("An open index has its own embedding model; leave embeddings out.")
             target = index
         else:
-            target = _open(temporary.name if temporary else index, embeddings)
+            target = _temporary(embeddings) if index is None else _open(index, embeddings)
         try:
             made = cls(index=target, **fields)
             made.upsert(documents, ids)
@@ -175,7 +175,7 @@ class FamilyRetriever(RagKitRetriever):
             if opened:
                 target.close()
             raise
-        made._opened, made._temporary = opened, temporary
+        made._opened = opened
         return made
 
     def upsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> FamilyReport:
@@ -249,8 +249,6 @@ class FamilyRetriever(RagKitRetriever):
         """Close the index if ``from_documents`` opened it."""
         if self._opened:
             self.index.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
 
     def __enter__(self) -> Self:
         return self
@@ -273,6 +271,20 @@ def _open(folder: Any, embeddings: Embeddings | None) -> DocumentIndex:
         raise InvalidInputError(
             f"index must be a DocumentIndex or a folder, not {type(folder).__name__}."
         ) from None
+
+
+def _temporary(embeddings: Embeddings | None) -> DocumentIndex:
+    """An index in a temporary folder, which is removed with the last reference to it."""
+    folder = Path(tempfile.mkdtemp(prefix="rag-kit-"))
+    index = DocumentIndex.create(folder / "index", embeddings=embeddings)
+    weakref.finalize(index, _remove, index._store, index._lock, folder)
+    return index
+
+
+def _remove(store: Any, lock: Any, folder: Path) -> None:
+    store.close()
+    lock.release()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _report(report: WriteReport) -> FamilyReport:

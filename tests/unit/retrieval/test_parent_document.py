@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -453,3 +454,16 @@ def test_open_index_and_model_do_not_clash(bank: DocumentIndex) -> None:
     """An embedding model beside an open index, which has its own, is refused."""
     with pytest.raises(InvalidInputError, match="its own embedding model"):
         make(numbered("x"), index=bank, embeddings=WordEmbeddings())
+
+
+def test_a_temporary_index_goes_with_its_last_user() -> None:
+    """The folder of an index made for a retriever is removed when neither of the two is used any more."""
+    retriever = make(numbered("ant"))
+    index = retriever.index
+    folder = index.folder
+    del retriever
+    gc.collect()
+    assert folder.is_dir() and len(index.ids()) == 6
+    del index
+    gc.collect()
+    assert not folder.exists()
