@@ -68,7 +68,7 @@ class ExpansionRetriever(RewritingRetriever):
         >>> words = BM25Retriever.from_texts(texts)
         >>> retriever = ExpansionRetriever.from_thesaurus({"heart attack": ["myocardial infarction"]}, words)
         >>> [doc.page_content for doc in retriever.invoke("heart attacks")]
-        ['Myocardial infarction: signs', 'The heart of the matter']
+        ['The heart of the matter', 'Myocardial infarction: signs']
     """
 
     task: ClassVar[str] = "expansion"
