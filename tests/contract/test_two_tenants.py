@@ -23,6 +23,8 @@ LEAVES = (
     "parent",
     "parent, merged",
     "sentence window",
+    "expansion, feedback",
+    "self query",
     "hyde, vectors",
 )
 WRAPPERS = tuple(tenants.wrappers())

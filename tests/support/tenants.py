@@ -12,6 +12,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from rag_kit import retrieval
 from rag_kit.documents import PROVENANCE_KEY
 from rag_kit.indexing import DocumentIndex
+from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import RagKitRetriever
 from support.embedding import WordEmbeddings
 from support.rewriters import Scripted
@@ -34,6 +35,7 @@ _REPLIES = {
     "rerank_pointwise": {"relevant": True, "score": 0.5, "reason": "on the subject"},
     "rerank_listwise": {"ranking": [2, 1, 3]},
     "compress": {"sentences": [1]},
+    "expansion": {"queries": ["noisy", "hums"]},
 }
 
 
@@ -41,7 +43,7 @@ def documents() -> list[Document]:
     """Each text once for each tenant; the second tenant's hold a secret word more."""
     return [
         Document(
-            f"{text} {'SECRET' if tenant == 'b' else 'Fine'} fan {number}.",
+            f"{'SECRET' if tenant == 'b' else 'Fine'} fan {number}: {text}",
             id=f"{tenant}{number}",
             metadata={"tenant": tenant, "year": 2000 + number},
         )
@@ -122,6 +124,10 @@ def leaves(folder: Any) -> dict[str, Wrap]:
         "sentence window": lambda **more: retrieval.SentenceWindowRetriever.from_documents(
             documents(), **windows, **more
         ),
+        "expansion, feedback": lambda **more: retrieval.ExpansionRetriever.from_feedback(
+            words().index, **more
+        ),
+        "self query": lambda **more: SelfQueryRetriever.from_rules(documents(), **more),
         "hyde, vectors": lambda **more: retrieval.HyDERetriever.from_llm(
             model(), store(), mode="vector", **more
         ),
@@ -137,6 +143,8 @@ def wrappers() -> dict[str, Wrap]:
         "query2doc": retrieval.Query2DocRetriever,
         "decomposition": retrieval.DecompositionRetriever,
         "conversational": retrieval.ConversationalRetriever,
+        "expansion": retrieval.ExpansionRetriever,
+        "compression": retrieval.CompressionRetriever,
     }
     made: dict[str, Wrap] = {
         name: (lambda inner, _cls=cls, **more: _cls.from_llm(model(), inner, **more))
@@ -150,6 +158,17 @@ def wrappers() -> dict[str, Wrap]:
             model(), inner, mode="answer", **more
         ),
         "ensemble": lambda inner, **more: retrieval.EnsembleRetriever(retrievers=[inner, inner], **more),
+        "expansion, thesaurus": lambda inner, **more: retrieval.ExpansionRetriever.from_thesaurus(
+            {"loud": ["noisy", "hums"]}, inner, **more
+        ),
+        "compression, lexical": lambda inner, **more: retrieval.CompressionRetriever(retriever=inner, **more),
+        "self query": lambda inner, **more: SelfQueryRetriever.from_rules(
+            inner, documents=documents(), **more
+        ),
+        "routing": lambda inner, **more: retrieval.RoutingRetriever(
+            sources={"one": (inner, "Fans and noise at night"), "two": (inner, "Fans and air at night")},
+            **more,
+        ),
         "rerank": lambda inner, **more: retrieval.RerankRetriever(
             retriever=inner,
             reranker=retrieval.PointwiseReranker(llm=model()),
