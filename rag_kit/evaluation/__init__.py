@@ -12,11 +12,11 @@ from rag_kit._lazy import lazy_attributes
 if TYPE_CHECKING:
     from rag_kit.evaluation.benchmark import benchmark
     from rag_kit.evaluation.dataset import CorpusDocument, GoldAnswer, RetrievalDataset, load_dataset
-    from rag_kit.evaluation.exact import ExactVectorRetriever
     from rag_kit.evaluation.metrics import DEFAULT_METRICS, RetrievalScores, ndcg, retrieval_metrics
     from rag_kit.evaluation.report import format_table
     from rag_kit.evaluation.spans import SpanRecall
     from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
+    from rag_kit.retrieval.exact import ExactVectorRetriever
 
 __all__ = [
     "DEFAULT_METRICS",
@@ -40,7 +40,7 @@ __getattr__, __dir__ = lazy_attributes(
     {
         "CorpusDocument": ".dataset",
         "DEFAULT_METRICS": ".metrics",
-        "ExactVectorRetriever": ".exact",
+        "ExactVectorRetriever": "rag_kit.retrieval.exact",
         "GoldAnswer": ".dataset",
         "RetrievalDataset": ".dataset",
         "RetrievalScores": ".metrics",

@@ -85,7 +85,7 @@ class Parts:
     @cached_property
     def dense(self) -> RagKitRetriever:
         """The dense arm: exact cosines."""
-        from rag_kit.evaluation.exact import ExactVectorRetriever
+        from rag_kit.retrieval.exact import ExactVectorRetriever
 
         return ExactVectorRetriever.from_documents(
             self.documents, self.model, vectors=self.vectors, k=self.depth, name="dense"

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.conversational import ConversationalRetriever
     from rag_kit.retrieval.decomposition import DecompositionRetriever
     from rag_kit.retrieval.ensemble import EnsembleRetriever
-    from rag_kit.retrieval.expansion import ExpansionRetriever
     from rag_kit.retrieval.exact import ExactVectorRetriever, ExactVectorStore
+    from rag_kit.retrieval.expansion import ExpansionRetriever
     from rag_kit.retrieval.fusion import reciprocal_rank_fusion
     from rag_kit.retrieval.hyde import HyDERetriever
     from rag_kit.retrieval.indexed import index_retriever

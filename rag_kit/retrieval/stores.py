@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from rag_kit.documents import Filter, compile_filter, to_chroma
+from rag_kit.documents import Filter, combine_filters, compile_filter, to_chroma
 from rag_kit.errors import FilterError
 
 
@@ -16,7 +16,7 @@ def native_filter(store: VectorStore, where: Filter, *, static: Any = None) -> A
     """A filter in the store's own language, ANDed with the store's own static one.
 
     Args:
-        store: The vector store; Chroma and the in-memory store are known.
+        store: The vector store; Chroma, the in-memory store and ``ExactVectorStore`` are known.
         where: The filter of the kit.
         static: A filter in the store's own language that holds already, or ``None``.
 
@@ -26,7 +26,9 @@ def native_filter(store: VectorStore, where: Filter, *, static: Any = None) -> A
     """
     if isinstance(store, InMemoryVectorStore):
         return _predicate(where, static)
-    if any(base.__module__.split(".")[0] == "langchain_chroma" for base in type(store).__mro__):
+    if getattr(store, "takes_kit_filters", False):
+        return combine_filters(static, where)
+    if is_chroma(store):
         try:
             mine = to_chroma(where)
         except FilterError:
@@ -35,6 +37,11 @@ def native_filter(store: VectorStore, where: Filter, *, static: Any = None) -> A
             return mine if mine is not None else static
         return {"$and": [static, mine]} if isinstance(static, Mapping) else None
     return None
+
+
+def is_chroma(store: VectorStore) -> bool:
+    """Whether a store is LangChain's Chroma, or a class made from it; imports nothing to tell."""
+    return any(base.__module__.split(".")[0] == "langchain_chroma" for base in type(store).__mro__)
 
 
 def native_async(store: VectorStore) -> bool:

@@ -1,4 +1,4 @@
-"""Exact dense search in memory: the same ranking on every run, for measuring."""
+"""Exact dense search over documents in memory: the same ranking on every run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import PrivateAttr
 
-from rag_kit.documents import compile_filter, with_provenance
+from rag_kit.concurrency import run_in_thread
+from rag_kit.documents import with_provenance
+from rag_kit.documents.columns import MetadataColumns
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.exact.nearest import NearestVectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +46,8 @@ class ExactVectorRetriever(RagKitRetriever):
 
     documents: list[Document]
     embeddings: Embeddings
-    _matrix: Any = PrivateAttr()
+    _nearest: Any = PrivateAttr()
+    _columns: Any = PrivateAttr()
 
     @classmethod
     def from_documents(
@@ -65,55 +69,38 @@ class ExactVectorRetriever(RagKitRetriever):
         import numpy as np
 
         if vectors is None:
-            vectors = np.asarray(embeddings.embed_documents([d.page_content for d in documents]))
+            made_here = embeddings.embed_documents([d.page_content for d in documents])
+            vectors = np.asarray(made_here) if len(documents) else np.zeros((0, 0))
         if vectors.ndim != 2 or len(vectors) != len(documents):
             raise InvalidInputError(
                 f"vectors of shape {vectors.shape} for {len(documents)} documents; give one row a document"
             )
         made = cls(documents=list(documents), embeddings=embeddings, **settings)
-        made._matrix = _unit(np.asarray(vectors, dtype=np.float32))
+        made._nearest = NearestVectors(vectors, "cosine")
+        made._columns = MetadataColumns([document.metadata for document in made.documents])
         return made
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        return self._nearest(query, self.embeddings.embed_query(query), request)
+        return self._found(query, self.embeddings.embed_query(query), request)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        return self._nearest(query, await self.embeddings.aembed_query(query), request)
+        if type(self.embeddings).aembed_query is Embeddings.aembed_query:
+            vector = await run_in_thread(self.embeddings.embed_query, query)
+        else:
+            vector = await self.embeddings.aembed_query(query)
+        return await run_in_thread(self._found, query, vector, request)
 
-    def _nearest(self, query: str, vector: Sequence[float], request: Request) -> list[Document]:
-        import numpy as np
-
-        row = _unit(np.asarray([vector], dtype=np.float32))
-        if row.shape[1] != self._matrix.shape[1]:
-            raise InvalidInputError(
-                f"the query's vector has {row.shape[1]} dimensions, the documents' have "
-                f"{self._matrix.shape[1]}; use the model that made the documents' vectors"
+    def _found(self, query: str, vector: Sequence[float], request: Request) -> list[Document]:
+        mask = self._columns.mask(request.filter) if request.filter else None
+        (hits,) = self._nearest.search([vector], request.k, mask)
+        return [
+            with_provenance(
+                self.documents[row],
+                score=1.0 - distance,
+                rank=rank,
+                stage="dense",
+                retriever=self.name or "dense",
+                query=query,
             )
-        scores = self._matrix @ row[0]
-        passes = compile_filter(request.filter)
-        found: list[Document] = []
-        for position in np.argsort(-scores, kind="stable"):
-            if len(found) >= request.k:
-                break
-            document = self.documents[position]
-            if passes(document.metadata):
-                score = float(scores[position])
-                found.append(
-                    with_provenance(
-                        document,
-                        score=score,
-                        rank=len(found) + 1,
-                        stage="dense",
-                        retriever=self.name or "dense",
-                        query=query,
-                    )
-                )
-        return found
-
-
-def _unit(matrix: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    unit: np.ndarray = matrix / np.where(lengths == 0, 1.0, lengths)
-    return unit
+            for rank, (row, distance) in enumerate(hits, start=1)
+        ]
