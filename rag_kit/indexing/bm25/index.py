@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -209,6 +210,18 @@ class BM25Index(InvertedIndex):
             [('a car', 0.36), ('a truck', 0.18)]
         """
         return self._search([check.check_weights(terms)], k, filter)[0]
+
+    def feedback(
+        self, query: str, k: int = 10, filter: Filter | None = None, *, max_documents: float = math.inf
+    ) -> list[tuple[dict[str, int], float]]:
+        """The best documents as the counts of their terms, for relevance feedback.
+
+        Returns:
+            ``({term: count}, score)`` of each, in the order of :meth:`search`; without the terms that occur in
+            more than ``max_documents``.
+        """
+        passes = compile_filter(filter) if filter else None
+        return self._store.best_counts(self._terms(query), check.check_k(k), passes, max_documents)
 
     def _search(self, queries: Sequence[Query], k: int, filter: Filter | None) -> list[Hits]:
         return self._store.search(queries, check.check_k(k), compile_filter(filter) if filter else None)

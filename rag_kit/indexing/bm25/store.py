@@ -84,6 +84,16 @@ class Store:
             results.append(list(zip(documents, hits[1].tolist(), strict=True)))
         return results
 
+    def best_counts(
+        self, terms: Query, k: int, passes: Callable[[Mapping[str, Any]], bool] | None, most: float
+    ) -> list[tuple[dict[str, int], float]]:
+        """The best documents as the counts of their terms."""
+        view = self.current()
+        with self._lock:
+            view.name_terms()
+        positions, scores = view.top(terms, k) if passes is None else view.top_filtered(terms, k, passes)
+        return list(zip(view.counts(positions, most), scores.tolist(), strict=True))
+
     def snapshot(self) -> tuple[View, list[str]]:
         """A finished state and its terms, in the order of their numbers."""
         with self._lock:

@@ -84,6 +84,7 @@ class View:
         self._rows: dict[int, NDArray[np.floating[Any]]] = {}
         self._local = threading.local()
         self._idf: array[float] | None = None  # made when first asked for
+        self._names: list[str] | None = None  # likewise
         frequency = postings.frequencies()
         dense = frequency * DENSE_SHARE > self._size
         for term in np.flatnonzero(dense).tolist():
@@ -135,6 +136,28 @@ class View:
         if number >= self.postings.terms:
             return 0
         return self._pointers[number + 1] - self._pointers[number]
+
+    def name_terms(self) -> None:
+        """Prepare :meth:`counts`; the vocabulary must not grow meanwhile."""
+        if self._names is None:
+            self._names = list(self._vocabulary)
+
+    def counts(self, positions: NDArray[np.int64], most: float) -> list[dict[str, int]]:
+        """How often each term occurs in some documents; terms in more than ``most`` documents are left out."""
+        place = np.full(self._size, -1, np.int64)
+        place[positions] = np.arange(len(positions))
+        at = np.flatnonzero(place[self.postings.documents] >= 0)
+        numbers = np.searchsorted(self.postings.pointers, at, side="right") - 1
+        few = self.postings.frequencies()[numbers] <= most
+        at, numbers = at[few], numbers[few]
+        names = self._names or []
+        found: list[dict[str, int]] = [{} for _ in positions]
+        owners = place[self.postings.documents[at]].tolist()
+        for owner, number, count in zip(
+            owners, numbers.tolist(), self.postings.counts[at].tolist(), strict=True
+        ):
+            found[owner][names[number]] = count
+        return found
 
     def top(self, terms: Query, k: int) -> Hits:
         """The best documents with a score above zero: by score, equals by insertion.

@@ -128,16 +128,12 @@ class RelevanceFeedback:
         """
         index = self.index
         own = Counter(index.analyzer(query))
-        found = index.search(query, self.fb_docs, filter)
+        most = max(self.max_df * len(index), self.fb_docs)
+        found = index.feedback(query, self.fb_docs, filter, max_documents=most)
         if not own or not found:
             return dict(own)
-        limit = max(self.max_df * len(index), self.fb_docs)
-
-        def allowed(term: str) -> bool:
-            return _SHORTEST <= len(term) <= _LONGEST and index.document_frequency(term) <= limit
-
-        texts = [(Counter(index.analyzer(document.page_content)), score) for document, score in found]
-        mixed = interpolate(own, relevance_model(texts, self.fb_terms, allowed), self.original_weight)
+        model = relevance_model(found, self.fb_terms, lambda term: _SHORTEST <= len(term) <= _LONGEST)
+        mixed = interpolate(own, model, self.original_weight)
         return {term: weight * own.total() for term, weight in mixed.items()}
 
     def __repr__(self) -> str:
