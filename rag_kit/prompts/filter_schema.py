@@ -34,7 +34,9 @@ class FilterCondition(BaseModel):
 
     field: str = Field(description="The name of a metadata field, exactly as listed.")
     operator: str = Field(description="eq, ne, gt, gte, lt, lte, in, nin or contain.")
-    value: Value = Field(description="The value; a list for in and nin; null asks for documents without the field.")
+    value: Value = Field(
+        description="The value; a list for in and nin; null asks for documents without the field."
+    )
 
 
 class FilterGroup(BaseModel):
@@ -56,11 +58,19 @@ class SelfQuery(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    query: str = Field(description="What to look for in the texts, without what the filter says; may be empty.")
-    filter: FilterCondition | FilterGroup | None = Field(description="The filter; null where none is asked for.")
-    sort_by: str | None = Field(default=None, description="The field to sort by, for the latest or largest; else null.")
+    query: str = Field(
+        description="What to look for in the texts, without what the filter says; may be empty."
+    )
+    filter: FilterCondition | FilterGroup | None = Field(
+        description="The filter; null where none is asked for."
+    )
+    sort_by: str | None = Field(
+        default=None, description="The field to sort by, for the latest or largest; else null."
+    )
     descending: bool = Field(default=True, description="True for the latest or largest first.")
-    limit: int | None = Field(default=None, description="How many documents are asked for; null where not said.")
+    limit: int | None = Field(
+        default=None, description="How many documents are asked for; null where not said."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -72,7 +82,9 @@ class SelfQuery(BaseModel):
         if not isinstance(known["query"], str):
             known["query"] = ""
         if "filter" not in known:
-            known["filter"] = next((known[key] for key in ("filters", "where", "conditions") if key in known), None)
+            known["filter"] = next(
+                (known[key] for key in ("filters", "where", "conditions") if key in known), None
+            )
         if isinstance(known.get("sort"), Mapping):
             known.setdefault("sort_by", known["sort"].get("field") or known["sort"].get("by"))
             order = str(known["sort"].get("order") or known["sort"].get("direction") or "desc").lower()
@@ -94,7 +106,11 @@ class SelfQuery(BaseModel):
     @field_validator("descending", mode="before")
     @classmethod
     def _direction(cls, value: Any) -> Any:
-        return value if isinstance(value, bool) else str(value).lower() not in ("false", "asc", "ascending", "0", "no")
+        return (
+            value
+            if isinstance(value, bool)
+            else str(value).lower() not in ("false", "asc", "ascending", "0", "no")
+        )
 
     @field_validator("limit", mode="before")
     @classmethod
@@ -137,8 +153,9 @@ def _read(value: Any, depth: int, left: list[int]) -> list[dict[str, Any]]:
         return []
     field, operator = _first(value, _FIELD_KEYS), _first(value, _OPERATOR_KEYS)
     inner = next((value[key] for key in _GROUP_KEYS if isinstance(value.get(key), (list, Mapping))), None)
-    join = _JOINS.get(str(value.get("join") or operator or "and").lower().lstrip("$"))
-    if inner is not None and join is not None:
+    if inner is not None and not isinstance(field, str):
+        said = str(value.get("join") or operator or "and").lower().lstrip("$")
+        join = _JOINS.get(said, said[:20])  # what joins nothing is mended, and told, where conditions are checked
         group = _group(join, _read(inner, depth + 1, left))
         return [group] if group else []
     if isinstance(field, str) and (operator is not None or any(key in value for key in _VALUE_KEYS)):
@@ -170,9 +187,13 @@ def _mongo(value: Mapping[Any, Any], depth: int, left: list[int]) -> list[dict[s
 def _operand(value: Any) -> Any:
     """A plain value: dates come as objects from some models."""
     if isinstance(value, Mapping):
-        return next((value[key] for key in ("date", "datetime", "value", "year") if _plain(value.get(key))), "")
+        return next(
+            (value[key] for key in ("date", "datetime", "value", "year") if _plain(value.get(key))), ""
+        )
     if isinstance(value, list):
-        return [_operand(item) if isinstance(item, Mapping) else item for item in value if item is not None][:200]
+        return [_operand(item) if isinstance(item, Mapping) else item for item in value if item is not None][
+            :200
+        ]
     return value if _plain(value) or value is None else str(value)
 
 

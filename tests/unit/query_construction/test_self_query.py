@@ -16,6 +16,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.rewriters import Scripted, Words, both, ids, notes
 
 from rag_kit.concurrency import Budget, use_budget
@@ -27,9 +28,13 @@ from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
 
 DOCS = [
-    Document("salt and pressure", id="a", metadata={"year": 2008, "mesh": ["Stroke", "Humans"], "tenant": "t1"}),
+    Document(
+        "salt and pressure", id="a", metadata={"year": 2008, "mesh": ["Stroke", "Humans"], "tenant": "t1"}
+    ),
     Document("salt and sleep", id="b", metadata={"year": 2012, "mesh": ["Stroke"], "tenant": "t1"}),
-    Document("sugar and sleep", id="c", metadata={"year": 2012, "mesh": ["Obesity", "Humans"], "tenant": "t2"}),
+    Document(
+        "sugar and sleep", id="c", metadata={"year": 2012, "mesh": ["Obesity", "Humans"], "tenant": "t2"}
+    ),
     Document("salt and sugar", id="d", metadata={"year": 2016, "mesh": ["Obesity"], "tenant": "t2"}),
     Document("tea", id="e", metadata={"mesh": ["Humans"], "tenant": "t1"}),
 ]
@@ -147,7 +152,12 @@ def test_values_of_other_tenants_are_not_offered() -> None:
         json.dumps({"query": "salt", "filter": {"field": "colour", "operator": "eq", "value": "red"}}),
         json.dumps({"query": "salt", "filter": {"field": "year", "operator": "near", "value": 2010}}),
         json.dumps({"query": "salt", "filter": {"field": "year", "operator": "gt", "value": "soon"}}),
-        json.dumps({"query": "salt", "filter": {"operator": "not", "arguments": [{"operator": "and", "arguments": []}]}}),
+        json.dumps(
+            {
+                "query": "salt",
+                "filter": {"operator": "not", "arguments": [{"operator": "and", "arguments": []}]},
+            }
+        ),
         json.dumps({"query": "salt", "filter": {"comparator": "in", "attribute": "year", "value": []}}),
         json.dumps({"query": 3, "filter": {"a": {"b": {"c": {"d": 1}}}}}),
         json.dumps({"query": "salt", "filter": {"$where": "1==1"}, "limit": -5, "sort_by": "__proto__"}),
@@ -216,7 +226,11 @@ async def test_the_three_latest() -> None:
     assert ids(await both(by_rules(), "the oldest paper about Stroke")) == ["a"]
     assert ids(await both(by_rules(), "最新的一篇关于Obesity的文章")) == ["d"]
     answer = {"query": "", "filter": None, "sort_by": "year", "descending": True, "limit": 3}
-    assert [doc.metadata["year"] for doc in await both(by_model(answer), "three latest")] == [2016, 2012, 2012]
+    assert [doc.metadata["year"] for doc in await both(by_model(answer), "three latest")] == [
+        2016,
+        2012,
+        2012,
+    ]
     found = await both(by_model({**answer, "limit": 9}, k=2), "nine latest")
     assert len(found) == 2 and any("k=2 holds" in note for note in notes(found))
     plain = by_model(answer, words=RunnableLambda(lambda query: DOCS))
@@ -232,7 +246,10 @@ async def test_a_question_that_is_all_filter_lists_what_passes() -> None:
 
 async def test_dates_of_every_form_reach_a_field_of_dates() -> None:
     """A field of ISO dates is found out; month, day and relative dates become ranges."""
-    docs = [Document(f"note {day}", id=day, metadata={"day": day}) for day in ("2019-12-31", "2020-05-03", "2020-06-01")]
+    docs = [
+        Document(f"note {day}", id=day, metadata={"day": day})
+        for day in ("2019-12-31", "2020-05-03", "2020-06-01")
+    ]
     retriever = SelfQueryRetriever.from_rules(docs, today=date(2020, 6, 15), relax=False)
     for question, expected in (
         ("notes from May 2020", ["2020-05-03"]),
@@ -375,3 +392,24 @@ async def test_composes(make: Make) -> None:
     found = await both(outer, QUESTION, filter={"tenant": "t1"})
     assert found and all(matches({"tenant": "t1"}, doc.metadata) for doc in found)
     assert len(await asyncio.to_thread(make().batch, [QUESTION] * 3)) == 3
+
+
+class TestStandard(RetrieversIntegrationTests):
+    """LangChain's own suite for retrievers."""
+
+    @property
+    def retriever_constructor(self) -> type[SelfQueryRetriever]:
+        return SelfQueryRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        docs = [
+            Document(f"{name} fan", metadata={"year": 2010})
+            for name in ("alpha", "beta", "gamma", "delta", "e")
+        ]
+        answer = {"query": "fan", "filter": {"year": 2010}}
+        return {"llm": Scripted(script=json.dumps(answer)), "retriever": BM25Retriever.from_documents(docs)}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "fans of 2010"
