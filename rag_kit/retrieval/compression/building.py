@@ -95,7 +95,7 @@ def merged(doc: Document, others: Sequence[Document], *, name: str, query: str, 
         query=query,
         sources=stages,
         merged=[
-            {"id": identity(one), "source": one.metadata.get("source"), "file": one.metadata.get("file")}
+            {"id": identity(one), **{key: one.metadata.get(key) for key in ("source", "file", KEPT_KEY)}}
             for one in others
         ],
     )

@@ -43,9 +43,13 @@ class Fingerprint:
         shared = len(self.shingles & other.shingles)
         return shared / ((len(self.shingles) + len(other.shingles) - shared) or 1)
 
+    def adds_nothing_to(self, other: Fingerprint) -> bool:
+        """Whether all of its shingles, numbers and negations are in the other text, as where chunks overlap."""
+        return self.shingles <= other.shingles and self.decisive <= other.decisive
+
 
 def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
-    """For each text the position of the first one that it repeats, or its own.
+    """For each text the position of the first one that it repeats or is a part of, or its own.
 
     Every pair of those that stay is compared, which is exact; for the few dozen passages of a result that is faster
     than hashing would be.
@@ -61,6 +65,10 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
     prints = [Fingerprint(text) for text in texts]
     firsts: list[int] = []
     for place, mine in enumerate(prints):
-        kept = (first for first in dict.fromkeys(firsts) if mine.likeness(prints[first]) >= threshold)
-        firsts.append(next(kept, place))
+        repeats = (
+            first
+            for first in dict.fromkeys(firsts)
+            if mine.likeness(prints[first]) >= threshold or mine.adds_nothing_to(prints[first])
+        )
+        firsts.append(next(repeats, place))
     return firsts

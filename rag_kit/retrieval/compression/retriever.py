@@ -46,7 +46,8 @@ class CompressionRetriever(RefiningRetriever):
         if_empty: What to do if no passage has a sentence that matters: ``"original"`` returns the passages whole, with
             a note; ``"empty"`` returns nothing; ``"first"`` returns the first passage whole, with a note.
         merge_threshold: Likeness (Jaccard index of runs of three words, 0 to 1) from which passages are merged;
-            ``None`` merges none. Texts that differ in a number or a negation are never merged.
+            ``None`` merges none. What is a part of an earlier text is merged into that too. Texts that differ in a
+            number or a negation are never merged.
         **more: ``filter``, ``on_error``, ``timeout``, ``deadline``, ``max_calls``, ``max_tokens``,
             ``max_concurrency``, ``id_key``: see ``RefiningRetriever``.
 
