@@ -1,0 +1,154 @@
+"""What LangChain's rerankers and its model filter do, and what ours do instead.
+
+Each test first shows LangChain's behaviour, and so fails when LangChain mends it; then that ours is right.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import pytest
+from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from support.rewriters import Scripted, ids, notes
+
+from rag_kit.documents import get_provenance
+from rag_kit.retrieval import CrossEncoderReranker, ListwiseReranker, PointwiseReranker, RerankRetriever
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    theirs = pytest.importorskip(
+        "langchain_classic.retrievers.document_compressors",
+        reason="LangChain's compressors are in langchain-classic",
+    )
+    their_module = pytest.importorskip("langchain_classic.retrievers.document_compressors.listwise_rerank")
+    contextual = pytest.importorskip("langchain_classic.retrievers.contextual_compression")
+
+QUESTION = "Who is it?"
+DOCS = [Document(f"text {name}", id=name) for name in "abc"]
+
+
+class Structured(Scripted):
+    """A model whose structured output is the scripted JSON, taken by LangChain as it is."""
+
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Any:
+        return RunnableLambda(lambda prompt: schema.model_construct(**json.loads(self.script)))
+
+
+def their_order(*numbers: Any) -> list[Any]:
+    """LangChain counts from 0."""
+    model = Structured(script=json.dumps({"ranked_document_ids": list(numbers)}))
+    reranker = theirs.LLMListwiseRerank.from_llm(model, top_n=9)
+    return ids(list(reranker.compress_documents(DOCS, QUESTION)))
+
+
+def our_order(*numbers: Any) -> list[Any]:
+    """Ours counts from 1, as the passages are numbered."""
+    model = Scripted(script=json.dumps({"ranking": list(numbers)}))
+    retriever = RerankRetriever(retriever=RunnableLambda(lambda q: DOCS), reranker=ListwiseReranker(model))
+    return ids(retriever.invoke(QUESTION))
+
+
+def test_row_22_out_of_range() -> None:
+    """LangChain raises IndexError for a number too high, and takes -1 for the last one; ours leaves both out."""
+    with pytest.raises(IndexError):
+        their_order(1, 7)
+    assert their_order(-1) == ["c"]
+    assert our_order(2, 8) == ["b", "a", "c"]
+    assert our_order(-1, 2) == ["b", "a", "c"]
+
+
+def test_row_22_repeats_and_omissions() -> None:
+    """LangChain keeps repeats and drops what the model forgot; ours has each document once."""
+    assert their_order(1, 1, 0) == ["b", "b", "a"]
+    assert our_order(2, 2, 1) == ["b", "a", "c"]
+
+
+def test_row_22_no_window() -> None:
+    """LangChain puts all documents into one prompt, however many; ours slides a window over them."""
+    many = [Document(f"text {n}", id=str(n)) for n in range(60)]
+    seen: list[int] = []
+
+    class Watch(Structured):
+        def with_structured_output(self, schema: Any, **kwargs: Any) -> Any:
+            def answer(prompt: Any) -> Any:
+                seen.append(prompt.to_string().count("Document ID: 5"))
+                return schema.model_construct(ranked_document_ids=[0])
+
+            return RunnableLambda(answer)
+
+    theirs.LLMListwiseRerank.from_llm(Watch(script="")).compress_documents(many, QUESTION)
+    assert seen == [12]  # 5, 50 to 59, and the 59 in the range: all 60 documents were there
+    model = Scripted(script='{"ranking": [1]}')
+    ours = RerankRetriever(retriever=RunnableLambda(lambda q: many), reranker=ListwiseReranker(model), k=60)
+    assert len(ours.invoke(QUESTION)) == 60
+    assert all(prompt.count("</passage>") == 20 for prompt in model.prompts) and len(model.prompts) == 5
+
+
+def test_row_23_filter_raises() -> None:
+    """LangChain's filter raises on "Relevant"; ours keeps the passage in its place and says that it has no grade."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        filters = theirs.LLMChainFilter.from_llm(Scripted(script="Relevant"))
+        with pytest.raises(ValueError, match="expected output value"):
+            filters.compress_documents(DOCS, QUESTION)
+    ours = RerankRetriever(
+        retriever=RunnableLambda(lambda q: DOCS),
+        reranker=PointwiseReranker(Scripted(script="Relevant")),
+        score_threshold=0.5,
+    )
+    found = ours.invoke(QUESTION)
+    assert ids(found) == ["a", "b", "c"] and notes(found)[0].startswith("degraded: rerank:pointwise")
+
+
+class Ones(BaseCrossEncoder):
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        return [float(text.endswith("c")) for _, text in text_pairs]
+
+
+def test_row_3_no_scores_of_the_cross_encoder() -> None:
+    """LangChain's cross-encoder reranker throws the scores away; ours keeps score and rank before and after."""
+    found = theirs.CrossEncoderReranker(model=Ones(), top_n=2).compress_documents(DOCS, QUESTION)
+    assert [doc.metadata for doc in found] == [{}, {}]
+    ours = RerankRetriever(
+        retriever=RunnableLambda(lambda q: DOCS), reranker=CrossEncoderReranker(Ones()), k=2
+    )
+    stage = get_provenance(ours.invoke(QUESTION)[0])["stages"][-1]
+    assert (stage["score"], stage["rank_before"], stage["rank"]) == (1.0, 3, 1)
+
+
+def test_row_2_config_lost() -> None:
+    """LangChain's compression retriever passes callbacks down alone; ours passes the whole config."""
+    seen: list[Any] = []
+
+    def look(query: str, config: RunnableConfig) -> list[Document]:
+        seen.append(config.get("configurable", {}).get("tenant"))
+        return DOCS
+
+    config: Any = {"configurable": {"tenant": "t"}}
+    inner = RunnableLambda(look)
+    contextual.ContextualCompressionRetriever(
+        base_compressor=theirs.CrossEncoderReranker(model=Ones()), base_retriever=inner
+    ).invoke(QUESTION, config)
+    assert seen == [None]
+    RerankRetriever(retriever=inner, reranker=Ones()).invoke(QUESTION, config)
+    assert seen == [None, "t"]
+
+
+def test_a_failing_reranker_fails_the_search() -> None:
+    """In LangChain a reranker that is down fails the search; ours returns the order before, and says so."""
+
+    class Down(BaseCrossEncoder):
+        def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+            raise ConnectionError("down")
+
+    inner = RunnableLambda(lambda query: DOCS)
+    with pytest.raises(ConnectionError):
+        contextual.ContextualCompressionRetriever(
+            base_compressor=theirs.CrossEncoderReranker(model=Down()), base_retriever=inner
+        ).invoke(QUESTION)
+    found = RerankRetriever(retriever=inner, reranker=Down()).invoke(QUESTION)
+    assert ids(found) == ["a", "b", "c"] and "degraded" in notes(found)[0]
