@@ -186,7 +186,7 @@ def _glue(rounds: int) -> list[Row]:
             "leaf": lambda: leaf.invoke("Why?"),
             "call": lambda retriever=retriever: retriever.invoke("What is the question?"),
         }
-        times = {key: statistics.median(each) for key, each in interleaved(functions, 30 * rounds).items()}
+        times = {key: min(each) for key, each in interleaved(functions, 30 * rounds).items()}
         glue = times["call"] - models * times["model"] - searches * times["leaf"]
         rows.append(
             at_most(f"glue of a call, {name} / bare prompt | model | parser", glue / times["chain"], 3)

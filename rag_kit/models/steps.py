@@ -26,6 +26,7 @@ from rag_kit.prompts.folders import VARIABLE
 T = TypeVar("T")
 _FRESH_SECONDS = 2.0
 _MOST_LOADED = 16
+_instructions: dict[tuple[str | None, str], list[BaseMessage]] = {}
 # The prompts named in the code (two names in two languages), by name, language and override folder.
 _loaded: dict[tuple[str, str, str | None], tuple[float, PromptTemplate | None]] = {}
 
@@ -115,7 +116,15 @@ def render(step: Render) -> list[BaseMessage]:
 
 
 def _filled(prompt: PromptTemplate, step: Render) -> list[BaseMessage]:
-    return prompt.format_messages(**step.values)
+    if step.name != "structured_output":
+        return prompt.format_messages(**step.values)
+    # The same text for each call of a schema, so it is filled in once for a content of the prompt file.
+    key = ((prompt.metadata or {}).get("hash"), step.values["schema"])
+    if key not in _instructions:
+        if len(_instructions) >= _MOST_LOADED:
+            _instructions.clear()
+        _instructions[key] = prompt.format_messages(**step.values)
+    return _instructions[key]
 
 
 def _recent(step: Render) -> PromptTemplate | None:
