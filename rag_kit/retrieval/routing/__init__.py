@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from rag_kit.retrieval.routing.prompts import (
     PromptRouter,
-    RoutedPrompt,
     aroute_prompt,
     prompt_router,
     route_prompt,
 )
 from rag_kit.retrieval.routing.retriever import RoutingRetriever
 from rag_kit.retrieval.routing.route import Choice, NoRouteError, Route, RoutingError
+from rag_kit.retrieval.routing.routed_prompt import RoutedPrompt
 from rag_kit.retrieval.routing.routers import Router
 from rag_kit.retrieval.routing.source import Source
 

@@ -2,78 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
 from langchain_core.prompt_values import PromptValue
-from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, patch_config
 
 from rag_kit.concurrency import Budget, run_in_thread
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts import LANGUAGES, load_prompt
+from rag_kit.prompts import LANGUAGES
 from rag_kit.retrieval.rewrite_steps import Steps, adrive, drive
 from rag_kit.retrieval.routing.deciding import Decider, OnNone, Policy, make_router
-from rag_kit.retrieval.routing.options import MAX_DESCRIPTION, Option, allowed_among
+from rag_kit.retrieval.routing.options import allowed_among
 from rag_kit.retrieval.routing.route import NoRouteError, Route, RoutingError
-from rag_kit.text import detect_language
+from rag_kit.retrieval.routing.routed_prompt import RoutedPrompt, read_prompts
 
 _SETTINGS = ("how", "llm", "embeddings", "prompt", "language", "pooling", "threshold", "margin")
 _POLICY = ("fallback", "on_none", "on_error", "timeout", "deadline")
 _CAPS = ("max_calls", "max_tokens")
-
-
-@dataclass(frozen=True, init=False, eq=False)
-class RoutedPrompt(Option):
-    """A prompt, and which questions it suits.
-
-    Args:
-        name: Its name.
-        prompt: A template, one a language (``{"en": ..., "zh": ...}``), or the name of a prompt file.
-        description: Which questions it suits; by default the description in its file, else its own text.
-        examples: Questions that it suits.
-
-    Raises:
-        InvalidInputError: If a part is not allowed.
-
-    Example:
-        >>> sorted(RoutedPrompt("physics", "tutor_physics").templates)
-        ['en', 'zh']
-    """
-
-    templates: Mapping[str, Any] = field(init=False)
-
-    def __init__(
-        self,
-        name: str,
-        prompt: Any,
-        description: str | Mapping[str, str] | None = None,
-        examples: Sequence[str] = (),
-    ) -> None:
-        if isinstance(prompt, str):
-            prompt = {language: load_prompt(prompt, language=language) for language in LANGUAGES}
-        templates = dict(prompt) if isinstance(prompt, Mapping) else {"": prompt}
-        for language, template in templates.items():
-            if language not in ("", *LANGUAGES) or not isinstance(template, BasePromptTemplate):
-                raise InvalidInputError(
-                    f"The prompt {name!r} is {type(template).__name__}; it must be a LangChain prompt, one for each "
-                    f"of {', '.join(LANGUAGES)}, or the name of a prompt file."
-                )
-        if not templates:
-            raise InvalidInputError(f"The prompt {name!r} is an empty mapping; give a LangChain prompt.")
-        object.__setattr__(self, "templates", templates)
-        if description is None:
-            described = {language: _description(template) for language, template in templates.items()}
-            description = described.get("", described)
-        super().__init__(name, description, examples)
-
-    def template(self, question: str, language: str = "auto") -> Any:
-        """The template in the language of a question, else the one there is."""
-        tongue = detect_language(question) if language == "auto" else language
-        return self.templates.get(tongue) or next(iter(self.templates.values()))
 
 
 class PromptRouter(Runnable[Any, PromptValue]):
@@ -98,7 +46,7 @@ class PromptRouter(Runnable[Any, PromptValue]):
             raise InvalidInputError(
                 "on_none='all' was given; only one prompt can be used: 'empty' or 'raise'."
             )
-        self._decider = Decider(_read(prompts), router, policy, "prompts")
+        self._decider = Decider(read_prompts(prompts), router, policy, "prompts")
 
     def route(
         self, question: str, config: RunnableConfig | None = None, *, prompts: Sequence[str] | None = None
@@ -290,47 +238,6 @@ async def aroute_prompt(
     # Prompt files are read on a thread: the event loop must not wait for them.
     router = await run_in_thread(partial(PromptRouter, prompts, how=how, on_none=on_none, **settings))
     return await router.achoose(question, config)
-
-
-def _read(given: Any) -> list[RoutedPrompt]:
-    if isinstance(given, Mapping):
-        return [_of_pair(name, value) for name, value in given.items()]
-    if isinstance(given, (str, Runnable)) or not isinstance(given, Iterable):
-        raise InvalidInputError(
-            f"prompts is {type(given).__name__}; give a list of names of prompt files, or a mapping of name to prompt."
-        )
-    prompts = []
-    for value in given:
-        if not isinstance(value, (str, RoutedPrompt)):
-            raise InvalidInputError(
-                f"prompts holds {type(value).__name__}; a list holds names of prompt files or RoutedPrompt(...); "
-                "give templates in a mapping of name to template."
-            )
-        prompts.append(value if isinstance(value, RoutedPrompt) else RoutedPrompt(value, value))
-    return prompts
-
-
-def _of_pair(name: Any, value: Any) -> RoutedPrompt:
-    if isinstance(value, RoutedPrompt):
-        if value.name != name:
-            raise InvalidInputError(f"prompts[{name!r}] is called {value.name!r}; give one name.")
-        return value
-    if isinstance(value, tuple) and 1 <= len(value) <= 3:
-        return RoutedPrompt(name, *value)
-    return RoutedPrompt(name, value)
-
-
-def _description(template: Any) -> str:
-    """What a template says of itself."""
-    known = getattr(template, "description", "") or (template.metadata or {}).get("description", "")
-    if isinstance(known, str) and known.strip():
-        return known
-    messages = getattr(template, "messages", None)
-    parts = [template] if messages is None else messages
-    texts = [
-        getattr(getattr(part, "prompt", part), "template", getattr(part, "content", "")) for part in parts
-    ]
-    return " ".join(text for text in texts if isinstance(text, str))[:MAX_DESCRIPTION]
 
 
 def _marked(config: RunnableConfig, route: Route) -> RunnableConfig:
