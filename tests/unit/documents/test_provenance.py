@@ -13,6 +13,7 @@ from rag_kit.documents import (
     PROVENANCE_KEY,
     add_note,
     get_provenance,
+    peek_provenance,
     strip_provenance,
     to_plain,
     with_provenance,
@@ -103,3 +104,21 @@ def test_to_plain_ends_on_cycles() -> None:
     loop: list[object] = []
     loop.append(loop)
     json.dumps(to_plain(loop))
+
+
+def test_notes_given_take_the_place_of_the_own_ones() -> None:
+    """Notes for a joined document: repeats are left out, at most 32 are kept, the original is not changed."""
+    doc = add_note(Document("t"), "own")
+    assert get_provenance(stage(doc))["notes"] == ["own"]
+    joined = stage(doc, notes=["a", "b", "a", *map(str, range(50))])
+    assert get_provenance(joined)["notes"][:3] == ["a", "b", "0"]
+    assert len(get_provenance(joined)["notes"]) == 32 and get_provenance(doc)["notes"] == ["own"]
+
+
+def test_peeking_copies_nothing_and_survives_anything() -> None:
+    """A view of the provenance, empty where there is none; what is no stage is left out."""
+    doc = add_note(Document("t"), "n")
+    assert peek_provenance(doc)["notes"] == ["n"] and peek_provenance(Document("t")) == {}
+    odd = Document("t", metadata={PROVENANCE_KEY: {"stages": ["x", {"stage": "s"}], "notes": 5}})
+    assert peek_provenance(odd)["stages"] == [{"stage": "s"}] and peek_provenance(odd)["notes"] == []
+    assert peek_provenance(Document("t", metadata={PROVENANCE_KEY: "x"})) == {}
