@@ -73,7 +73,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
             f"There is no index in {folder}. Make one: rag-kit ingest PATH --index {folder}"
         ) from None
     except OSError as error:
-        raise IndexFormatError(f"{path} cannot be read ({error}). {repair_advice(folder)}") from error
+        raise IndexFormatError(f"{path} cannot be read ({error}). Check its permissions.") from error
     try:
         manifest = json.loads(content.decode("utf-8"))
         found, version = manifest["format"], manifest["version"]

@@ -82,12 +82,11 @@ class Store:
 
     def _connect_reader(self) -> sqlite3.Connection:
         uri = self.path.resolve().as_uri()
-        connection = self._connect(f"{uri}?mode=ro")
         try:
+            connection = self._connect(f"{uri}?mode=ro")
             connection.execute("SELECT count(*) FROM meta").fetchone()
         except sqlite3.OperationalError:
             # a copy on a read-only medium: SQLite cannot make its shared-memory file there
-            connection.close()
             if os.access(self.path.parent, os.W_OK) or self.path.with_name(self.path.name + "-wal").exists():
                 raise
             connection = self._connect(f"{uri}?mode=ro&immutable=1")

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +239,130 @@ def test_a_full_disk_at_close_does_not_hide_the_first_error(
     assert not (index_folder / "writer.pid").exists()
     with DocumentIndex.open(index_folder, embeddings=model, mode="w") as index:
         assert len(index.ids()) == 2
+
+
+@pytest.mark.parametrize("name", ["store.sqlite3", "store.sqlite3-wal"])
+def test_a_link_in_the_place_of_the_store_is_not_followed(
+    index_folder: Path, tmp_path: Path, name: str
+) -> None:
+    """A store or its log that is a link is refused by name, for reading and writing; its target stays as it is."""
+    target = tmp_path / "elsewhere"
+    if (index_folder / name).exists():
+        (index_folder / name).rename(target)
+    else:
+        target.write_bytes(b"not mine")
+    before = target.read_bytes()
+    (index_folder / name).symlink_to(target)
+    for mode in ("r", "w"):
+        for check in (True, False):
+            with pytest.raises(IndexFormatError, match=f"{name} is a link"):
+                DocumentIndex.open(index_folder, mode=mode, check=check)  # type: ignore[arg-type]
+    assert target.read_bytes() == before and not (index_folder / "writer.pid").exists()
+
+
+@pytest.mark.parametrize("name", ["writer.pid", "manifest.json.tmp"])
+def test_a_link_in_the_place_of_a_small_file_is_replaced(
+    index_folder: Path, tmp_path: Path, name: str
+) -> None:
+    """A writer puts its own file in the place of the link, and writes nothing to where it leads."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (index_folder / name).symlink_to(victim)
+    (index_folder / "manifest.json").write_text("damaged")
+    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
+        assert index.repair().ok
+    assert victim.read_text() == "precious"
+
+
+def test_a_link_in_the_place_of_the_lock_is_refused(index_folder: Path, tmp_path: Path) -> None:
+    """The lock is never taken on a file elsewhere."""
+    (index_folder / "writer.lock").unlink(missing_ok=True)
+    (index_folder / "writer.lock").symlink_to(tmp_path / "victim")
+    with pytest.raises(InvalidInputError, match=r"writer\.lock is a link"):
+        DocumentIndex.open(index_folder, mode="w", embeddings=WordEmbeddings())
+    assert not (tmp_path / "victim").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "repairable"),
+    [("uid", '"x"', False), ("generation", "-1", False), ("settings", "[", False), ("chroma", "5", True)],
+)
+def test_the_advice_about_a_wrong_fact_holds(
+    index_folder: Path, key: str, value: str, repairable: bool
+) -> None:
+    """Repair is recommended only where it helps; else the message says what does."""
+    execute(index_folder, "UPDATE meta SET value = ? WHERE key = ?", value, key)
+    with pytest.raises(IndexFormatError, match=f"'{key}'") as caught:
+        DocumentIndex.open(index_folder, embeddings=WordEmbeddings())
+    assert ("rag-kit repair" in str(caught.value)) is repairable
+    if not repairable:
+        assert "backup" in str(caught.value) and "ingest again into a new folder" in str(caught.value)
+        with pytest.raises(IndexFormatError, match="backup"):
+            DocumentIndex.open(index_folder, mode="w", check=False)
+
+
+@pytest.mark.parametrize("damage", ["deleted", "emptied", "garbage", "no table", "a file"])
+def test_a_damaged_chroma_folder_is_told_and_mended(index_folder: Path, damage: str) -> None:
+    """Chroma's folder gone or full of garbage: searches go on, verify says so, repair makes it anew."""
+    folder, model = index_folder / "chroma", WordEmbeddings()
+    if damage == "garbage":
+        for path in folder.rglob("*"):
+            if path.is_file():
+                path.write_bytes(b"\xff\x00garbage" * 500)
+    elif damage == "no table":
+        connection = sqlite3.connect(folder / "chroma.sqlite3")
+        with connection:
+            connection.execute("DROP TABLE collections")
+        connection.close()
+    else:
+        shutil.rmtree(folder)
+        if damage == "emptied":
+            folder.mkdir()
+        elif damage == "a file":
+            folder.write_text("file")
+    with DocumentIndex.open(index_folder, embeddings=model, exact_rows=0) as index:
+        assert index.search_dense("The pump starts", 1)[0][0].page_content.startswith("The pump")
+        report = index.verify()
+        assert not report.ok and "chroma" in str(report)
+    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
+        assert index.repair().ok
+    with DocumentIndex.open(index_folder, embeddings=model, exact_rows=0) as index:
+        assert index.verify().ok
+        assert index.search_dense("The pump starts", 1)[0][0].page_content.startswith("The pump")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs another user's rights, as POSIX has them")
+def test_a_folder_that_cannot_be_written_to(index_folder: Path) -> None:
+    """Where the folder is read-only, keyword and dense search work, and writing is refused in plain words."""
+    code = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from support.embedding import WordEmbeddings\n"
+        "from rag_kit.indexing import DocumentIndex\n"
+        "from rag_kit.errors import RagKitError\n"
+        "import rag_kit.indexing.bm25.storage, langchain_core.documents, chromadb\n"
+        "from rag_kit.text import warm_up; warm_up()\n"
+        "if os.getuid() == 0: os.setuid(65534)\n"
+        "folder = Path(sys.argv[1])\n"
+        "with DocumentIndex.open(folder, embeddings=WordEmbeddings()) as index:\n"
+        "    print(len(index.search_keyword('pump')), len(index.search_dense('The pump starts')))\n"
+        "try:\n"
+        "    DocumentIndex.open(folder, embeddings=WordEmbeddings(), mode='w')\n"
+        "except RagKitError as error:\n"
+        "    print(error)\n"
+    )
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
+        Path(name).chmod(0o755)
+        index_folder = shutil.copytree(index_folder, Path(name) / "index")
+        for path in [index_folder, *index_folder.rglob("*")]:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        tests = str(Path(__file__).resolve().parents[2])
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])}
+        run = subprocess.run(
+            [sys.executable, "-c", code, str(index_folder)], env=environment, capture_output=True, text=True
+        )
+        for path in [index_folder, *index_folder.rglob("*")]:
+            path.chmod(0o755)
+    assert run.returncode == 0, run.stderr
+    first, second = run.stdout.splitlines()
+    assert first == "1 2" and "Nothing can be written" in second
