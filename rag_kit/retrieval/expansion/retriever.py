@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, field_validator, model_validator
@@ -19,21 +19,14 @@ from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
 from rag_kit.retrieval.expansion.templates import key_phrases, template_queries, templates_for
+from rag_kit.retrieval.expansion.terms import Added, new_terms, usable_terms
 from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
 from rag_kit.retrieval.expansion.weighted import WeightedTermsRetriever
 from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
 from rag_kit.retrieval.rewrite_steps import in_thread
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
+from rag_kit.retrieval.variants import dropped_note
 from rag_kit.text import fold
-
-_MAX_CHARS = 80
-
-
-class Added(NamedTuple):
-    """A term that is searched for besides."""
-
-    text: str
-    source: str
 
 
 class ExpansionRetriever(RewritingRetriever):
@@ -208,7 +201,7 @@ class ExpansionRetriever(RewritingRetriever):
         else:
             searches = self._appended(question, added, call)
         searches += self._templated(question, matched)
-        if not searches and not call.notes:
+        if not searches and not any(note.startswith("degraded") for note in call.notes):
             call.settled = True
             call.note("expansion: nothing to add")
         return searches
@@ -217,19 +210,16 @@ class ExpansionRetriever(RewritingRetriever):
         if self.llm is None:
             return []
         answers = yield from call.ask([{"question": question, "count": self.n}])
-        written = [" ".join(text.split()) for text in texts_of(answers, "queries")]
-        terms = [Added(text, "model") for text in dict.fromkeys(written) if 0 < len(text) <= _MAX_CHARS]
+        terms, dropped = usable_terms(texts_of(answers, "queries"), question, self.n)
+        if note := dropped_note(dropped):
+            call.note(note)
         if answers and not terms:
             call.note(f"degraded: {self.task}: the model gave no usable term")
-        return terms[: self.n]
+        return [Added(term, "model") for term in terms]
 
     def _kept(self, added: Sequence[Added], question: str, call: RewriteCall) -> list[Added]:
-        """Each term once, without what stands in the question, and not too many."""
-        first: dict[str, Added] = {}
-        for term in added:
-            first.setdefault(fold(term.text), term)
-        own = f" {fold(question)} "
-        new = [term for key, term in first.items() if f" {key} " not in own]
+        """What is new, and not too much of it."""
+        new = new_terms(added, question)
         if len(new) > self.max_terms:
             call.note(f"expansion: {len(new)} terms, of which the first {self.max_terms} were added")
         return new[: self.max_terms]

@@ -30,6 +30,7 @@ from rag_kit.retrieval import (
     ConversationalRetriever,
     DecompositionRetriever,
     EnsembleRetriever,
+    ExpansionRetriever,
     HyDERetriever,
     MultiQueryRetriever,
     Query2DocRetriever,
@@ -65,6 +66,12 @@ def step_back(script: Any = None, words: Any = None, **settings: Any) -> StepBac
     script = '{"query": "What is noise?"}' if script is None else script
     model = script if isinstance(script, Scripted) else Scripted(script=script)
     return StepBackRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
+
+
+def expansion(script: Any = None, words: Any = None, **settings: Any) -> ExpansionRetriever:
+    script = json.dumps({"queries": ["noise", "racket"]}) if script is None else script
+    model = script if isinstance(script, Scripted) else Scripted(script=script)
+    return ExpansionRetriever.from_llm(model, words or Words(docs=DOCS), **settings)
 
 
 def query2doc(script: Any = None, words: Any = None, **settings: Any) -> Query2DocRetriever:
@@ -103,7 +110,7 @@ def conversation(script: Any = None, words: Any = None, **settings: Any) -> Conv
     return Talking.from_llm(model, words or Words(docs=DOCS), **settings)
 
 
-TECHNIQUES: list[Make] = [multi_query, hyde, step_back, query2doc, parallel, serial, conversation]
+TECHNIQUES: list[Make] = [multi_query, hyde, step_back, expansion, query2doc, parallel, serial, conversation]
 each = pytest.mark.parametrize("make", TECHNIQUES, ids=lambda make: make.__name__)
 
 
