@@ -1,4 +1,7 @@
-"""``make notebooks``: execute every notebook from top to bottom in a copy; a cell that raises fails the run."""
+"""``make notebooks``: execute every notebook from top to bottom in a copy; a cell that raises fails the run.
+
+A line ``# -> text`` in a cell says what its output must hold.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,20 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
+EXPECTED = "# -> "
+
+
+def missing_outputs(cell: NotebookNode) -> list[str]:
+    """The texts that a cell promises and its outputs do not hold."""
+    promised = [line.removeprefix(EXPECTED) for line in cell.source.splitlines() if line.startswith(EXPECTED)]
+    shown = ""
+    for output in cell.get("outputs", []):
+        data = output.get("data", {})
+        shown += "\n".join([output.get("text", ""), data.get("text/plain", ""), data.get("text/html", "")])
+    return [text for text in promised if text not in shown]
 
 
 def main() -> int:
@@ -29,6 +44,10 @@ def main() -> int:
             print(f"{path.name}: {error}")
             failed += 1
         else:
+            code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+            for text in [text for cell in code for text in missing_outputs(cell)]:
+                print(f"{path.name}: no output holds {text!r}")
+                failed += 1
             print(f"{path.name}: {len(notebook.cells)} cells, {time.perf_counter() - start:.0f} s")
     return 1 if failed else 0
 
