@@ -7,13 +7,15 @@ meaning of every operator that Chroma has is Chroma's:
 - a number never equals a boolean or a string; 1 equals 1.0;
 - ``$ne`` and ``$nin`` hold where the key is missing, all other operators (but ``$exists: false``) do not;
 - ``$gt``... compare numbers with numbers; strings with strings only here, not in Chroma;
-- ``$contains`` asks whether a list holds a value; it is no search in strings.
+- ``$contains`` asks whether a list holds a value; it is no search in strings;
+- a ``date`` or ``datetime`` is its ISO text.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from rag_kit.documents.plain import to_plain
@@ -185,9 +187,11 @@ def _check_scalar(key: str, operator: str, value: Any) -> None:
 
 
 def _scalar(value: Any) -> Any:
-    """The plain scalar behind a value (numpy scalars too), or ``_MISSING`` if it is none."""
+    """The plain scalar behind a value (numpy scalars and dates too), or ``_MISSING`` if it is none."""
     if isinstance(value, (str, bool, int, float)):
         return value
+    if isinstance(value, date):
+        return value.isoformat()
     if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
         item = value.item()
         return item if isinstance(item, (str, bool, int, float)) else _MISSING

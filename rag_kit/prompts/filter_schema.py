@@ -191,9 +191,8 @@ def _operand(value: Any) -> Any:
             (value[key] for key in ("date", "datetime", "value", "year") if _plain(value.get(key))), ""
         )
     if isinstance(value, list):
-        return [_operand(item) if isinstance(item, Mapping) else item for item in value if item is not None][
-            :200
-        ]
+        plain = [_operand(item) if isinstance(item, Mapping) else item for item in value[:200]]
+        return [item for item in plain if _plain(item)]
     return value if _plain(value) or value is None else str(value)
 
 

@@ -1,0 +1,155 @@
+"""A filter of the kit in the filter language of langchain-postgres, for its ``PGVectorStore``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from functools import partial
+from typing import Any
+
+from rag_kit.documents.filters import Filter, _scalar
+from rag_kit.documents.filters_leaves import ALWAYS, NEVER, Clause, joined, translate
+from rag_kit.errors import FilterError
+
+_KINDS = {
+    **dict.fromkeys(("smallint", "integer", "bigint"), "int"),
+    **dict.fromkeys(("double precision", "numeric"), "float"),
+    **dict.fromkeys(("text", "character varying"), "text"),
+    "boolean": "bool",
+    "date": "date",
+}
+_RANGES = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}
+_OPPOSITE = {"$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
+
+
+def to_postgres(
+    where: Filter | None, columns: Mapping[str, str], *, id_column: str = "langchain_id"
+) -> dict[str, Any] | None:
+    """Translate a filter for ``PGVectorStore``, so that both give the same rows.
+
+    Only columns that the store declares can be filtered by: on another key the store finds nothing, silently, or
+    compares text. Each operand is fitted to its column; SQL itself is written by the store, with parameters.
+
+    Args:
+        where: The filter.
+        columns: The declared metadata columns and their PostgreSQL types, as ``information_schema`` names them.
+        id_column: The store's id column, which is never null.
+
+    Returns:
+        The store's filter, or ``None`` if everything passes.
+
+    Raises:
+        FilterError: If the filter is wrong, or asks for what the store cannot do: a key without a column, a
+            column of a type that is not known here (lists among them), ``$contains``, ordering of texts (their
+            order depends on the collation).
+
+    Example:
+        >>> to_postgres({"year": {"$ne": 2010}}, {"year": "integer"})
+        {'$or': [{'year': {'$ne': 2010}}, {'year': {'$exists': False}}]}
+        >>> to_postgres({"topic": "a"}, {"year": "integer"})
+        Traceback (most recent call last):
+        ...
+        rag_kit.errors.FilterError: PGVectorStore has no metadata column 'topic'. Declare it ...
+    """
+    clause = translate(where, partial(_leaf, columns), _join)
+    if clause is ALWAYS:
+        return None
+    if isinstance(clause, bool):
+        return {"$and": [{id_column: {"$exists": True}}, {id_column: {"$exists": False}}]}
+    return dict(clause)
+
+
+def _join(word: str, parts: list[Any]) -> dict[str, Any]:
+    return {f"${word}": parts}
+
+
+def _leaf(columns: Mapping[str, str], key: str, operator: str, operand: Any, negated: bool) -> Clause:
+    kind, type_ = _column(columns, key)
+    if operator == "$exists":
+        return {key: {"$exists": bool(operand) != negated}}
+    if operator == "$contains":
+        raise FilterError(
+            f"PGVectorStore cannot ask whether a list contains a value ($contains on {key!r}). Filter the results, or "
+            "store one row for each value."
+        )
+    if operator in ("$ne", "$nin"):
+        operator, negated = ("$eq" if operator == "$ne" else "$in"), not negated
+    items = list(operand) if operator == "$in" else [operand]
+    if operator in ("$eq", "$in"):
+        fitted = [value for value in (_equal(kind, type_, item) for item in items) if value is not None]
+        return _member(key, fitted, negated)
+    return _ordered(key, kind, operator, _scalar(operand), negated)
+
+
+def _member(key: str, values: list[Any], negated: bool) -> Clause:
+    missing = {key: {"$exists": False}}
+    if not values:
+        return ALWAYS if negated else NEVER
+    if len(values) == 1 or any(isinstance(value, bool) for value in values):
+        word = "$ne" if negated else "$eq"
+        single: Clause = joined("and" if negated else "or", [{key: {word: value}} for value in values], _join)
+    else:
+        single = {key: {"$nin" if negated else "$in": values}}
+    return _join("or", [single, missing]) if negated else single
+
+
+def _ordered(key: str, kind: str, operator: str, value: Any, negated: bool) -> Clause:
+    missing = {key: {"$exists": False}}
+    text = isinstance(value, str)
+    if kind == "text" and text:
+        raise FilterError(
+            f"The order of texts depends on PostgreSQL's collation, so {operator} on {key!r} is not asked for. Use a "
+            "column of numbers or dates."
+        )
+    if kind == "date" and text:
+        day = _day(value)
+        if day is None:
+            raise FilterError(f"{key!r} is a column of dates; {operator} needs a day such as '2026-01-31'.")
+        value = day
+    elif text or kind not in ("int", "float"):
+        return ALWAYS if negated else NEVER
+    if not negated:
+        return {key: {operator: value}}
+    return _join("or", [{key: {_OPPOSITE[operator]: value}}, missing])
+
+
+def _equal(kind: str, type_: str, operand: Any) -> Any:
+    """The operand as the column holds it; ``None`` if no row can equal it."""
+    value = _scalar(operand)
+    if kind == "bool" or isinstance(value, bool):
+        return value if kind == "bool" and isinstance(value, bool) else None
+    if kind == "int" and isinstance(value, (int, float)):
+        whole = int(value) if value == int(value) else None
+        return whole if whole is not None and -_RANGES[type_] <= whole < _RANGES[type_] else None
+    if kind == "float":
+        return float(value) if isinstance(value, (int, float)) else None
+    if kind == "date":
+        return _day(value) if isinstance(value, str) else None
+    return value if kind == "text" and isinstance(value, str) and "\x00" not in value else None
+
+
+def _day(text: str) -> date | None:
+    """The day that a text names as a date column gives it back, and no other writing."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return day if not isinstance(day, datetime) and day.isoformat() == text else None
+
+
+def _column(columns: Mapping[str, str], key: str) -> tuple[str, str]:
+    if key not in columns:
+        raise FilterError(
+            f"PGVectorStore has no metadata column {key!r}. Declare it when the table is made; there are: "
+            f"{', '.join(sorted(columns)) or 'none'}."
+        )
+    type_ = columns[key].lower()
+    # The store writes the name without quotes, so PostgreSQL would fold a capital.
+    if not (key.isidentifier() and key.isascii() and key == key.lower()):
+        raise FilterError(f"PGVectorStore cannot filter by the column {key!r}; its name must be lower case.")
+    if type_ not in _KINDS:
+        raise FilterError(
+            f"PGVectorStore cannot filter by {key!r}: a column of type {type_} is not compared as the kit's filters "
+            f"do. Known types: {', '.join(_KINDS)}."
+        )
+    return _KINDS[type_], type_
