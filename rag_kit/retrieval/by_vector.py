@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
@@ -36,6 +36,8 @@ class VectorSearch(VectorRetriever):
         >>> [doc.id for doc in search.invoke("anything")]
         ['2']
     """
+
+    _searches_by_text: ClassVar[bool] = False
 
     vector: Sequence[float]
     store_filter: Any = None

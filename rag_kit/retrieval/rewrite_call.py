@@ -16,6 +16,7 @@ from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.batching import groups_of
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.merging import Found
 from rag_kit.retrieval.rewrite_memory import MISSING, Memory
@@ -160,9 +161,12 @@ class RewriteCall:
         weights = self.weights(self._searched)[before:]
         weighted = [pair for pair in zip(searches, weights, strict=True) if pair[1] > 0]
         k = max(request.k, owner.fetch_k or 0)
+        asked = [owner.retriever if search.retriever is None else search.retriever for search, _ in weighted]
+        groups = groups_of([(one, search.query) for one, (search, _) in zip(asked, weighted, strict=True)])
         names, calls = [], []
-        for number, (search, _) in enumerate(weighted, start=before + 1):
-            retriever = owner.retriever if search.retriever is None else search.retriever
+        for number, ((search, _), retriever, group) in enumerate(
+            zip(weighted, asked, groups, strict=True), start=before + 1
+        ):
             settings: dict[str, Any] = {
                 "config": request.child(f"query_{number}"),
                 "k": k,
@@ -172,8 +176,8 @@ class RewriteCall:
             calls.append(
                 Call(
                     f"{names[-1]}, query {number}",
-                    partial(call_retriever, retriever, search.query, **settings),
-                    partial(acall_retriever, retriever, search.query, **settings),
+                    partial(group.call, call_retriever, retriever, search.query, **settings),
+                    partial(group.acall, acall_retriever, retriever, search.query, **settings),
                 )
             )
         result = yield Batch(calls, owner.on_error, owner.timeout, self._left(), self._width())

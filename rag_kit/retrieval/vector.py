@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
@@ -13,6 +13,8 @@ from langchain_core.vectorstores import VectorStore
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, compile_filter, with_provenance
 from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.batching import asearch_together, search_together
+from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries, many_searcher
 from rag_kit.retrieval.stores import native_async, native_async_scores, native_filter
 
 _Scored = list[tuple[Document, float | None]]
@@ -26,6 +28,9 @@ class VectorRetriever(RagKitRetriever):
 
     The score in the provenance is the store's relevance (higher is better) where the store can tell it, else
     the store's own number, which may be a distance. That number is kept beside it as ``store_score``.
+
+    Several queries at once (multi-query, decomposition, ``search_many``) are embedded in one request and sent to
+    Chroma, ``ExactVectorStore`` and the in-memory store in one.
 
     Args:
         vectorstore: Any LangChain vector store.
@@ -44,21 +49,68 @@ class VectorRetriever(RagKitRetriever):
 
     vectorstore: VectorStore
 
+    _searches_by_text: ClassVar[bool] = True
+
     def _retrieve(self, query: str, request: Request) -> list[Document]:
+        found = search_together(
+            self.vectorstore,
+            query,
+            request,
+            partial(self._find_many, request=request),
+            partial(self._find, query, request),
+        )
+        return self._finish(query, request, found)
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        found = await asearch_together(
+            self.vectorstore,
+            query,
+            request,
+            partial(self._afind_many, request=request),
+            partial(self._afind, query, request),
+        )
+        return self._finish(query, request, found)
+
+    def _find(self, query: str, request: Request) -> _Scored:
         found: _Scored = []
         for fetch, kwargs, passes in self._attempts(request):
             found = self._search(query, fetch, kwargs)
             if _enough(found, fetch, request.k, passes):
                 break
-        return self._finish(query, request, found, passes)
+        return _passing(found, passes)
 
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+    async def _afind(self, query: str, request: Request) -> _Scored:
         found: _Scored = []
         for fetch, kwargs, passes in self._attempts(request):
             found = await self._asearch(query, fetch, kwargs)
             if _enough(found, fetch, request.k, passes):
                 break
-        return self._finish(query, request, found, passes)
+        return _passing(found, passes)
+
+    def _find_many(self, queries: Sequence[str], request: Request) -> dict[str, _Scored] | None:
+        search = self._many_searcher(request)
+        embeddings = self.vectorstore.embeddings
+        if search is None or embeddings is None or (vectors := embed_queries(embeddings, queries)) is None:
+            return None
+        return dict(zip(queries, search(vectors), strict=True))
+
+    async def _afind_many(self, queries: Sequence[str], request: Request) -> dict[str, _Scored] | None:
+        search = self._many_searcher(request)
+        embeddings = self.vectorstore.embeddings
+        if search is None or embeddings is None:
+            return None
+        if (vectors := await aembed_queries(embeddings, queries)) is None:
+            return None
+        return dict(zip(queries, await run_in_thread(search, vectors), strict=True))
+
+    def _many_searcher(self, request: Request) -> Callable[[Any], list[Any]] | None:
+        """Searches with several vectors; ``None`` where the store cannot, or results have to be filtered here."""
+        search = many_searcher(self.vectorstore) if self._searches_by_text else None
+        attempts = self._attempts(request)
+        if search is None or len(attempts) > 1:
+            return None
+        ((fetch, kwargs, _),) = attempts
+        return lambda vectors: search(vectors, fetch, kwargs.get("filter"))
 
     def _attempts(
         self, request: Request
@@ -87,14 +139,7 @@ class VectorRetriever(RagKitRetriever):
             return [(doc, None) for doc in await store.asimilarity_search(query, k=fetch, **kwargs)]
         return await run_in_thread(partial(self._search, query, fetch, kwargs))
 
-    def _finish(
-        self,
-        query: str,
-        request: Request,
-        found: _Scored,
-        passes: Callable[[dict[str, Any]], bool] | None,
-    ) -> list[Document]:
-        kept = [pair for pair in found if passes is None or passes(pair[0].metadata)][: request.k]
+    def _finish(self, query: str, request: Request, found: _Scored) -> list[Document]:
         relevance = self._relevance()
         return [
             with_provenance(
@@ -106,7 +151,7 @@ class VectorRetriever(RagKitRetriever):
                 query=query,
                 store_score=raw,
             )
-            for rank, (doc, raw) in enumerate(kept, start=1)
+            for rank, (doc, raw) in enumerate(found[: request.k], start=1)
         ]
 
     def _relevance(self) -> Callable[[float], float] | None:
@@ -126,6 +171,10 @@ def _relevant(raw: float | None, relevance: Callable[[float], float] | None) -> 
 
 def _passes(where: Filter) -> Callable[[dict[str, Any]], bool]:
     return compile_filter(where)
+
+
+def _passing(found: _Scored, passes: Callable[[dict[str, Any]], bool] | None) -> _Scored:
+    return found if passes is None else [pair for pair in found if passes(pair[0].metadata)]
 
 
 def _enough(found: _Scored, fetch: int, k: int, passes: Callable[[dict[str, Any]], bool] | None) -> bool:

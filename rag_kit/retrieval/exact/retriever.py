@@ -14,10 +14,14 @@ from rag_kit.documents import with_provenance
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.batching import asearch_together, search_together
+from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries
 from rag_kit.retrieval.exact.nearest import NearestVectors
 
 if TYPE_CHECKING:
     import numpy as np
+
+_Hits = list[tuple[int, float]]
 
 
 class ExactVectorRetriever(RagKitRetriever):
@@ -81,18 +85,36 @@ class ExactVectorRetriever(RagKitRetriever):
         return made
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        return self._found(query, self.embeddings.embed_query(query), request)
+        def many(queries: Sequence[str]) -> dict[str, _Hits] | None:
+            vectors = embed_queries(self.embeddings, queries)
+            return None if vectors is None else self._found(queries, vectors, request)
+
+        def one() -> _Hits:
+            return self._found([query], [self.embeddings.embed_query(query)], request)[query]
+
+        return self._documents(query, search_together(self._nearest, query, request, many, one))
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        if type(self.embeddings).aembed_query is Embeddings.aembed_query:
-            vector = await run_in_thread(self.embeddings.embed_query, query)
-        else:
-            vector = await self.embeddings.aembed_query(query)
-        return await run_in_thread(self._found, query, vector, request)
+        async def many(queries: Sequence[str]) -> dict[str, _Hits] | None:
+            vectors = await aembed_queries(self.embeddings, queries)
+            return None if vectors is None else await run_in_thread(self._found, queries, vectors, request)
 
-    def _found(self, query: str, vector: Sequence[float], request: Request) -> list[Document]:
+        async def one() -> _Hits:
+            if type(self.embeddings).aembed_query is Embeddings.aembed_query:
+                vector = await run_in_thread(self.embeddings.embed_query, query)
+            else:
+                vector = await self.embeddings.aembed_query(query)
+            return (await run_in_thread(self._found, [query], [vector], request))[query]
+
+        return self._documents(query, await asearch_together(self._nearest, query, request, many, one))
+
+    def _found(
+        self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
+    ) -> dict[str, _Hits]:
         mask = self._columns.mask(request.filter) if request.filter else None
-        (hits,) = self._nearest.search([vector], request.k, mask)
+        return dict(zip(queries, self._nearest.search(vectors, request.k, mask), strict=True))
+
+    def _documents(self, query: str, hits: _Hits) -> list[Document]:
         return [
             with_provenance(
                 self.documents[row],

@@ -1,0 +1,128 @@
+"""Embed several queries in one request, and send several vectors to a store in one."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+from rag_kit.concurrency import afan_out, fan_out, run_in_thread
+
+Vectors = Sequence[Sequence[float]]
+Hits = list[tuple[Document, float]]
+SearchMany = Callable[[Vectors, int, Any], list[Hits]]
+
+# Another instruction for queries moves a vector by some hundredths, another batch by less than this.
+_SAME = 1e-3
+_alike: dict[int, tuple[weakref.ref[Embeddings], bool]] = {}
+
+
+def embed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vectors | None:
+    """Embed queries in one request.
+
+    LangChain's ``embed_documents`` takes several texts, but some models embed questions otherwise than
+    documents. So the first time both are asked for one query, and compared. A model may also offer
+    ``embed_queries``, which is then taken.
+
+    Args:
+        embeddings: The model.
+        queries: At least one.
+
+    Returns:
+        One vector each; ``None`` if the model embeds questions in a way of its own, one at a time.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> len(embed_queries(DeterministicFakeEmbedding(size=8), ["a", "b"]))
+        2
+    """
+    if callable(own := getattr(embeddings, "embed_queries", None)):
+        vectors: Vectors = own(list(queries))
+        return vectors
+    known = _known(embeddings)
+    if known is None:
+        tasks: list[Any] = [
+            partial(embeddings.embed_documents, list(queries)),
+            partial(embeddings.embed_query, queries[0]),
+        ]
+        return _compared(embeddings, *fan_out(tasks).values)
+    return embeddings.embed_documents(list(queries)) if known else None
+
+
+async def aembed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vectors | None:
+    """As ``embed_queries``, by the model's own asynchronous methods where it has them."""
+    cls = type(embeddings)
+    if cls.aembed_documents is Embeddings.aembed_documents or hasattr(embeddings, "embed_queries"):
+        return await run_in_thread(embed_queries, embeddings, queries)
+    known = _known(embeddings)
+    if known is None:
+        tasks: list[Any] = [
+            partial(embeddings.aembed_documents, list(queries)),
+            partial(embeddings.aembed_query, queries[0]),
+        ]
+        return _compared(embeddings, *(await afan_out(tasks)).values)
+    return await embeddings.aembed_documents(list(queries)) if known else None
+
+
+def _known(embeddings: Embeddings) -> bool | None:
+    entry = _alike.get(id(embeddings))
+    return entry[1] if entry is not None and entry[0]() is embeddings else None
+
+
+def _compared(embeddings: Embeddings, several: Any, one: Any) -> Vectors | None:
+    import numpy as np
+
+    first, alone = np.asarray(several[0], dtype=np.float64), np.asarray(one, dtype=np.float64)
+    length = float(np.linalg.norm(alone))
+    alike = first.shape == alone.shape and float(np.linalg.norm(first - alone)) <= _SAME * length
+    key = id(embeddings)
+    try:
+        _alike[key] = (weakref.ref(embeddings, lambda _: _alike.pop(key, None)), alike)
+    except TypeError:
+        return None  # it cannot be remembered, and comparing each time would save nothing
+    vectors: Vectors = several
+    return vectors if alike else None
+
+
+def many_searcher(store: VectorStore) -> SearchMany | None:
+    """A function that searches a store with several vectors, and gives documents and the store's scores for each.
+
+    Returns:
+        ``None`` if the store is unknown, or is a class made from a known one that searches otherwise.
+    """
+    if getattr(store, "takes_kit_filters", False):
+        return partial(_exact, store)
+    search = type(store).similarity_search_with_score
+    if search is InMemoryVectorStore.similarity_search_with_score:
+        return partial(_in_memory, store)
+    if search.__module__.split(".")[0] == "langchain_chroma":
+        return partial(_chroma, store)
+    return None
+
+
+def _exact(store: Any, vectors: Vectors, k: int, where: Any) -> list[Hits]:
+    found: list[Hits] = store.search_many(vectors, k, where)
+    return found
+
+
+def _in_memory(store: Any, vectors: Vectors, k: int, where: Any) -> list[Hits]:
+    return [store.similarity_search_with_score_by_vector(list(v), k=k, filter=where) for v in vectors]
+
+
+def _chroma(store: Any, vectors: Vectors, k: int, where: Any) -> list[Hits]:
+    """LangChain asks Chroma for one vector at a time; Chroma itself takes several."""
+    found = store._collection.query(query_embeddings=[list(v) for v in vectors], n_results=k, where=where)
+    columns = (found[name] for name in ("ids", "documents", "metadatas", "distances"))
+    return [
+        [
+            (Document(page_content=text, metadata=metadata or {}, id=key), distance)
+            for key, text, metadata, distance in zip(*rows, strict=True)
+            if text is not None  # as in LangChain
+        ]
+        for rows in zip(*columns, strict=True)
+    ]
