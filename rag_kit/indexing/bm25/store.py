@@ -90,7 +90,7 @@ class Store:
         """The best documents as the counts of their terms."""
         view = self.current()
         with self._lock:
-            view.name_terms()
+            view.open_documents()
         positions, scores = view.top(terms, k) if passes is None else view.top_filtered(terms, k, passes)
         return list(zip(view.counts(positions, most), scores.tolist(), strict=True))
 

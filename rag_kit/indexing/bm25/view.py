@@ -21,6 +21,7 @@ DENSE_SHARE = 8  # a term in more than 1/8 of the documents is kept as a full ro
 _GRIDS = ((32768, 64), (8192, 32), (2048, 16), (0, 1))  # (more documents than this, rows)
 _SCANNED = 16384  # up to this size looking through the whole table beats looking up columns
 
+_BOTH = np.array([0, 1])
 _FEW = 64  # terms up to which counting repeats would cost more than it saves
 
 Hits = tuple[NDArray[np.int64], NDArray[np.floating[Any]]]
@@ -84,7 +85,9 @@ class View:
         self._rows: dict[int, NDArray[np.floating[Any]]] = {}
         self._local = threading.local()
         self._idf: array[float] | None = None  # made when first asked for
-        self._names: list[str] | None = None  # likewise
+        self._by_document: tuple[NDArray[np.int64], NDArray[np.int32], Any, list[str]] | None = (
+            None  # likewise
+        )
         frequency = postings.frequencies()
         dense = frequency * DENSE_SHARE > self._size
         for term in np.flatnonzero(dense).tolist():
@@ -137,26 +140,26 @@ class View:
             return 0
         return self._pointers[number + 1] - self._pointers[number]
 
-    def name_terms(self) -> None:
-        """Prepare :meth:`counts`; the vocabulary must not grow meanwhile."""
-        if self._names is None:
-            self._names = list(self._vocabulary)
+    def open_documents(self) -> None:
+        """Prepare :meth:`counts`: the postings by document. The vocabulary must not grow meanwhile."""
+        if self._by_document is None:
+            postings = self.postings
+            order = np.argsort(postings.documents, kind="stable")
+            numbers = np.repeat(np.arange(postings.terms, dtype=np.int32), postings.frequencies())[order]
+            lengths = np.bincount(postings.documents, minlength=self._size)
+            starts = np.concatenate([[0], np.cumsum(lengths)])
+            self._by_document = starts, numbers, postings.counts[order], list(self._vocabulary)
 
     def counts(self, positions: NDArray[np.int64], most: float) -> list[dict[str, int]]:
         """How often each term occurs in some documents; terms in more than ``most`` documents are left out."""
-        place = np.full(self._size, -1, np.int64)
-        place[positions] = np.arange(len(positions))
-        at = np.flatnonzero(place[self.postings.documents] >= 0)
-        numbers = np.searchsorted(self.postings.pointers, at, side="right") - 1
-        few = self.postings.frequencies()[numbers] <= most
-        at, numbers = at[few], numbers[few]
-        names = self._names or []
-        found: list[dict[str, int]] = [{} for _ in positions]
-        owners = place[self.postings.documents[at]].tolist()
-        for owner, number, count in zip(
-            owners, numbers.tolist(), self.postings.counts[at].tolist(), strict=True
-        ):
-            found[owner][names[number]] = count
+        assert self._by_document is not None
+        starts, numbers, counts, names = self._by_document
+        found = []
+        for position in positions.tolist():
+            part = slice(starts[position], starts[position + 1])
+            few = np.diff(self.postings.pointers[numbers[part, None] + _BOTH]).ravel() <= most
+            terms, occurs = numbers[part][few].tolist(), counts[part][few].tolist()
+            found.append({names[term]: count for term, count in zip(terms, occurs, strict=True)})
         return found
 
     def top(self, terms: Query, k: int) -> Hits:
