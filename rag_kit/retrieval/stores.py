@@ -9,14 +9,19 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.documents import Filter, combine_filters, compile_filter, to_chroma
+from rag_kit.documents.filters_postgres import to_postgres
+from rag_kit.documents.filters_qdrant import to_qdrant
 from rag_kit.errors import FilterError
+from rag_kit.retrieval.store_access import both_qdrant, made_by, payload_key, postgres_columns
+from rag_kit.retrieval.translators import by_langchain
 
 
 def native_filter(store: VectorStore, where: Filter, *, static: Any = None) -> Any | None:
     """A filter in the store's own language, ANDed with the store's own static one.
 
     Args:
-        store: The vector store; Chroma, the in-memory store and ``ExactVectorStore`` are known.
+        store: The vector store; Chroma, PGVectorStore, Qdrant, the in-memory store and ``ExactVectorStore`` are known,
+            and plain comparisons go to the stores that LangChain has a translator for.
         where: The filter of the kit.
         static: A filter in the store's own language that holds already, or ``None``.
 
@@ -28,20 +33,29 @@ def native_filter(store: VectorStore, where: Filter, *, static: Any = None) -> A
         return _predicate(where, static)
     if getattr(store, "takes_kit_filters", False):
         return combine_filters(static, where)
-    if is_chroma(store):
-        try:
-            mine = to_chroma(where)
-        except FilterError:
-            return None
-        if mine is None or static is None:
-            return mine if mine is not None else static
-        return {"$and": [static, mine]} if isinstance(static, Mapping) else None
-    return None
+    try:
+        if is_chroma(store):
+            return _both(static, to_chroma(where))
+        if made_by(store, "langchain_postgres"):
+            columns = postgres_columns(store)
+            return None if columns is None else _both(static, to_postgres(where, columns))
+        if made_by(store, "langchain_qdrant"):
+            return both_qdrant(static, to_qdrant(where, metadata_key=payload_key(store)))
+    except FilterError:
+        return None
+    return by_langchain(store, where) if static is None else None
+
+
+def _both(static: Any, mine: dict[str, Any] | None) -> Any | None:
+    """Two filters of the Mongo kind, ANDed."""
+    if mine is None or static is None:
+        return mine if mine is not None else static
+    return {"$and": [static, mine]} if isinstance(static, Mapping) else None
 
 
 def is_chroma(store: VectorStore) -> bool:
     """Whether a store is LangChain's Chroma, or a class made from it; imports nothing to tell."""
-    return any(base.__module__.split(".")[0] == "langchain_chroma" for base in type(store).__mro__)
+    return made_by(store, "langchain_chroma")
 
 
 def native_async(store: VectorStore) -> bool:
