@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.documents import Document
 
+from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import PROVENANCE_KEY, add_note
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index import DocumentIndex
 from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.batching import asearch_together, search_together
+from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 
 PIPELINES = ("hybrid", "bm25", "dense")
@@ -69,12 +73,35 @@ class DenseIndexRetriever(RagKitRetriever):
     index: DocumentIndex
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        hits = self.index.search_dense(query, request.k, request.filter)
+        def many(queries: Sequence[str]) -> dict[str, Hits] | None:
+            if self.index.embeddings is None:
+                return None
+            vectors = embed_queries(self.index.embeddings, queries)
+            return None if vectors is None else self._nearest(queries, vectors, request)
+
+        one = partial(self.index.search_dense, query, request.k, request.filter)
+        hits = search_together(self.index, query, request, many, one)
         return _with_provenance(hits, "dense", self.get_name(), query)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        hits = await self.index.asearch_dense(query, request.k, request.filter)
+        async def many(queries: Sequence[str]) -> dict[str, Hits] | None:
+            if self.index.embeddings is None:
+                return None
+            vectors = await aembed_queries(self.index.embeddings, queries)
+            return None if vectors is None else await run_in_thread(self._nearest, queries, vectors, request)
+
+        one = partial(self.index.asearch_dense, query, request.k, request.filter)
+        hits = await asearch_together(self.index, query, request, many, one)
         return _with_provenance(hits, "dense", self.get_name(), query)
+
+    def _nearest(
+        self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
+    ) -> dict[str, Hits]:
+        """Embedding is what takes long; the searches themselves are short."""
+        return {
+            query: self.index.search_dense(vector, request.k, request.filter)
+            for query, vector in zip(queries, vectors, strict=True)
+        }
 
 
 def _with_provenance(hits: Hits, stage: str, name: str, query: str, **extra: Any) -> list[Document]:
