@@ -23,7 +23,8 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 
-from .redact import secrets_of, short
+from .endpoint import base_url
+from .redact import origin_of, secrets_of, short
 
 
 class Failure(Enum):
@@ -192,7 +193,7 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         return error
     kind = classify(error)
     said = short(_message(error), secrets_of(model))
-    where = _where(error)
+    where = _where(error, model)
     status = next((s for each in _chain(error) if (s := status_of(each)) is not None), None)
     code = f" (HTTP {status})" if status else ""
     if kind is Failure.UNAUTHORIZED:
@@ -258,11 +259,12 @@ def _message(error: BaseException) -> str:
     return str(error).strip().rstrip(".") or type(error).__name__
 
 
-def _where(error: BaseException) -> str:
+def _where(error: BaseException, model: Any) -> str:
+    """Scheme, host and port of the endpoint, as the request went there, else as the model has it."""
     for each in _chain(error):
         # Reading .request of an httpx error that has none raises RuntimeError.
         request = vars(each).get("request") or vars(each).get("_request")
-        host = getattr(getattr(request, "url", None), "host", None)
-        if host:
-            return f" at {host}"
-    return ""
+        if origin := origin_of(str(getattr(request, "url", ""))):
+            return f" at {short(origin)}"
+    origin = origin_of(base_url(model)) if model is not None else None
+    return f" at {short(origin)}" if origin else ""

@@ -71,6 +71,25 @@ def host_of(url: str | None) -> str | None:
         return None
 
 
+def origin_of(url: str | None) -> str | None:
+    """Scheme, host and port of an address, without user, password, path and query.
+
+    Example:
+        >>> origin_of("https://me:pw@api.example.org:8443/v1?key=secret"), origin_of("http://[::1]:80/v1")
+        ('https://api.example.org:8443', 'http://[::1]:80')
+    """
+    host = host_of(url)
+    if not url or not host:
+        return host
+    parts = urlsplit(url if "//" in url else f"//{url}")
+    try:
+        port = f":{parts.port}" if parts.port is not None else ""
+    except ValueError:
+        port = ""
+    scheme = f"{parts.scheme}://" if parts.scheme else ""
+    return f"{scheme}[{host}]{port}" if ":" in host else f"{scheme}{host}{port}"
+
+
 def _environment() -> list[str]:
     return [
         value for name, value in os.environ.items() if len(value) >= _SHORTEST and _SECRET_NAME.search(name)

@@ -10,6 +10,7 @@ import time
 import traceback
 from typing import Any
 
+import httpx
 import pytest
 from langchain_core.exceptions import ContextOverflowError, ModelTimeoutError
 from langchain_core.prompts import ChatPromptTemplate
@@ -239,3 +240,29 @@ def test_text_call_drops_thinking_and_refuses_emptiness() -> None:
 def chat_of(server: OpenAIServer) -> ChatOpenAI:
     """A client for the server."""
     return ChatOpenAI(model="t", base_url=server.url, api_key="sk-x")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://127.0.0.1:8123/v1/chat?key=sk-canary-123456", "http://127.0.0.1:8123"),
+        ("https://me:canary@api.example.org/v1", "https://api.example.org"),
+        ("http://[::1]:9/v1", "http://[::1]:9"),
+    ],
+)
+def test_the_endpoint_is_named_with_its_port(url: str, shown: str) -> None:
+    """Scheme, host and port tell which server is meant; user, password, path and query are left out."""
+    error = httpx.ConnectError("refused", request=httpx.Request("POST", url))
+    message = str(map_model_error(error))
+    assert f" at {shown} could not be reached" in message
+    assert "canary" not in message and "/v1" not in message
+
+
+def test_the_endpoint_is_known_from_the_model() -> None:
+    """An error that does not say where it went is placed by the model's own address."""
+
+    class Model:
+        base_url = "http://me:canary@127.0.0.1:8124/v1"
+
+    message = str(map_model_error(ConnectionRefusedError("refused"), model=Model()))
+    assert " at http://127.0.0.1:8124 could" in message and "canary" not in message
