@@ -101,7 +101,7 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
         An explanation: ``print`` it, or leave it as the last expression of a Jupyter cell.
 
     Raises:
-        InvalidInputError: If ``width`` is below 40.
+        InvalidInputError: If ``width`` is below 40, or ``documents`` holds something else.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -115,6 +115,7 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
     """
     if isinstance(width, bool) or not isinstance(width, int) or width < 40:
         raise InvalidInputError(f"width={width!r} was given; it must be a whole number of at least 40.")
+    _check_documents(documents)
     records = [get_provenance(doc) for doc in documents]
     # A note that every document carries is about the call, so it is shown once.
     shared = [
@@ -127,6 +128,18 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
         for position, (doc, record) in enumerate(zip(documents, records, strict=True), start=1)
     ]
     return Explanation(rows, [_line(note) for note in shared], width)
+
+
+def _check_documents(documents: Any) -> None:
+    if isinstance(documents, (str, bytes)) or not isinstance(documents, Sequence):
+        raise InvalidInputError(
+            f"documents is a {type(documents).__name__}; give the list of documents that a retriever returned."
+        )
+    for number, doc in enumerate(documents, start=1):
+        if not hasattr(doc, "page_content") or not hasattr(doc, "metadata"):
+            raise InvalidInputError(
+                f"item {number} of documents is a {type(doc).__name__}; explain() takes documents."
+            )
 
 
 def _row(doc: Document, record: dict[str, Any], position: int, shared: Sequence[str]) -> _Row:
@@ -157,7 +170,8 @@ def _place(doc: Document) -> str:
 
 
 def _stage(stage: dict[str, Any]) -> str:
-    parts = [str(stage.get("stage", "?")), str(stage.get("retriever", "?"))]
+    # a retriever that is named for what it does is named once
+    parts = list(dict.fromkeys(str(stage.get(key, "?")) for key in ("stage", "retriever")))
     parts += [
         f"{key} {_number(stage[key])}" for key in ("rank", "score", "weight") if stage.get(key) is not None
     ]

@@ -114,3 +114,25 @@ def test_redact(text: str) -> None:
     assert "canary" not in redact(text)
     assert redact("id_key='isbn' was given") == "id_key='isbn' was given"
     assert redact("the key: a monkey, keyboard = fine").startswith("the key")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (None, "documents is a NoneType"),
+        ("a", "documents is a str"),
+        ([1], "item 1 of documents is a int"),
+        ([Document("a"), "b"], "item 2 of documents is a str"),
+        ((doc for doc in []), "documents is a generator"),
+    ],
+)
+def test_what_is_no_list_of_documents_is_named(given: object, says: str) -> None:
+    """The error says what was given, and what explain() takes."""
+    with pytest.raises(InvalidInputError, match=says):
+        explain(given)  # type: ignore[arg-type]
+
+
+def test_a_retriever_named_for_its_stage_is_named_once() -> None:
+    """Not "bm25 · bm25"."""
+    doc = with_provenance(Document("t"), score=1.0, rank=1, stage="bm25", retriever="bm25", query="q")
+    assert "     bm25 · rank 1" in str(explain([doc]))
