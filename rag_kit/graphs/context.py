@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rag_kit.concurrency.seconds import MAX_SECONDS
+from rag_kit.errors import InvalidInputError
 
 
 def _nodes(*names: str) -> dict[str, Any]:
@@ -12,15 +16,47 @@ def _nodes(*names: str) -> dict[str, Any]:
     return {"langgraph_nodes": list(names)}
 
 
-class PlainRagContext(BaseModel):
+class RunContext(BaseModel):
+    """Base of the settings of a run: what is unknown or out of range is refused in this kit's own words.
+
+    LangGraph makes the object of the dict that ``invoke(..., context=...)`` was given, so the check stands here.
+
+    Raises:
+        InvalidInputError: A setting is unknown, of another type or out of range.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise InvalidInputError(_explained(type(self), error)) from None
+
+
+def _explained(schema: type[BaseModel], error: ValidationError) -> str:
+    problems = []
+    for item in error.errors(include_url=False, include_input=False):
+        name = ".".join(map(str, item["loc"]))
+        if item["type"] == "extra_forbidden":
+            close = difflib.get_close_matches(name, schema.model_fields, n=1)
+            problems.append(f"{name!r} is no setting" + (f" (did you mean {close[0]!r}?)" if close else ""))
+        else:
+            problems.append(f"{name}: {item['msg'][:1].lower()}{item['msg'][1:]}")
+    return f"context is not valid: {'; '.join(problems)}. Allowed: {', '.join(schema.model_fields)}."
+
+
+class PlainRagContext(RunContext):
     """Settings of one run of the plain graph; each has a default.
 
     Example:
         >>> PlainRagContext(k=3).k
         3
+        >>> PlainRagContext(langage="en")
+        Traceback (most recent call last):
+        ...
+        rag_kit.errors.InvalidInputError: context is not valid: 'langage' is no setting (did you mean 'language'?)...
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     language: Literal["auto", "en", "zh"] = Field(
         default="auto",
@@ -51,6 +87,7 @@ class PlainRagContext(BaseModel):
     deadline: float | None = Field(
         default=300.0,
         gt=0,
+        le=MAX_SECONDS,
         description="Seconds that one run may take.",
         json_schema_extra=_nodes("retrieve", "answer"),
     )

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.runtime import get_runtime
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from rag_kit.concurrency import Budget, use_budget
 from rag_kit.errors import BudgetExceededError, InvalidInputError
@@ -39,13 +39,11 @@ def run_context(schema: type[ContextT]) -> ContextT:
         return schema()
     if isinstance(given, schema):
         return given
-    try:
-        return schema.model_validate(given)
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+    if not isinstance(given, Mapping):
         raise InvalidInputError(
-            f"context is not valid: {problems}. Allowed: {', '.join(schema.model_fields)}."
-        ) from None
+            f"context is a {type(given).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
+        )
+    return schema(**given)
 
 
 def report(event: str, **details: Any) -> None:

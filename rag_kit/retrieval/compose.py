@@ -210,15 +210,27 @@ def _native_async(retriever: Runnable[Any, Any]) -> bool:
 
 
 def _documents(retriever: Runnable[Any, Any], result: Any) -> list[Document]:
+    """What a retriever returned, if it is documents; strings are taken from runnables that are no retrievers."""
     if not isinstance(result, (list, tuple)):
         raise InvalidInputError(
-            f"{retriever.get_name()} returned {type(result).__name__}; retrievers return lists of documents."
+            f"{_named(retriever)} returned {type(result).__name__}; retrievers return lists of documents."
         )
-    documents = [Document(page_content=item) if isinstance(item, str) else item for item in result]
-    for item in documents:
+    inner = retriever
+    while isinstance(inner, RunnableBindingBase):
+        inner = inner.bound
+    if not isinstance(inner, BaseRetriever):
+        result = [Document(page_content=item) if isinstance(item, str) else item for item in result]
+    for item in result:
         if not isinstance(item, Document):
+            advice = ": Document(page_content=text)" if isinstance(item, str) else ""
             raise InvalidInputError(
-                f"{retriever.get_name()} returned a list that holds {type(item).__name__}; "
-                "a retriever must return documents."
+                f"{_named(retriever)} returned a list that holds {type(item).__name__}; "
+                f"a retriever must return documents{advice}."
             )
-    return documents
+    return list(result)
+
+
+def _named(retriever: Runnable[Any, Any]) -> str:
+    """A retriever's name, and its class where that says more."""
+    name, kind = retriever.get_name(), type(retriever).__name__
+    return name if name == kind else f"{name} ({kind})"

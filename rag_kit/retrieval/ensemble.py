@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -100,9 +100,15 @@ class EnsembleRetriever(RagKitRetriever):
     @field_validator("weights", mode="before")
     @classmethod
     def _weights_are_plain(cls, value: Any) -> Any:
-        return (
-            value if value is None or callable(value) else [*value] if hasattr(value, "__iter__") else value
-        )
+        if value is None or callable(value):
+            return value
+        if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
+            raise InvalidInputError(
+                f"weights={value!r} was given; it must be a list with one number >= 0 a retriever, a function from "
+                "the query to such a list, or None for equal weights."
+            )
+        weights = [*value]
+        return check_weights(weights, len(weights))
 
     @field_validator("fetch_k", "max_concurrency", mode="before")
     @classmethod

@@ -25,6 +25,7 @@ from rag_kit.errors import (
     InvalidInputError,
 )
 from rag_kit.retrieval import EnsembleRetriever, RagKitRetriever, Request, VectorRetriever, explain
+from rag_kit.retrieval.compose import acall_retriever, call_retriever
 
 
 class Fixed(RagKitRetriever):
@@ -149,6 +150,13 @@ async def test_weights_from_the_query() -> None:
         ({"weights": [1, -1]}, "-1"),
         ({"weights": [1]}, "1 weights were given for 2"),
         ({"weights": [0, 0]}, "All weights are 0"),
+        ({"weights": "ab"}, "^weights='ab' was given"),
+        ({"weights": 5}, "^weights=5 was given"),
+        ({"weights": {1: 2}}, "^weights={1: 2} was given"),
+        ({"weights": [1, "x"]}, "^The weight 'x' was given"),
+        ({"weights": [None, 1]}, "^The weight None was given"),
+        ({"timeout": 1e300}, "timeout=1e\\+300"),
+        ({"timeout": "soon"}, "timeout='soon'"),
         ({"fusion": "borda"}, "'rrf'"),
         ({"rrf_k": -1}, "rrf_k=-1"),
         ({"on_error": "ignore"}, "on_error"),
@@ -344,6 +352,21 @@ async def test_wrong_results_are_named() -> None:
         EnsembleRetriever(retrievers=[RunnableLambda(lambda q: [1])]).invoke("q")
     found = await both(EnsembleRetriever(retrievers=[RunnableLambda(lambda q: ["just text"])]))
     assert found[0].page_content == "just text"
+
+
+@pytest.mark.parametrize("wrap", [lambda r: r, lambda r: r.with_config(tags=["t"]), lambda r: r.bind()])
+async def test_a_retriever_that_returns_strings_is_named(wrap: Any) -> None:
+    """A retriever has to return documents: strings have no source, so an answer could cite nothing."""
+
+    class Stringly(BaseRetriever):
+        def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
+            return ["just text"]  # type: ignore[list-item]
+
+    says = r"Stringly.* holds str; .*Document\(page_content=text\)"
+    with pytest.raises(InvalidInputError, match=says):
+        call_retriever(wrap(Stringly()), "q")
+    with pytest.raises(InvalidInputError, match=says):
+        await acall_retriever(wrap(Stringly()), "q")
 
 
 async def test_a_filter_that_comes_later_still_fills_k() -> None:
