@@ -23,7 +23,7 @@ from rag_kit.models import astructured_call, atext_call, structured_call, text_c
 from rag_kit.prompts import PromptTemplate, load_prompt, render_history, render_passages
 from rag_kit.prompts.schemas import Query
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
-from rag_kit.text import detect_language, warm_up
+from rag_kit.text import check_question, detect_language, warm_up
 from rag_kit.text.citations import DECLINED
 
 PlainRag = CompiledStateGraph[PlainRagState, PlainRagContext, PlainRagInput, PlainRagState]
@@ -146,11 +146,7 @@ class _Nodes:
 
     def _begin(self, state: PlainRagState) -> tuple[Update, PlainRagContext, dict[str, Any] | None]:
         """Check the input and clear what an earlier turn of the thread left behind."""
-        question = state.get("question")
-        if not isinstance(question, str) or not question.strip():
-            raise InvalidInputError(
-                f"question is {question!r}; give a text that is not empty, as in {{'question': 'How ...?'}}."
-            )
+        question = check_question(state.get("question"), example="{'question': 'How ...?'}")
         context = run_context(PlainRagContext)
         language = detect_language(question) if context.language == "auto" else context.language
         update: Update = {

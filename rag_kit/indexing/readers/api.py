@@ -91,6 +91,11 @@ class Reader:
         path = Path(path)
         try:
             real = _resolved(path, base)
+            if real.is_dir():
+                raise Unreadable(
+                    "it is a folder, and read() takes one file",
+                    "ingest([folder], index_folder) reads all of a folder into an index; iter_files([folder]) lists it",
+                )
             user = registered().get(path.suffix.lower())
             if user is not None:
                 kind = path.suffix.lower().lstrip(".")

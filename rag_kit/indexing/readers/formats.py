@@ -92,8 +92,8 @@ def format_of(path: PurePath) -> str:
         )
     shown = f"the suffix {suffix!r} is" if suffix else "a name without a suffix is"
     raise Unreadable(
-        f"{shown} not among the supported ones ({' '.join(supported_suffixes())})",
-        "Convert it to one of these, or add a reader with register_reader(suffix, function)",
+        f"{shown} not among the supported ones",
+        "Convert it, e.g. to .pdf, .docx, .md or .csv, or add a reader with register_reader",
     )
 
 

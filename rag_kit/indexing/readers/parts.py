@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from rag_kit.indexing.readers.limits import ReadLimits
 
 Scalar = str | int | float | bool
+_STREAM = re.compile(r"(?:\bfile )?['\"]?<_io\.\w+ object at 0x[0-9a-fA-F]+>['\"]?")
 
 
 class Unreadable(Exception):
     """A file cannot be converted: ``reason`` says why, ``advice`` what to do about it."""
 
     def __init__(self, reason: str, advice: str = "") -> None:
+        # libraries name the stream that they were given; people know it as the file
+        reason = _STREAM.sub("it", reason)
         super().__init__(reason)
         self.reason = reason
         self.advice = advice

@@ -41,10 +41,7 @@ def check_citations(
         >>> check_citations("The Rhine is 1,320 km long [1].", ["The Rhine is 1,230 km long."]).citations[0].reason
         'A number differs from the passage.'
     """
-    if not isinstance(answer, str):
-        advice = "; give its text, e.g. message.text" if hasattr(answer, "content") else ""
-        raise InvalidInputError(f"answer is a {type(answer).__name__}; it must be a string{advice}.")
-    passages = _texts(passages)
+    answer, passages = _answer(answer), _texts(passages)
     if is_declined(answer):
         return CitationReport("declined")
     reasons = _REASONS.get(language or "en", _REASONS["en"])
@@ -63,6 +60,13 @@ def check_citations(
     elif uncited or not citations or len(found) >= MAX_STATEMENTS:
         status = "uncited"
     return CitationReport(status, tuple(citations), tuple(uncited))
+
+
+def _answer(answer: Any) -> str:
+    if isinstance(answer, str):
+        return answer
+    advice = "; give its text, e.g. message.text" if hasattr(answer, "content") else ""
+    raise InvalidInputError(f"answer is a {type(answer).__name__}; it must be a string{advice}.")
 
 
 def _texts(passages: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -188,6 +189,35 @@ def test_bad_settings_are_refused_by_name(context: dict[str, Any]) -> None:
     graph = build_plain_rag(retriever(), chat_model("extractive"))
     with pytest.raises((InvalidInputError, ValueError), match=next(iter(context))):
         graph.invoke({"question": "What?"}, context=context)
+
+
+@pytest.mark.parametrize(
+    ("context", "says"),
+    [
+        ({"langage": "en"}, r"'langage' is no setting \(did you mean 'language'\?\)"),
+        ({"k": "x"}, "k: input should be a valid integer"),
+        ({"filter": 5}, "filter: "),
+        ({"deadline": 1e300}, "deadline: "),
+        ({"zzz": 1, "max_calls": -1}, "max_calls: .*'zzz' is no setting"),
+        (5, "context is a int; give a dict"),
+    ],
+)
+def test_wrong_settings_are_explained(context: Any, says: str) -> None:
+    """One line of this kit's own, with all names that are allowed."""
+    graph = build_plain_rag(Fixed(documents=PASSAGES), chat_model("extractive"))
+    for call in (graph.invoke, lambda *args, **kwargs: asyncio.run(graph.ainvoke(*args, **kwargs))):
+        with pytest.raises(InvalidInputError, match=says) as caught:
+            call({"question": "When does the pump start?"}, context=context)
+        assert "Allowed: language, k, filter, max_calls" in str(caught.value)
+        assert "\n" not in str(caught.value) and "pydantic" not in str(caught.value)
+
+
+def test_a_question_of_a_megabyte_is_refused() -> None:
+    """It would keep every node busy; the error says how much is allowed."""
+    graph = build_plain_rag(Fixed(documents=PASSAGES), chat_model("extractive"))
+    with pytest.raises(InvalidInputError, match="1,000,000 characters; at most 32,000"):
+        graph.invoke({"question": "why " * 250_000})
+    assert graph.invoke({"question": ("why " * 8_000)})["status"]
 
 
 @pytest.mark.parametrize("question", ["", "   ", None, 3])

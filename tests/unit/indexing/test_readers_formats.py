@@ -278,6 +278,7 @@ def test_what_cannot_be_read_is_named_with_reason_and_advice(tmp_path, reader, n
     message = str(caught.value)
     assert message.startswith(f"{path}: ") and "\n" not in message and "Traceback" not in message
     assert message.rstrip(".").count(". ") >= 1  # a reason and an advice
+    assert len(message.removeprefix(str(path))) < 160 and " object at 0x" not in message
 
 
 def test_missing_files_folders_addresses_and_pipes_are_refused(tmp_path, reader):
@@ -287,7 +288,7 @@ def test_missing_files_folders_addresses_and_pipes_are_refused(tmp_path, reader)
     os.mkfifo(tmp_path / "pipe.txt")
     for path, reason in (
         (tmp_path / "gone.txt", "no such file"),
-        (tmp_path, "suffix"),
+        (tmp_path, r"it is a folder.*ingest\(\[folder\], index_folder\)"),
         (tmp_path / "pipe.txt", "pipe"),
         ("https://x.example/a.pdf", "address"),
         ("file:///etc/hosts.txt", "address"),
