@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import add_search_arguments, index_folder, make_retriever, open_index, parse_filter
+from rag_kit.cli.opening import (
+    add_search_arguments,
+    call_arguments,
+    index_folder,
+    make_retriever,
+    open_index,
+    parse_filter,
+    searches_vectors,
+)
 from rag_kit.cli.output import hint, say, say_json
 from rag_kit.cli.retrieve import plain, shorten, show, where
 from rag_kit.cli.streaming import AnswerStream
@@ -55,9 +63,9 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Answer and print."""
     from rag_kit.models import chat_model, describe_model
+    from rag_kit.text import check_question
 
-    if not arguments.question.strip():
-        raise InvalidInputError("the question is empty; ask something: rag-kit ask 'How ...?' --index DIR")
+    check_question(arguments.question, example="rag-kit ask 'How ...?' --index DIR")
     for name, low in (("max_calls", 0), ("max_tokens", 1), ("deadline", 0.001)):
         value = getattr(arguments, name)
         if value is not None and not low <= value < float("inf"):
@@ -71,13 +79,15 @@ def run(arguments: argparse.Namespace) -> int:
         "deadline": arguments.deadline,
     }
     where_filter = parse_filter(arguments.filter)
+    context |= call_arguments(arguments, where_filter)
     settings = {"base_url": arguments.base_url} if arguments.base_url else {}
-    with open_index(index_folder(arguments), arguments.embedding_model) as index:
+    dense = searches_vectors(arguments.pipeline)
+    with open_index(index_folder(arguments), arguments.embedding_model, dense=dense) as index:
         llm = chat_model(arguments.model, **settings)
         from rag_kit import graphs
 
         build = getattr(graphs, GRAPHS[arguments.graph])
-        retriever = make_retriever(index, arguments.pipeline, arguments.k, where_filter)
+        retriever = make_retriever(index, arguments, where_filter)
         graph = build(retriever, llm, prompts=arguments.prompts)
         if arguments.json:
             result = graph.invoke({"question": arguments.question}, context=context)

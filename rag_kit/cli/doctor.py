@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     findings = [*_installed()]
     findings.append(_try("prompt files", _prompts))
     findings.append(_try("chat model", lambda: _chat_model(network=not arguments.no_network)))
-    findings.append(_try("embedding model", _embedding_model))
+    findings.append(_try("embedding model", lambda: _embedding_model(network=not arguments.no_network)))
     findings.append(_try("telemetry", _telemetry))
     if arguments.index is not None:
         findings.append(_try("index", lambda: _index(arguments.index)))
@@ -135,17 +135,27 @@ def _reachable(url: str, model: Any, detail: str) -> tuple[str, str]:
     except openai.NotFoundError:
         return "ok", f"{detail}; {url} answers (it lists no models)"
     except openai.OpenAIError as error:
-        return "bad", f"{detail}; {one_line(map_model_error(error))}"
+        return "bad", f"{detail}; {one_line(map_model_error(error, model=model))}"
     return "ok", f"{detail}; {url} answers"
 
 
-def _embedding_model() -> tuple[str, str]:
-    from rag_kit.models import embedding_model, embedding_name
+def _embedding_model(*, network: bool) -> tuple[str, str]:
+    """The configured embedding model; an endpoint is asked for the vector of one word."""
+    from rag_kit.models import embedding_model, embedding_name, map_model_error
 
-    model = embedding_model()
+    name = os.environ.get("RAG_KIT_EMBEDDING_MODEL") or None
+    remote = name is not None and name.startswith(("openai:", "azure_openai:"))
+    model = embedding_model(name, **({"timeout": 5.0, "max_retries": 0} if remote else {}))
     if model is None:
         return "off", "none: keyword search only (rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL)"
-    return "ok", embedding_name(model)
+    detail = embedding_name(model)
+    if not remote or not network:
+        return "ok", detail
+    try:
+        dimensions = len(model.embed_query("ping"))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
+        return "bad", f"{detail}; {one_line(map_model_error(error, model=model))}"
+    return "ok", f"{detail}; it answers, {dimensions} dimensions"
 
 
 def _telemetry() -> tuple[str, str]:

@@ -11,7 +11,7 @@ from importlib import import_module
 from rag_kit import __version__
 from rag_kit.cli import exits
 from rag_kit.cli.output import one_line, problem
-from rag_kit.errors import BranchError
+from rag_kit.errors import BranchError, PromptError
 
 #: Command -> module with ``add_parser(subparsers)`` and ``run(arguments) -> exit code``.
 COMMANDS = {
@@ -72,7 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("RAG_KIT_DEBUG"):
             raise
         cause = _told_apart(error)
-        problem(one_line(cause))
+        # a prompt file may have several mistakes, each with its own line number
+        for line in str(cause).splitlines() if isinstance(cause, PromptError) else [one_line(cause)]:
+            problem(line)
         return exits.exit_code(cause)
 
 

@@ -6,14 +6,18 @@ import argparse
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import IndexMismatchError, InvalidInputError
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
     from langchain_core.retrievers import BaseRetriever
 
     from rag_kit.indexing import DocumentIndex
+
+
+DEFAULT_K = 5
 
 
 def add_index_argument(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +49,7 @@ def index_folder(arguments: argparse.Namespace) -> Path:
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of everything that searches an index."""
     add_index_argument(parser)
-    parser.add_argument("-k", type=int, default=5, metavar="N", help="how many passages (default 5)")
+    parser.add_argument("-k", type=int, metavar="N", help=f"how many passages (default {DEFAULT_K})")
     parser.add_argument(
         "--filter", metavar="JSON", help="only passages whose metadata match, e.g. '{\"page\": 3}'"
     )
@@ -59,6 +63,12 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         "--embedding-model",
         metavar="NAME",
         help="the model that the index was built with (default: the one recorded in the index)",
+    )
+    parser.add_argument(
+        "--allow-degraded",
+        action="store_true",
+        help="search by keyword alone when the embedding endpoint fails, and say so (default: stop with exit code "
+        "5 or 6)",
     )
     parser.add_argument("--explain", action="store_true", help="show why each passage is there")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -83,30 +93,57 @@ def parse_filter(text: str | None) -> dict[str, Any] | None:
     return value
 
 
-def open_index(folder: Path, embedding_model: str | None) -> DocumentIndex:
+def open_index(folder: Path, embedding_model: str | None, *, dense: bool = True) -> DocumentIndex:
     """Open an index for reading, with the embedding model it was built with.
 
     A model named by the caller or by RAG_KIT_EMBEDDING_MODEL must be the one that built the index.
+
+    Args:
+        folder: The index folder.
+        embedding_model: The model that the caller named, if any.
+        dense: Whether vectors will be searched; without, no embedding model is made, and none has to work.
 
     Raises:
         IndexMissingError: There is no index in the folder.
         IndexMismatchError: It was built with another embedding model.
     """
     from rag_kit.indexing import DocumentIndex
-    from rag_kit.models import embedding_model as make
 
-    named = embedding_model or os.environ.get("RAG_KIT_EMBEDDING_MODEL")
     recorded = DocumentIndex.recorded_embedding(folder)
+    if not dense and not embedding_model:
+        return DocumentIndex.open(folder)
+    named = embedding_model or os.environ.get("RAG_KIT_EMBEDDING_MODEL")
     if recorded is None and not named:
         return DocumentIndex.open(folder)
-    return DocumentIndex.open(folder, embeddings=make(named or recorded))
+    return DocumentIndex.open(folder, embeddings=_embeddings(folder, named, recorded))
+
+
+def _embeddings(folder: Path, named: str | None, recorded: str | None) -> Embeddings | None:
+    from rag_kit.models import embedding_model, embedding_name, recorded_embedding_model
+
+    if recorded is None or (named and named != recorded):
+        model = embedding_model(named)
+    else:
+        model = recorded_embedding_model(recorded)
+    given = embedding_name(model)
+    if recorded is not None and given != recorded and given.rpartition("@")[0] == recorded.rpartition("@")[0]:
+        raise IndexMismatchError(
+            f"The index in {folder} was built with {recorded!r}, but the configured endpoint makes that {given!r}. "
+            f"Set RAG_KIT_EMBEDDING_BASE_URL to the address at {recorded.rpartition('@')[2]}."
+        )
+    return model
 
 
 def make_retriever(
-    index: DocumentIndex, pipeline: str, k: int, where: dict[str, Any] | None
+    index: DocumentIndex, arguments: argparse.Namespace, where: dict[str, Any] | None
 ) -> BaseRetriever:
-    """The retriever that a pipeline name stands for."""
-    if ":" in pipeline:
+    """The retriever that ``--pipeline`` stands for.
+
+    A half of a hybrid that fails stops the command, unless ``--allow-degraded`` was given: whoever named an
+    embedding endpoint wants to hear that it refuses the key, and not to read a worse answer.
+    """
+    pipeline = arguments.pipeline
+    if is_own(pipeline):
         return _own_retriever(pipeline, index)
     from rag_kit.retrieval import index_retriever
     from rag_kit.retrieval.indexed import PIPELINES
@@ -115,9 +152,30 @@ def make_retriever(
         raise InvalidInputError(
             f"--pipeline {pipeline} is unknown; allowed: {', '.join(PIPELINES)}, or module:object for your own."
         )
+    return index_retriever(
+        index,
+        pipeline=pipeline,
+        k=DEFAULT_K if arguments.k is None else arguments.k,
+        filter=where,
+        on_error="skip" if arguments.allow_degraded else "raise",
+    )
 
-    # the function itself checks the name, and says what is allowed
-    return index_retriever(index, pipeline=cast(Any, pipeline), k=k, filter=where)
+
+def searches_vectors(pipeline: str) -> bool:
+    """Whether a pipeline may search vectors, and so needs the embedding model."""
+    return pipeline != "bm25"
+
+
+def is_own(pipeline: str) -> bool:
+    """Whether a pipeline is code of the user's own."""
+    return ":" in pipeline
+
+
+def call_arguments(arguments: argparse.Namespace, where: dict[str, Any] | None) -> dict[str, Any]:
+    """``k`` and ``filter`` of the call: a retriever of the user's own was not made with them."""
+    if not is_own(arguments.pipeline):
+        return {}
+    return {"k": arguments.k, "filter": where}
 
 
 def _own_retriever(name: str, index: DocumentIndex) -> BaseRetriever:

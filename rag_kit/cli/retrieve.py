@@ -6,7 +6,15 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import add_search_arguments, index_folder, make_retriever, open_index, parse_filter
+from rag_kit.cli.opening import (
+    add_search_arguments,
+    call_arguments,
+    index_folder,
+    make_retriever,
+    open_index,
+    parse_filter,
+    searches_vectors,
+)
 from rag_kit.cli.output import say, say_json
 
 if TYPE_CHECKING:
@@ -24,10 +32,15 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Search and print."""
+    from rag_kit.retrieval.compose import call_retriever
+    from rag_kit.text import check_question
+
+    check_question(arguments.question, example="rag-kit retrieve 'How ...?' --index DIR")
     where = parse_filter(arguments.filter)
-    with open_index(index_folder(arguments), arguments.embedding_model) as index:
-        retriever = make_retriever(index, arguments.pipeline, arguments.k, where)
-        documents = retriever.invoke(arguments.question)
+    dense = searches_vectors(arguments.pipeline)
+    with open_index(index_folder(arguments), arguments.embedding_model, dense=dense) as index:
+        retriever = make_retriever(index, arguments, where)
+        documents = call_retriever(retriever, arguments.question, **call_arguments(arguments, where))
     if arguments.json:
         say_json({"question": arguments.question, "documents": [plain(d) for d in documents]})
         return exits.OK

@@ -8,7 +8,7 @@ from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from .chat import chat_model, describe_model
-    from .embedding import embedding_model, embedding_name
+    from .embedding import embedding_model, embedding_name, recorded_embedding_model
     from .endpoint import forget_methods
     from .extractive import ExtractiveChatModel
     from .failures import map_model_error
@@ -41,6 +41,7 @@ __all__ = [
     "estimate_tokens",
     "forget_methods",
     "map_model_error",
+    "recorded_embedding_model",
     "structured_call",
     "structured_call_detailed",
     "text_call",
@@ -64,6 +65,7 @@ __getattr__, __dir__ = lazy_attributes(
         "estimate_tokens": ".tokens",
         "forget_methods": ".endpoint",
         "map_model_error": ".failures",
+        "recorded_embedding_model": ".embedding",
         "structured_call": ".structured",
         "structured_call_detailed": ".structured",
         "text_call": ".text_calls",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
@@ -83,6 +84,42 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
         return init_embeddings(model, provider=provider, **options)
 
     return make(name, build)
+
+
+def recorded_embedding_model(recorded: str, **settings: Any) -> Embeddings | None:
+    """Make the embedding model that an index recorded, from the name that ``embedding_name`` gave.
+
+    That name holds the host, which is no part of a model's name. The endpoint is the one that is configured now:
+    if it is another host, ``embedding_name`` of the result differs from the recorded name, and the index refuses it.
+
+    Args:
+        recorded: As ``embedding_name`` gives it: ``"minilm"``, ``"openai:text-embedding-3-small[256]@my.host"``.
+        **settings: As for ``embedding_model``.
+
+    Returns:
+        The model.
+
+    Raises:
+        ConfigurationError: The key or package is missing, or the name is that of a class, which cannot be made.
+
+    Example:
+        >>> recorded_embedding_model("none") is None
+        True
+    """
+    if ":" not in recorded:
+        return embedding_model(recorded, **settings)
+    match = _RECORDED.fullmatch(recorded)
+    assert match is not None, "the pattern fits every text"
+    dimensions = {"dimensions": int(match["size"])} if match["size"] else {}
+    made = embedding_model(match["name"], **dimensions, **settings)
+    if embedding_name(made) == recorded or not match["host"]:
+        return made
+    # some models have an @ in their own name
+    whole = embedding_model(f"{match['name']}@{match['host']}", **dimensions, **settings)
+    return whole if embedding_name(whole) == recorded else made
+
+
+_RECORDED = re.compile(r"(?P<name>.+?)(?:\[(?P<size>\d+)\])?(?:@(?P<host>[^@]*))?", re.DOTALL)
 
 
 def embedding_name(embeddings: Embeddings | None) -> str:

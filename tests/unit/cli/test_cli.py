@@ -112,6 +112,9 @@ def test_filter_narrows(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["retrieve", "x", "--index", "{index}", "--pipeline", "dense"], exits.USAGE, "embedding"),
         (["retrieve", "x", "--index", "{index}", "-k", "0"], exits.USAGE, "k"),
         (["ask", "", "--index", "{index}"], exits.USAGE, "question"),
+        (["ask", "why " * 250_000, "--index", "{index}"], exits.USAGE, "at most 32,000"),
+        (["retrieve", "why " * 250_000, "--index", "{index}"], exits.USAGE, "at most 32,000"),
+        (["retrieve", "  ", "--index", "{index}"], exits.USAGE, "question is empty"),
         (["ask", "x"], exits.USAGE, "RAG_KIT_INDEX"),
         (["ask", "x", "--index", "{index}", "--deadline", "-1"], exits.USAGE, "--deadline"),
         (["ask", "x", "--index", "{index}", "--deadline", "nan"], exits.USAGE, "--deadline"),
@@ -155,6 +158,14 @@ def test_own_retriever_by_module_and_object(
         "from rag_kit.retrieval import index_retriever\n"
         "def words(index):\n    return index_retriever(index, pipeline='bm25', k=1)\n"
         "nothing = 3\n"
+        "from langchain_core.documents import Document\n"
+        "from langchain_core.retrievers import BaseRetriever\n"
+        "class Strings(BaseRetriever):\n"
+        "    def _get_relevant_documents(self, query, *, run_manager):\n        return ['text'] * 9\n"
+        "class Many(BaseRetriever):\n"
+        "    def _get_relevant_documents(self, query, *, run_manager):\n"
+        "        return [Document(f'The pump starts at {n} degrees.', metadata={'n': n}) for n in range(9)]\n"
+        "strings, many = Strings(), Many()\n"
     )
     monkeypatch.chdir(tmp_path)
     ask = ["retrieve", "pump", "--index", str(folder / "index"), "--json", "--pipeline"]
@@ -162,6 +173,15 @@ def test_own_retriever_by_module_and_object(
     assert code == exits.OK and len(json.loads(out)["documents"]) == 1
     code, _, err = run(capsys, *ask, "my_own_pipeline:nothing")
     assert code == exits.USAGE and "retriever" in err
+    for command in ("retrieve", "ask"):
+        ask[0] = command
+        code, _, err = run(capsys, *ask, "my_own_pipeline:strings")
+        assert code == exits.USAGE and "Strings returned a list that holds str" in err
+        code, out, err = run(
+            capsys, *ask, "my_own_pipeline:many", "-k", "3", "--filter", '{"n": {"$gte": 2}}'
+        )
+        assert [d["metadata"]["n"] for d in json.loads(out)["documents"]] == [2, 3, 4], err
+        assert len(json.loads(run(capsys, *ask, "my_own_pipeline:many")[1])["documents"]) == 9
 
 
 def test_an_edited_prompt_file_is_used(
@@ -177,6 +197,13 @@ def test_an_edited_prompt_file_is_used(
     code, _, err = run(capsys, *ask)
     assert code == exits.USAGE
     assert "answer.en.prompt:" in err and "qestion" in err
+    own.write_text(
+        text.replace("{{question}}", "{{qestion}}").replace("version:", "vershun:"), encoding="utf-8"
+    )
+    code, _, err = run(capsys, *ask)
+    lines = [line for line in err.splitlines() if line.startswith("rag-kit: ")]
+    assert code == exits.USAGE and len(lines) > 1
+    assert all("answer.en.prompt" in line and line.count("answer.en.prompt:") == 1 for line in lines), err
 
 
 def test_verify_finds_a_whole_index(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,149 @@
+"""Model endpoints that do not answer, or refuse the key: one line, an exit code of its own, no key shown."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.openai_server import OpenAIServer
+
+from rag_kit.cli import exits
+from rag_kit.cli.main import main
+
+KEY = "sk-canary-0123456789abcdef"
+OTHER_KEY = "sk-canary-fedcba9876543210"
+MODEL = "openai:test-embedding"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OpenAIServer]:
+    """A server that takes one key."""
+    with OpenAIServer(key=KEY) as running:
+        yield running
+
+
+@pytest.fixture
+def index(server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An index whose vectors came from the server."""
+    monkeypatch.setattr("rag_kit.models.embedding.RETRIES", 0)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("RAG_KIT_EMBEDDING_BASE_URL", server.url)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
+    folder = tmp_path / "index"
+    arguments = ["ingest", tmp_path / "docs", "--index", folder, "--embedding-model", MODEL, "--quiet"]
+    assert main([str(argument) for argument in arguments]) == exits.OK
+    return folder
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port of loopback on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    assert KEY not in out + err and OTHER_KEY not in out + err
+    assert "Traceback" not in out + err
+    return code, out, err
+
+
+QUESTION = "When does the pump start?"
+
+
+@pytest.mark.parametrize("command", ["ask", "retrieve"])
+@pytest.mark.parametrize("pipeline", ["hybrid", "dense"])
+def test_an_embedding_endpoint_that_refuses_the_key_stops_the_command(
+    index: Path,
+    server: OpenAIServer,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    pipeline: str,
+) -> None:
+    """It is one line with the endpoint's address and the exit code of a refused key, not a worse answer."""
+    monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
+    code, _, err = run(capsys, command, QUESTION, "--index", index, "--pipeline", pipeline)
+    lines = [line for line in err.splitlines() if line.startswith("rag-kit: ")]
+    assert code == exits.UNAUTHORIZED and len(lines) == 1, err
+    assert server.url.removesuffix("/v1") in lines[0] and "refused the key" in lines[0]
+
+
+@pytest.mark.parametrize("command", ["ask", "retrieve"])
+def test_an_embedding_endpoint_that_does_not_answer_stops_the_command(
+    index: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    closed_port: int,
+    command: str,
+) -> None:
+    """The line names scheme, host and port; user and password of the address are left out."""
+    monkeypatch.setenv("RAG_KIT_EMBEDDING_BASE_URL", f"http://127.0.0.1:{closed_port}/v1")
+    code, _, err = run(capsys, command, QUESTION, "--index", index)
+    lines = [line for line in err.splitlines() if line.startswith("rag-kit: ")]
+    assert code == exits.UNREACHABLE and len(lines) == 1, err
+    assert f"http://127.0.0.1:{closed_port} could not be reached" in lines[0]
+
+
+@pytest.mark.parametrize("command", ["ask", "retrieve"])
+def test_keyword_search_alone_only_when_it_is_allowed(
+    index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """--allow-degraded answers from keyword search and says what failed."""
+    monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
+    code, out, err = run(capsys, command, QUESTION, "--index", index, "--allow-degraded", "--json")
+    assert code == exits.OK, err
+    assert "40 degrees" in out and "degraded" in out
+
+
+def test_a_chat_endpoint_is_named_with_its_port(
+    index: Path, capsys: pytest.CaptureFixture[str], closed_port: int
+) -> None:
+    """The chat endpoint that does not answer has the same exit code and its full address in the line."""
+    url = f"http://127.0.0.1:{closed_port}/v1"
+    chat = ["--model", "openai:m", "--base-url", url]
+    code, _, err = run(capsys, "ask", QUESTION, "--index", index, "--pipeline", "bm25", *chat)
+    assert code == exits.UNREACHABLE and f"http://127.0.0.1:{closed_port} " in err
+
+
+def test_doctor_asks_the_embedding_endpoint(
+    index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, closed_port: int
+) -> None:
+    """doctor tells an endpoint that answers from one that does not, and can leave it alone."""
+    monkeypatch.setenv("RAG_KIT_EMBEDDING_MODEL", MODEL)
+    code, out, _ = run(capsys, "doctor")
+    assert code == exits.OK and "it answers, 16 dimensions" in out
+    monkeypatch.setenv("RAG_KIT_EMBEDDING_BASE_URL", f"http://127.0.0.1:{closed_port}/v1")
+    code, out, _ = run(capsys, "doctor")
+    assert code == exits.FAILED and f"http://127.0.0.1:{closed_port} " in out
+    assert run(capsys, "doctor", "--no-network")[0] == exits.OK
+
+
+def test_the_recorded_model_is_found_again_at_its_host(
+    index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither flag nor variable has to name the model; another host is refused with what to set."""
+    for named in ([], ["--embedding-model", MODEL], ["--embedding-model", f"{MODEL}@127.0.0.1"]):
+        code, out, err = run(capsys, "retrieve", QUESTION, "--index", index, "--explain", *named)
+        assert code == exits.OK and "dense" in out, err
+    monkeypatch.setenv("RAG_KIT_EMBEDDING_BASE_URL", "http://localhost:9/v1")
+    code, _, err = run(capsys, "retrieve", QUESTION, "--index", index)
+    assert code == exits.MISMATCH and "RAG_KIT_EMBEDDING_BASE_URL" in err and "127.0.0.1" in err
+
+
+def test_keyword_search_needs_no_embedding_model(
+    index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--pipeline bm25 works without the key of the embedding model."""
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert run(capsys, "retrieve", QUESTION, "--index", index, "--pipeline", "bm25")[0] == exits.OK
+    code, _, err = run(capsys, "retrieve", QUESTION, "--index", index)
+    assert code == exits.USAGE and "OPENAI_API_KEY" in err
