@@ -37,7 +37,7 @@ def make_router(
     embeddings: Any = None,
     prompt: Any = None,
     language: str = "auto",
-    pooling: str = "max",
+    pooling: str = "mean",
     threshold: float | None = None,
     margin: float | None = None,
 ) -> Router:

@@ -49,9 +49,9 @@ class RoutingRetriever(RagKitRetriever):
         prompt: A prompt of one's own for ``"model"``; takes ``question`` and ``sources``, and may take ``most``.
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the question.
         most: Most sources for one question; ``None`` for all that fit.
-        threshold: Least score that fits: by default 0.2 for ``"similarity"``, any word for ``"keywords"``.
+        threshold: Least score that fits: by default 0.1 for ``"similarity"``, any word for ``"keywords"``.
         margin: How far a further source may be behind the best one; ``None`` for any distance.
-        pooling: For ``"similarity"``: ``"max"`` or ``"mean"`` over a source's description and examples.
+        pooling: For ``"similarity"``: ``"mean"`` or ``"max"`` over a source's description and examples.
         fallback: Name of the source to use if none fits.
         on_none: If none fits and there is no fallback: ``"empty"``, ``"all"`` sources, or ``"raise"``.
         allow: A function from the config to the names that may be used, or ``None`` for all.
@@ -100,7 +100,7 @@ class RoutingRetriever(RagKitRetriever):
     most: int | None = 1
     threshold: float | None = None
     margin: float | None = None
-    pooling: Literal["max", "mean"] = "max"
+    pooling: Literal["max", "mean"] = "mean"
     fallback: str | None = None
     on_none: Literal["empty", "all", "raise"] = "empty"
     allow: Callable[[RunnableConfig], Any] | None = None
