@@ -17,7 +17,7 @@ _REPAIR = "Check the book with an EPUB validator, or convert it again"
 
 
 def read_epub(data: bytes, context: Context) -> Iterator[Part]:
-    """Each document of the spine as markdown, with its number and heading."""
+    """Each document of the spine as markdown, with its number and heading; one that is repeated counts once."""
     package = Package(data, context.limits)
     _refuse_protected(package)
     root = _xml(package, "META-INF/container.xml")
@@ -36,10 +36,13 @@ def read_epub(data: bytes, context: Context) -> Iterator[Part]:
         raise over_limit(f"it has {len(spine)} chapters", "max_pages", context.limits.max_pages)
     titles = [" ".join(text.split()) for text in opf.xpath("//*[local-name()='title']/text()")]
     metadata: dict[str, Scalar] = {"title": titles[0]} if titles and titles[0] else {}
+    read: set[str] = set()
     for number, reference in enumerate(spine, 1):
         name = items.get(reference)
-        if name is None or name not in package:
+        # The format allows each part once. A book that repeats a long one would hold the reader for its time cap.
+        if name is None or name not in package or name in read:
             continue
+        read.add(name)
         tree = parse_html(decode(package.read(name), markup=True))
         text = to_markdown(tree, links=context.links)
         if text.strip():

@@ -32,7 +32,11 @@ def read_pptx(data: bytes, context: Context) -> Iterator[Part]:
         ) from error
     if count > context.limits.max_pages:
         raise over_limit(f"it has {count} slides", "max_pages", context.limits.max_pages)
+    read: set[str] = set()
     for number, slide in enumerate(deck.slides, 1):
+        if str(slide.part.partname) in read:  # a list that repeats a slide, which PowerPoint never writes
+            continue
+        read.add(str(slide.part.partname))
         heading = slide.shapes.title
         heading_text = " ".join(heading.text_frame.text.split()) if heading is not None else ""
         title = title or heading_text

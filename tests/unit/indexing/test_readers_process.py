@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,6 +13,7 @@ import sys
 import textwrap
 import threading
 import time
+import zipfile
 from pathlib import Path
 
 import psutil
@@ -18,7 +21,7 @@ import pytest
 from support import documents as make
 
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.indexing.readers import Reader, ReadLimits
+from rag_kit.indexing.readers import Reader, ReadLimits, read
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="caps need POSIX")
 
@@ -296,3 +299,24 @@ def test_ctrl_c_during_a_file_kills_the_process(tmp_path, monkeypatch):
         monkeypatch.undo()
         assert gone(child)
         assert reader.read(tmp_path / "a.txt")[0].page_content == "one"
+
+
+def repeated(kind: str, times: int) -> bytes:
+    """A book or deck of one chapter or slide that its list of contents names many times."""
+    text = "It is long. " * 20_000
+    data = make.epub([("One", text)]) if kind == "epub" else make.pptx([("One", text)])
+    name = "OEBPS/book.opf" if kind == "epub" else "ppt/presentation.xml"
+    entry = rb"<itemref [^>]*/>" if kind == "epub" else rb"<p:sldId [^>]*/>"
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = {each: archive.read(each) for each in archive.namelist()}
+    entries[name] = re.sub(entry, lambda match: match.group() * times, entries[name])
+    return make.zipped(entries)
+
+
+@pytest.mark.parametrize("kind", ["epub", "pptx"])
+def test_what_is_repeated_is_read_once(tmp_path: Path, kind: str) -> None:
+    """A file that names one chapter or slide two thousand times costs what it costs once."""
+    path = tmp_path / f"a.{kind}"
+    path.write_bytes(repeated(kind, 2000))
+    found = read(path, limits=ReadLimits(max_characters=1_000_000, max_seconds=60))
+    assert len(found) == 1 and "It is long." in found[0].page_content
