@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -45,7 +46,7 @@ def relevance_model(
         length = sum(kept.values())
         for term, count in kept.items():
             model[term] = model.get(term, 0.0) + count / length * score
-    best = sorted(model.items(), key=lambda pair: (-pair[1], pair[0]))[:terms]
+    best = heapq.nsmallest(terms, model.items(), key=lambda pair: (-pair[1], pair[0]))
     total = sum(weight for _, weight in best)
     return {term: weight / total for term, weight in best} if total > 0 else {}
 
