@@ -15,7 +15,7 @@ from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, 
 from rag_kit.models import astructured_call, structured_call
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
-from rag_kit.retrieval.rewrite_call import Batch, Call, Steps
+from rag_kit.retrieval.rewrite_steps import Batch, Call, Steps
 
 if TYPE_CHECKING:
     from rag_kit.retrieval.refining import RefiningRetriever

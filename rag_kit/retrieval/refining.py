@@ -16,7 +16,7 @@ from rag_kit.documents import add_note, document_keys
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rewrite_call import Steps, adrive, drive
+from rag_kit.retrieval.rewrite_steps import Steps, adrive, drive
 
 _log = logging.getLogger(__name__)
 

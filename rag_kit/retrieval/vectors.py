@@ -10,7 +10,7 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rewrite_call import Call, Steps
+from rag_kit.retrieval.rewrite_steps import Call, Steps
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.text import Sentence, sentences
 
 

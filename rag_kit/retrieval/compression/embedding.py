@@ -8,7 +8,7 @@ from typing import Any
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection, keep_by_score
 from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 
 

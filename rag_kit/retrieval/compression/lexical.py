@@ -11,7 +11,7 @@ from rag_kit.models.extractive.select import WEIGHTS, score
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection, keep_by_score
 from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.text import warm_up
 
 _HIGHEST = sum(weight for weight in WEIGHTS if weight > 0)

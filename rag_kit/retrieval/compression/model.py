@@ -15,7 +15,7 @@ from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
 from rag_kit.retrieval.numbering import read_numbers
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.rewrite_steps import Steps
 
 
 class ModelCompressor(Compressor):

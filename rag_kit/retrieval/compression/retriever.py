@@ -22,7 +22,7 @@ from rag_kit.retrieval.compression.model import ModelCompressor
 from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.refine_call import RefineCall, RefiningError, given_score
 from rag_kit.retrieval.refining import RefiningRetriever
-from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.rewrite_steps import Steps
 
 _SHOWN_IDS = 5
 

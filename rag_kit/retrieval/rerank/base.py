@@ -17,7 +17,7 @@ from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.refine_call import RefineCall, RefiningError
-from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.rewrite_steps import Steps
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, both_ways, by_scores, check_scores
-from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.rewrite_steps import Steps
 
 
 class CrossEncoderReranker(Reranker):

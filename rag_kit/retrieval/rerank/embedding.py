@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
-from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 
 

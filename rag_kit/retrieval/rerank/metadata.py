@@ -14,7 +14,7 @@ from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.refine_call import RefineCall, given_score
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.signals import Signal
-from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.rewrite_steps import Steps
 
 
 class MetadataReranker(Reranker):

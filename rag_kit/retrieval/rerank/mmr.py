@@ -11,7 +11,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.normalise import normalise
 from rag_kit.retrieval.refine_call import RefineCall, given_score
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
-from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import both_ways
-from rag_kit.retrieval.rewrite_call import Call, Steps
+from rag_kit.retrieval.rewrite_steps import Call, Steps
 
 _MAX_DEPTH = 16
 

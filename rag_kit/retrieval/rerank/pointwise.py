@@ -14,7 +14,7 @@ from rag_kit.prompts.schemas import Grade
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
-from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.rewrite_steps import Steps
 
 _MAX_CHARS = 8_000
 

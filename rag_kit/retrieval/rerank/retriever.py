@@ -20,7 +20,7 @@ from rag_kit.retrieval.rerank.coerce import as_rerankers
 from rag_kit.retrieval.rerank.cutting import as_gap
 from rag_kit.retrieval.rerank.neighbours import as_neighbour, fetch_neighbours
 from rag_kit.retrieval.rerank.ordering import lost_in_the_middle
-from rag_kit.retrieval.rewrite_call import Steps
+from rag_kit.retrieval.rewrite_steps import Steps
 
 _FETCH_FACTOR, _MOST_FETCHED = 5, 100
 
