@@ -132,7 +132,7 @@ def _check_name(name: Any) -> None:
             f"The name {str(name)[:80]!r} is not allowed; it must be a text of 1 to {MAX_NAME} characters without "
             "blanks at its ends."
         )
-    if any(unicodedata.category(character)[0] == "C" for character in name):
+    if any(unicodedata.category(character)[0] == "C" or character in "\u2028\u2029" for character in name):
         raise InvalidInputError(f"The name {name!r} holds control or invisible characters; leave them out.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
@@ -22,6 +23,8 @@ from rag_kit.retrieval.routing.joining import FromSource, Joining, join
 from rag_kit.retrieval.routing.options import allowed_among
 from rag_kit.retrieval.routing.route import Route
 from rag_kit.retrieval.routing.source import Source, read_sources
+
+_log = logging.getLogger(__name__)
 
 
 class RoutingRetriever(RagKitRetriever):
@@ -248,6 +251,8 @@ class RoutingRetriever(RagKitRetriever):
             if outcome.ok
         ]
         notes = [f"degraded: {line}" for line in result.degradations]
+        for note in notes:  # with no document there is no other place that could tell it
+            _log.warning("%s: %s", self.get_name(), note)
         if budget.calls:
             plural = "" if budget.calls == 1 else "s"
             notes.append(f"model: {budget.calls} call{plural}, {budget.tokens} tokens")

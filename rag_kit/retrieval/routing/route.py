@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from rag_kit.documents import clean_text
 from rag_kit.documents.plain import to_plain
 from rag_kit.errors import RagKitError
 
@@ -86,7 +88,24 @@ class Route:
     def __bool__(self) -> bool:
         return bool(self.choices)
 
+    def _repr_html_(self) -> str:
+        """For Jupyter: the outcome, and each choice with its score and reason."""
+        rows = "".join(
+            f"<tr><td>{_shown(choice.name)}</td><td>{'' if choice.score is None else f'{choice.score:.3f}'}</td>"
+            f"<td style='text-align:left'>{_shown(choice.reason)}</td></tr>"
+            for choice in self.choices
+        )
+        notes = "".join(f"<li>{_shown(note)}</li>" for note in self.notes)
+        return (
+            f"<div>{_shown(self.question)} &rarr; <b>{_shown(self.outcome)}</b> (by {_shown(self.how)})"
+            f"<table>{rows}</table><ul>{notes}</ul></div>"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The route as plain JSON."""
         plain: dict[str, Any] = to_plain(asdict(self))
         return plain
+
+
+def _shown(text: str) -> str:
+    return html.escape(clean_text(text))

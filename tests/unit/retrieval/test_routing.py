@@ -318,6 +318,20 @@ async def test_raise_policy(failure: str) -> None:
             retriever.route(QUESTION)
 
 
+async def test_losses_are_logged_where_no_document_can_tell(caplog: pytest.LogCaptureFixture) -> None:
+    """A source that fails is logged even when the others find nothing."""
+    words = {"cars": Words(docs=CARS, fail_on="engines"), "tea": Words(docs=TEA)}
+    assert await both(made(lambda question: ["cars", "tea"], words, most=None), "engines") == []
+    assert "source 'cars' failed" in caplog.text
+
+
+def test_html_is_inert() -> None:
+    """A route's table escapes what questions, names and reasons hold."""
+    choice = Choice("<b>", 0.5, "<script>alert(1)</script>\x1b[31m")
+    shown = Route("<img src=x>", "model", "chosen", (choice,), notes=("<i>",))._repr_html_()
+    assert not any(tag in shown for tag in ("<script", "<img", "<b><", "<i>", "\x1b")) and "0.500" in shown
+
+
 async def test_a_route_is_not_decided_twice() -> None:
     """invoke(route=...) uses what route() gave, asks no model, and checks the allow-list."""
     retriever = by_model(reply("cars"))
@@ -442,6 +456,7 @@ def test_wrong_arguments() -> None:
         ({"": words}, "name ''"),
         ({"a\nb": words}, "control"),
         ({"a\u200bb": words}, "control or invisible"),
+        ({"a\u2028b": words}, "control or invisible"),
         ({"x" * 65: words}, "1 to 64"),
         ({"cars": words, "Cars": words}, "names must differ"),
         ({"cars": (words, 3)}, "description"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableLambda
 from support.embedding import WordEmbeddings
+from support.openai_server import OpenAIServer
 from support.rewriters import Scripted, Words, corpus
 
 from rag_kit.errors import BranchError, InvalidInputError, ModelOutputError
@@ -224,6 +225,20 @@ def test_what_the_model_is_told() -> None:
     model = Scripted(script='{"choices": []}')
     RoutingRetriever.from_llm(model, sources, language="zh").route(QUESTION)
     assert "请判断" in model.prompts[0]
+
+
+def test_a_strict_model_gets_the_names() -> None:
+    """A provider with native structured output is sent the allowed names as an enum, and only these."""
+    from langchain_openai import ChatOpenAI
+    from pydantic import SecretStr
+
+    with OpenAIServer([{"choices": [{"name": "cars", "reason": "oil"}]}]) as server:
+        model = ChatOpenAI(model="test", base_url=server.url, api_key=SecretStr("sk-test"))
+        sources = {name: (WORDS, f"about {name}") for name in ("tea", "cars", "admin")}
+        route = RoutingRetriever.from_llm(model, sources).route(QUESTION, sources=["tea", "cars"])
+    assert route.names == ("cars",) and route.reasons == {"cars": "oil"}
+    sent = json.dumps(server.chats[0].body)
+    assert server.chats[0].asks == "json_schema" and '"enum": ["tea", "cars"]' in sent and "admin" not in sent
 
 
 def test_a_prompt_of_ones_own() -> None:
