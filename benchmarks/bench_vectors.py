@@ -1,0 +1,159 @@
+"""Vector search in Chroma, 10,000 x 384: exact in memory against its own filtered query; five queries at once."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from harness import Row, at_least, interleaved, median_ratio
+
+SIZE, DIMENSIONS, K, GROUP = 10_000, 384, 10, 5
+QUESTION = "What is the effect of aspirin on the heart, asked in way number {}?"
+FILTERS: dict[str, dict[str, Any]] = {
+    "2% of the rows pass": {"topic": 7},
+    "10% pass, a range": {"year": {"$gte": 2010, "$lt": 2015}},
+    "half pass": {"lang": "en"},
+    "45% pass, two conditions": {"$and": [{"lang": "en"}, {"year": {"$gte": 1980}}]},
+}
+
+
+def run(quick: bool = False) -> list[Row]:
+    import chromadb
+    from chromadb.config import Settings
+    from langchain_chroma import Chroma
+
+    from rag_kit.retrieval import ExactVectorStore, VectorRetriever
+
+    model = _model()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        client = chromadb.PersistentClient(folder, settings=Settings(anonymized_telemetry=False))
+        space = {"hnsw:space": "cosine"}
+        chroma = Chroma("vectors", model, client=client, collection_metadata=space)
+        _fill(chroma)
+        _settle(Path(folder))
+        exact = ExactVectorStore(chroma)
+        exact.refresh()
+        own, mine = (VectorRetriever(vectorstore=store, k=K, name="dense") for store in (chroma, exact))
+        rows = [
+            _filtered(name, where, own, mine, repeats=7 if quick else 21) for name, where in FILTERS.items()
+        ]
+        half = FILTERS["half pass"]
+        repeats = 7 if quick else 21
+        rows += [
+            _together("Chroma with a filter, vectors known", own, half, "known {}", repeats),
+            _together("Chroma with a filter, embedded by MiniLM", own, half, QUESTION, repeats),
+            _together("Chroma, embedded by an endpoint (20 ms)", own, None, "remote {}", repeats),
+            _together("exact in memory with a filter, endpoint (20 ms)", mine, half, "remote {}", repeats),
+        ]
+    return rows
+
+
+def _filtered(name: str, where: dict[str, Any], own: Any, mine: Any, repeats: int) -> Row:
+    """The retrievers as a user calls them, embedding left out: the query's vector is known."""
+    queries = [f"known {number}" for number in range(repeats + 1)]
+    turn: dict[str, int] = {"own": 0, "mine": 0}
+
+    def ask(which: str, retriever: Any) -> Any:
+        turn[which] = (turn[which] + 1) % len(queries)
+        return retriever.invoke(queries[turn[which]], filter=where)
+
+    times = interleaved({"own": partial(ask, "own", own), "mine": partial(ask, "mine", mine)}, repeats)
+    same, overlap = 0, []
+    for query in queries:
+        theirs, found = ([d.id for d in one.invoke(query, filter=where)] for one in (own, mine))
+        same += theirs == found
+        overlap.append(len({*theirs} & {*found}) / K)
+    note = (
+        f"same list {same} of {len(queries)} times; HNSW finds {statistics.mean(overlap):.0%} of the nearest"
+    )
+    return at_least(
+        f"Chroma's filtered query / exact in memory, {name}", median_ratio(times, "own", "mine"), 5, note
+    )
+
+
+def _together(name: str, retriever: Any, where: dict[str, Any] | None, form: str, repeats: int) -> Row:
+    """Five queries with embedding: at once, each by itself side by side, and one after the other."""
+    from rag_kit.concurrency import fan_out
+    from rag_kit.retrieval import call_retriever
+    from rag_kit.retrieval.batching import search_many
+
+    queries = [form.format(number) for number in range(GROUP)]
+    calls = [partial(call_retriever, retriever, query, filter=where) for query in queries]
+    functions: dict[str, Callable[[], object]] = {
+        "at once": partial(search_many, retriever, queries, filter=where),
+        "side by side": lambda: fan_out(calls),
+        "in turn": lambda: [call() for call in calls],
+    }
+    times = interleaved(functions, repeats)
+    beside = median_ratio(times, "side by side", "at once")
+    in_turn = median_ratio(times, "in turn", "at once")
+    return at_least(
+        f"{GROUP} separate calls / one batch, {name}", in_turn, 2, f"side by side on threads: {beside:.1f}x"
+    )
+
+
+def _model() -> Any:
+    """By the text: vectors that are known, vectors after a request of 20 ms, or MiniLM's where it is installed."""
+    import numpy as np
+    from langchain_core.embeddings import Embeddings
+
+    from rag_kit.models.minilm import MiniLMEmbeddings, is_installed
+
+    real = MiniLMEmbeddings(threads=1) if is_installed() else None
+
+    class Model(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            if texts[0].startswith("remote"):
+                time.sleep(0.02)
+            elif real is not None and not texts[0].startswith("known"):
+                return real.embed_documents(texts)
+            return [self._random(text) for text in texts]
+
+        def embed_query(self, text: str) -> list[float]:
+            return self.embed_documents([text])[0]
+
+        @staticmethod
+        def _random(text: str) -> list[float]:
+            seed = int.from_bytes(text.encode()[-8:], "big")
+            vector: list[float] = np.random.default_rng(seed).normal(size=DIMENSIONS).tolist()
+            return vector
+
+    return Model()
+
+
+def _fill(chroma: Any) -> None:
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    # As texts are: some topics, and rows around them.
+    centres = generator.normal(size=(50, DIMENSIONS))
+    for start in range(0, SIZE, 5_000):
+        numbers = range(start, start + 5_000)
+        vectors = centres[[n % 50 for n in numbers]] + generator.normal(size=(5_000, DIMENSIONS))
+        chroma._collection.add(
+            ids=[str(n) for n in numbers],
+            embeddings=vectors.astype(np.float32),
+            documents=[f"Passage {n}. " + "Some words of a usual passage. " * 12 for n in numbers],
+            metadatas=[
+                {"topic": n % 50, "year": 1976 + n % 50, "lang": "en" if (n // 50) % 2 else "zh"}
+                for n in numbers
+            ],
+        )
+
+
+def _settle(folder: Path) -> None:
+    """As if the collection had been written a while ago."""
+    for path in folder.glob("chroma.sqlite3*"):
+        stamp = path.stat().st_mtime_ns - 10**10
+        os.utime(path, ns=(stamp, stamp))
+
+
+if __name__ == "__main__":
+    for row in run():
+        print(row)
