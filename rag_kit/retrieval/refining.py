@@ -102,9 +102,10 @@ class RefiningRetriever(RagKitRetriever):
         if cost := call.cost():
             call.note(cost)
         for note in call.notes:
-            # With no document left there is no other place that could tell it.
-            if note.startswith("degraded") or (found and not refined):
+            if note.startswith("degraded"):
                 _log.warning("%s: %s", self.get_name(), note)
+            elif found and not refined:  # no document is left that could tell it
+                _log.info("%s: %s", self.get_name(), note)
         return [_with_notes(doc, call.notes) for doc in refined]
 
     def _distinct(self, found: Sequence[Document], call: RefineCall) -> list[Document]:

@@ -184,7 +184,7 @@ class CompressionRetriever(RefiningRetriever):
         """No passage has a sentence that matters."""
         found = f"no sentence of {len(passages)} passages matters for the query"
         if self.if_empty == "empty":
-            call.note(f"degraded: {found}; nothing is returned")
+            call.note(f"{found}; nothing is returned")
             return []
         whole = passages if self.if_empty == "original" else passages[:1]
         call.note(
