@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from langchain_core.documents import Document
 
 from rag_kit.documents import add_note, document_keys, get_provenance, with_provenance
+from rag_kit.documents.provenance import PROVENANCE_KEY
 from rag_kit.retrieval.fusion import FusionSettings, RankedList, first_places, fusion_function
 from rag_kit.retrieval.routing.route import Choice, Route
 
@@ -58,27 +58,30 @@ def join(found: Sequence[FromSource], route: Route, how: Joining) -> list[Docume
     """
     keys = _keys(found, how.id_key)
     places = [first_places(of_one) for of_one in keys]
-    routed = [
-        {key: _routed(one, one.documents[place], rank, route, how) for rank, (key, place) in _ranked(where)}
+    notes = [*route.notes, *how.notes]
+    if len(found) == 1:
+        (one,), (where,) = found, places
+        kept = list(where.items())[: how.k]
+        return [
+            _with_notes(_routed(one, one.documents[place], rank, route, how), notes)
+            for rank, (_, place) in enumerate(kept, start=1)
+        ]
+    notes += [f"source {one.choice.name!r} found nothing" for one in found if not one.documents]
+    ranks = [{key: rank for rank, key in enumerate(where, start=1)} for where in places]
+    lists = [
+        RankedList(list(where), [_score(one.documents[at]) for at in where.values()], 1.0, one.choice.name)
         for one, where in zip(found, places, strict=True)
     ]
-    merged: list[Document] = []
-    if len(found) == 1:
-        merged = list(routed[0].values())[: how.k]
-    elif found:
-        lists = [
-            RankedList(list(of_one), [_score(doc) for doc in of_one.values()], 1.0, one.choice.name)
-            for one, of_one in zip(found, routed, strict=True)
+    fused = fusion_function(how.fusion)(lists, FusionSettings(rrf_k=how.rrf_k))
+    merged = []
+    # Provenance is made for what is returned alone: it is most of the work.
+    for rank, (key, score) in enumerate(fused[: how.k], start=1):
+        copies = [
+            _routed(one, one.documents[where[key]], of_one[key], route, how)
+            for one, where, of_one in zip(found, places, ranks, strict=True)
+            if key in where
         ]
-        fused = fusion_function(how.fusion)(lists, FusionSettings(rrf_k=how.rrf_k))
-        for rank, (key, score) in enumerate(fused[: how.k], start=1):
-            copies = [of_one[key] for of_one in routed if key in of_one]
-            merged.append(_fused(copies, rank, score, route, how))
-    notes = [*route.notes, *how.notes]
-    if len(found) > 1:
-        notes += [f"source {one.choice.name!r} found nothing" for one in found if not one.documents]
-    for note in notes:
-        merged = [add_note(doc, note) for doc in merged]
+        merged.append(_fused(copies, rank, score, route, how, notes))
     return merged
 
 
@@ -95,10 +98,6 @@ def _keys(found: Sequence[FromSource], id_key: str | None) -> list[list[str]]:
         [f"{key}\0{one.choice.name}" if len(texts[key]) > 1 else key for key in of_one]
         for one, of_one in zip(found, keys, strict=True)
     ]
-
-
-def _ranked(where: Mapping[str, int]) -> Any:
-    return enumerate(where.items(), start=1)
 
 
 def _routed(one: FromSource, doc: Document, rank: int, route: Route, how: Joining) -> Document:
@@ -127,9 +126,12 @@ def _routed(one: FromSource, doc: Document, rank: int, route: Route, how: Joinin
     )
 
 
-def _fused(copies: Sequence[Document], rank: int, score: float, route: Route, how: Joining) -> Document:
+def _fused(
+    copies: Sequence[Document], rank: int, score: float, route: Route, how: Joining, notes: Sequence[str]
+) -> Document:
     first = next((doc for doc in copies if doc.id), copies[0])
-    provenance = [get_provenance(doc) for doc in copies]
+    # The copies were made just before, so what they hold is plain already.
+    provenance = [doc.metadata[PROVENANCE_KEY] for doc in copies]
     merged = with_provenance(
         first,
         score=score,
@@ -140,12 +142,18 @@ def _fused(copies: Sequence[Document], rank: int, score: float, route: Route, ho
         sources=[stage for known in provenance for stage in known["stages"]],
         routed_to=list(route.names),
     )
-    for known in provenance:
-        for note in known["notes"]:
-            merged = add_note(merged, note)
-    return merged
+    return _with_notes(merged, [*(note for known in provenance for note in known["notes"]), *notes])
+
+
+def _with_notes(doc: Document, notes: Sequence[str]) -> Document:
+    there = set(doc.metadata[PROVENANCE_KEY]["notes"])
+    for note in dict.fromkeys(notes):
+        if note not in there:
+            doc = add_note(doc, note)
+    return doc
 
 
 def _score(doc: Document) -> float | None:
-    score = get_provenance(doc).get("score")
+    known = doc.metadata.get(PROVENANCE_KEY)
+    score = known.get("score") if isinstance(known, Mapping) else None
     return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
