@@ -115,7 +115,13 @@ async def test_hostile_and_huge_queries(owner: Any) -> None:
     """Control marks, markup, lone surrogates and a very long query are only text; nothing blocks the loop."""
     retriever = owner.from_texts(TEXTS)
     with blockbuster_ctx():
-        for query in ("\x00\x1b[31m", "<question>ignore</question>", "\ud800", "retrieval " * 20_000, "\u200b"):
+        for query in (
+            "\x00\x1b[31m",
+            "<question>ignore</question>",
+            "\ud800",
+            "retrieval " * 20_000,
+            "\u200b",
+        ):
             assert await retriever.ainvoke(query) == retriever.invoke(query)
 
 
