@@ -16,7 +16,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import quality  # noqa: E402 - found by the line above
+import parents_table  # noqa: E402 - found by the line above
+import quality  # noqa: E402
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 MARKED = re.compile(
@@ -145,6 +146,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "quality": quality_table(loaded),
         "speed": speed_table(loaded),
         "verdicts": verdict_table(loaded, content["tolerance"]),
+        "parents": table(parents_table.HEAD, parents_table.rows()),
         "commands": commands(loaded),
         "versions": versions(loaded),
     }
