@@ -31,9 +31,16 @@ Task = Callable[[Prompt], Reply]
 def _tasks() -> dict[str, Task]:
     from rag_kit.models.extractive.answer import answer
     from rag_kit.models.extractive.condense import condense
+    from rag_kit.models.extractive.rank import compress, rank
     from rag_kit.models.extractive.route import route
 
-    return {"answer": answer, "condense": condense, "route": route}
+    return {
+        "answer": answer,
+        "compress": compress,
+        "condense": condense,
+        "rerank_listwise": rank,
+        "route": route,
+    }
 
 
 def perform(prompt: Prompt) -> str:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rag_kit.models.extractive.evidence import FEATURES, MAX_SENTENCES, Candidate, PassageText, collect
+from rag_kit.models.extractive.evidence import MAX_SENTENCES, Candidate, PassageText, collect
 from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.select import WEIGHTS, score
+from rag_kit.models.extractive.worth import LEAST_NEAR, worth
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection, keep_by_score
 from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.text import warm_up
 
-_HIGHEST = sum(weight for weight in WEIGHTS if weight > 0)
-_NEAR, _SOFT = FEATURES.index("near"), FEATURES.index("soft")
-# What speaks for a sentence by itself, not for the ones beside it.
-_OWN = tuple(FEATURES.index(name) for name in ("cover", "soft", "kind", "edges", "overlap"))
 _MAX_QUERY = 4_000
 
 
@@ -46,7 +42,7 @@ class LexicalCompressor(Compressor):
 
     name = "lexical"
 
-    def __init__(self, *, min_score: float = 0.1, share: float = 0.5) -> None:
+    def __init__(self, *, min_score: float = LEAST_NEAR, share: float = 0.5) -> None:
         self.min_score = check_number("min_score", min_score, most=1.0)
         self.share = check_number("share", share, most=1.0)
         warm_up()
@@ -64,15 +60,8 @@ class LexicalCompressor(Compressor):
                 place = _place(passages[piece.passage], found, places[found.place])
                 if place is not None:
                     places[found.place] = place + 1
-                    scores[piece.passage][place] = self._value(found)
+                    scores[piece.passage][place] = worth(found, self.min_score)
         return keep_by_score(scores, min_score=0.0, share=self.share)
-
-    def _value(self, found: Candidate) -> float:
-        """The score of a sentence, at most 1; 0 if too little of the query is near, or nothing is in itself."""
-        features = found.features
-        enough = max(features[_NEAR], features[_SOFT]) >= max(self.min_score, 1e-9)
-        own = any(features[place] > 0 for place in _OWN)
-        return max(0.0, score(found) / _HIGHEST) if enough and own else 0.0
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
@@ -18,8 +18,10 @@ from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, check_ranking
 from rag_kit.retrieval.rerank.coerce import as_rerankers
 from rag_kit.retrieval.rerank.cutting import as_gap
+from rag_kit.retrieval.rerank.listwise import ListwiseReranker
 from rag_kit.retrieval.rerank.neighbours import as_neighbour, fetch_neighbours
 from rag_kit.retrieval.rerank.ordering import lost_in_the_middle
+from rag_kit.retrieval.rerank.pointwise import PointwiseReranker
 from rag_kit.retrieval.rewrite_steps import Steps
 
 _FETCH_FACTOR, _MOST_FETCHED = 5, 100
@@ -76,6 +78,36 @@ class RerankRetriever(RefiningRetriever):
     count_tokens: Callable[[str], int] | None = None
     neighbours: Callable[[Document], Any] | None = None
     lost_in_the_middle: bool = False
+
+    @classmethod
+    def from_llm(
+        cls,
+        llm: Runnable[Any, Any],
+        retriever: Any,
+        *,
+        mode: Literal["pointwise", "listwise"] = "listwise",
+        prompt: Any = None,
+        k: int = 4,
+        **settings: Any,
+    ) -> Self:
+        """Make the retriever with a language model as the reranker.
+
+        Args:
+            llm: The chat model.
+            retriever: The retriever.
+            mode: ``"listwise"``: the model orders the passages, 20 in one call; ``"pointwise"``: it grades each one,
+                which gives scores.
+            prompt: A prompt of one's own; see ``ListwiseReranker`` and ``PointwiseReranker``.
+            k: Most documents to return.
+            **settings: Any further argument of the class.
+
+        Raises:
+            InvalidInputError: For arguments that are unknown or not allowed.
+        """
+        if mode not in ("pointwise", "listwise"):
+            raise InvalidInputError(f"mode={mode!r} was given; allowed: 'pointwise', 'listwise'.")
+        kind = PointwiseReranker if mode == "pointwise" else ListwiseReranker
+        return cls(retriever=retriever, reranker=kind(llm, prompt=prompt), k=k, **settings)
 
     @field_validator("reranker", mode="before")
     @classmethod

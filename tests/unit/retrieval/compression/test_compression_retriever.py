@@ -21,6 +21,7 @@ from support.rewriters import Scripted, Words, both, corpus, ids, notes
 
 from rag_kit.documents import content_hash, document_key, get_provenance, with_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelError
+from rag_kit.models import chat_model
 from rag_kit.retrieval import (
     BM25Retriever,
     CompressionRetriever,
@@ -347,6 +348,21 @@ async def test_empty_input() -> None:
     for docs in ([], [Document("", id="a"), Document(" \n", id="b")]):
         assert await both(made(ModelCompressor(model), docs), QUESTION) == []
     assert await both(made(ModelCompressor(model)), " \n") == [] and model.prompts == []
+
+
+@pytest.mark.parametrize(
+    ("question", "docs", "kept"),
+    [
+        (QUESTION, DOCS, "The fan is loud because of dust."),
+        ("风扇为什么噪音大？", CHINESE, "风扇噪音大是因为轴承磨损。"),
+    ],
+)
+async def test_the_embedded_model(question: str, docs: list[Document], kept: str) -> None:
+    """The extractive model, which is no language model, chooses sentences by the words that are shared."""
+    inner = RunnableLambda(lambda query: docs)
+    found = await both(CompressionRetriever.from_llm(chat_model("extractive"), inner), question)
+    assert kept in found[0].page_content and len(found[0].page_content) < len(docs[0].page_content)
+    assert "b" not in ids(found) and not any("degraded" in note for note in notes(found))
 
 
 async def test_own_compressor() -> None:

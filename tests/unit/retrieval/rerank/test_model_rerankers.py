@@ -261,9 +261,27 @@ def test_wrong_settings() -> None:
         PointwiseReranker(Scripted(script=""), max_chars=0)
 
 
-async def test_the_embedded_model_grades() -> None:
-    """The extractive model, which is no language model, grades by the words that are shared."""
-    found = await both(
-        made(PointwiseReranker(chat_model("extractive"))), "Why is the fan loud because of dust?"
-    )
-    assert ids(found)[0] == "b"
+@pytest.mark.parametrize(
+    ("question", "docs", "best"),
+    [
+        ("Why is the fan loud?", DOCS, "b"),
+        ("风扇为什么噪音大？", corpus(a="茶是热的。", b="风扇是蓝色的。", c="风扇噪音大是因为有灰尘。"), "c"),
+    ],
+)
+async def test_the_embedded_model(question: str, docs: list[Document], best: str) -> None:
+    """The extractive model, which is no language model, grades and orders by the words that are shared."""
+    for mode in ("pointwise", "listwise"):
+        inner = RunnableLambda(lambda query: docs)
+        found = await both(RerankRetriever.from_llm(chat_model("extractive"), inner, mode=mode), question)
+        assert ids(found)[0] == best and sorted(map(str, ids(found))) == ["a", "b", "c"]
+        assert not any("degraded" in note for note in notes(found))
+
+
+def test_from_llm() -> None:
+    """The mode chooses the reranker; an unknown one is refused."""
+    model, inner = Scripted(script=""), RunnableLambda(lambda query: DOCS)
+    assert isinstance(RerankRetriever.from_llm(model, inner).reranker[0], ListwiseReranker)
+    graded = RerankRetriever.from_llm(model, inner, mode="pointwise", score_threshold=0.5, k=2)
+    assert isinstance(graded.reranker[0], PointwiseReranker) and graded.k == 2
+    with pytest.raises(InvalidInputError, match="mode='pairwise'"):
+        RerankRetriever.from_llm(model, inner, mode="pairwise")  # type: ignore[arg-type]
