@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from langchain_core.documents import Document
 
@@ -77,7 +78,7 @@ def join(found: Sequence[FromSource], route: Route, how: Joining) -> list[Docume
     # Provenance is made for what is returned alone: it is most of the work.
     for rank, (key, score) in enumerate(fused[: how.k], start=1):
         copies = [
-            _routed(one, one.documents[where[key]], of_one[key], route, how)
+            (one, one.documents[where[key]], of_one[key])
             for one, where, of_one in zip(found, places, ranks, strict=True)
             if key in where
         ]
@@ -101,37 +102,45 @@ def _keys(found: Sequence[FromSource], id_key: str | None) -> list[list[str]]:
 
 
 def _routed(one: FromSource, doc: Document, rank: int, route: Route, how: Joining) -> Document:
-    score = _score(doc)
-    stages = get_provenance(doc).get("stages", []) or [
-        {
-            "stage": "retrieve",
-            "retriever": one.retriever,
-            "query": route.question,
-            "rank": rank,
-            "score": None,
-        }
-    ]
+    """A document of the one source that was asked."""
     return with_provenance(
         doc,
-        score=score,
+        score=_score(doc),
         rank=rank,
         stage=f"route:{route.how}",
         retriever=how.name,
         query=route.question,
-        sources=stages,
-        source=one.choice.name,
-        source_score=one.choice.score,
-        reason=one.choice.reason,
-        outcome=route.outcome,
+        sources=_stages_before(get_provenance(doc), one, rank, route),
+        **_details(one, route),
     )
 
 
 def _fused(
-    copies: Sequence[Document], rank: int, score: float, route: Route, how: Joining, notes: Sequence[str]
+    copies: Sequence[tuple[FromSource, Document, int]],
+    rank: int,
+    score: float,
+    route: Route,
+    how: Joining,
+    notes: Sequence[str],
 ) -> Document:
-    first = next((doc for doc in copies if doc.id), copies[0])
-    # The copies were made just before, so what they hold is plain already.
-    provenance = [doc.metadata[PROVENANCE_KEY] for doc in copies]
+    """One document of the copies that several sources found."""
+    first = next((doc for _, doc, _ in copies if doc.id), copies[0][1])
+    stages, told = [], []
+    for one, doc, place in copies:
+        known = get_provenance(doc)
+        stages += _stages_before(known, one, place, route)
+        stages.append(
+            {
+                "stage": f"route:{route.how}",
+                "retriever": how.name,
+                "query": route.question,
+                "rank": place,
+                "score": _score(doc),
+                "weight": None,
+                **_details(one, route),
+            }
+        )
+        told += known.get("notes", [])
     merged = with_provenance(
         first,
         score=score,
@@ -139,10 +148,34 @@ def _fused(
         stage=f"fusion:{how.fusion}",
         retriever=how.name,
         query=route.question,
-        sources=[stage for known in provenance for stage in known["stages"]],
+        sources=stages,
         routed_to=list(route.names),
     )
-    return _with_notes(merged, [*(note for known in provenance for note in known["notes"]), *notes])
+    return _with_notes(merged, [*told, *notes])
+
+
+def _stages_before(
+    known: Mapping[str, Any], one: FromSource, rank: int, route: Route
+) -> list[dict[str, Any]]:
+    plain = {
+        "stage": "retrieve",
+        "retriever": one.retriever,
+        "query": route.question,
+        "rank": rank,
+        "score": None,
+    }
+    stages: list[dict[str, Any]] = known.get("stages") or [plain]
+    return stages
+
+
+def _details(one: FromSource, route: Route) -> dict[str, Any]:
+    choice = one.choice
+    return {
+        "source": choice.name,
+        "source_score": choice.score,
+        "reason": choice.reason,
+        "outcome": route.outcome,
+    }
 
 
 def _with_notes(doc: Document, notes: Sequence[str]) -> Document:
