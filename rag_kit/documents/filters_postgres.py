@@ -85,7 +85,8 @@ def _member(key: str, values: list[Any], negated: bool) -> Clause:
     missing = {key: {"$exists": False}}
     if not values:
         return ALWAYS if negated else NEVER
-    if len(values) == 1 or any(isinstance(value, bool) for value in values):
+    # the store's $in takes neither booleans nor dates
+    if len(values) == 1 or any(isinstance(value, (bool, date)) for value in values):
         word = "$ne" if negated else "$eq"
         single: Clause = joined("and" if negated else "or", [{key: {word: value}} for value in values], _join)
     else:
@@ -98,7 +99,7 @@ def _ordered(key: str, kind: str, operator: str, value: Any, negated: bool) -> C
     text = isinstance(value, str)
     if kind == "text" and text:
         raise FilterError(
-            f"The order of texts depends on PostgreSQL's collation, so {operator} on {key!r} is not asked for. Use a "
+            f"PGVectorStore orders texts by PostgreSQL's collation, so {operator} on {key!r} is not asked for. Use a "
             "column of numbers or dates."
         )
     if kind == "date" and text:

@@ -133,7 +133,7 @@ class _Reading:
 
     def atoms(self) -> list[Atom]:
         """All conditions, in the order of the text."""
-        named = [item for item in self._index.find(self.text) if self._free(item.begin, item.end)]
+        named = [item for item in self._index.find(self.text) if self._named(item)]
         periods = [] if self._time() is None else self._periods(named)
         barriers = [(item.begin, item.end) for item in named]
         found = self._undated()
@@ -143,6 +143,15 @@ class _Reading:
             found.append(self._comparison(item))
         found += self._values(named, [(item.begin, item.end) for item in compared])
         return sorted(found, key=lambda atom: (atom.begin, atom.end))
+
+    def _named(self, item: Named) -> bool:
+        """Whether a value counts as named; "2010" is a year before it is the value of a text field."""
+        if not self._free(item.begin, item.end):
+            return False
+        if not self.text[item.begin : item.end].isdecimal():
+            return True
+        left = self.text[max(0, item.begin - 40) : item.begin]
+        return left[-1:] in ('"', "“", "'", "‘", "「") or self._names_field(left, item.field)
 
     def _free(self, begin: int, end: int) -> bool:
         return not any(begin < stop and start < end for start, stop in self.used)

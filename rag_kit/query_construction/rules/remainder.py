@@ -14,6 +14,11 @@ _FRAME = re.compile(
     r"|请|找出?|查找|检索|搜索|列出|给我|我要|我想|所有|全部|哪些|有关|关于|文章|论文|文献|研究|发表|出版|主题词|标签|的|了|和|与|或者?|且|并|是|在|吗|呢",
     re.IGNORECASE,
 )
+_DANGLING = re.compile(
+    r"(?:\b(?:tagged|labell?ed|indexed|marked|with|without|under|by|as|about|on|of|in|from|for|published|dated|written|the|mesh|"
+    r"terms?|headings?|tags?|keywords?|and|or|but|not|only|either|both|that|which|are|is)\b|[\s\"“‘「(:=])++$",
+    re.IGNORECASE,
+)
 _EMPTY = re.compile(r"\(\s*\)|\"\s*\"|“\s*”|「\s*」")
 
 
@@ -21,13 +26,14 @@ def remainder(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, str]:
     """The text without the spans, and the same without the words that only frame a request.
 
     Example:
-        >>> remainder("Papers on sleep after 2010", [(16, 26)])
+        >>> remainder("Papers on sleep after 2010 tagged Aged", [(16, 26), (34, 38)])
         ('Papers on sleep', 'sleep')
     """
     kept, position = [], 0
     for begin, end in sorted(spans):
         if begin >= position:
-            kept.append(text[position:begin])
+            # "tagged" says nothing without the tag
+            kept.append(_DANGLING.sub(" ", text[position:begin]))
         position = max(position, end)
     kept.append(text[position:])
     rest = _EMPTY.sub(" ", " ".join(kept))

