@@ -15,6 +15,7 @@ from rag_kit.retrieval import RagKitRetriever
 LEAVES = (
     "bm25",
     "vector",
+    "exact",
     "sparse",
     "trigram",
     "index bm25",

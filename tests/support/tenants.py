@@ -110,6 +110,9 @@ def leaves(folder: Any) -> dict[str, Wrap]:
     return {
         "bm25": words,
         "vector": lambda **more: retrieval.VectorRetriever(vectorstore=store(), **more),
+        "exact": lambda **more: retrieval.ExactVectorRetriever.from_documents(
+            documents(), WordEmbeddings(), **more
+        ),
         "sparse": lambda **more: retrieval.SparseRetriever.from_documents(documents(), **more),
         "trigram": lambda **more: retrieval.TrigramRetriever.from_documents(documents(), **more),
         "index bm25": lambda **more: retrieval.index_retriever(shared, "bm25", **more),
