@@ -61,7 +61,7 @@ def their_retriever(store: Any, answer: StructuredQuery, **settings: Any) -> Any
     )
 
 
-def test_the_models_filter_overwrites_the_callers_own(store: Any) -> None:
+def test_row_1_the_models_filter_overwrites_the_callers_own(store: Any) -> None:
     """Row 1. LangChain: the caller's filter is lost. Ours: the two are ANDed."""
     answer = StructuredQuery("words", Comparison(Comparator.EQ, "year", 2010))
     lost = their_retriever(store, answer, search_kwargs={"filter": {"tenant": "a"}}).invoke("words of 2010")
@@ -83,7 +83,7 @@ def test_the_models_filter_overwrites_the_callers_own(store: Any) -> None:
         ("year > 2000", "year > 2000"),
     ],
 )
-def test_any_unexpected_model_output_raises(store: Any, their_filter: str, our_filter: Any) -> None:
+def test_row_10_any_unexpected_model_output_raises(store: Any, their_filter: str, our_filter: Any) -> None:
     """Row 10. LangChain: an exception. Ours: documents, and the repair told."""
     text = f"```json\n{json.dumps({'query': 'words', 'filter': their_filter})}\n```"
     info = [AttributeInfo(**field) for field in FIELDS]
@@ -97,7 +97,7 @@ def test_any_unexpected_model_output_raises(store: Any, their_filter: str, our_f
     assert told["filter"] is not None or told["repairs"] or not isinstance(our_filter, dict)
 
 
-def test_prose_raises(store: Any) -> None:
+def test_row_10_prose_raises(store: Any) -> None:
     """Row 10. LangChain: prose raises. Ours: the rules read the question."""
     info = [AttributeInfo(**field) for field in FIELDS]
     retriever = theirs.SelfQueryRetriever.from_llm(
@@ -111,7 +111,7 @@ def test_prose_raises(store: Any) -> None:
     assert [doc.metadata["year"] for doc in found] == [2010]
 
 
-def test_fix_invalid_crashes_on_nested_filters(store: Any) -> None:
+def test_row_11_fix_invalid_crashes_on_nested_filters(store: Any) -> None:
     """Row 11. LangChain: the repair of a nested filter raises. Ours: only the wrong condition goes."""
     text = 'and(eq("colour", "red"), or(eq("year", 2010), and(gt("size", 3), lt("year", 2011))))'
     parser = constructing.StructuredQueryOutputParser.from_components(
@@ -132,7 +132,7 @@ def test_fix_invalid_crashes_on_nested_filters(store: Any) -> None:
     )
 
 
-def test_dates_fail_on_chroma(store: Any) -> None:
+def test_row_12_dates_fail_on_chroma(store: Any) -> None:
     """Row 12. LangChain: a date reaches Chroma as an object, and raises. Ours: as what the field holds."""
     date = {"date": "2005-01-01", "type": "date"}
     with pytest.raises(Exception, match=r"(?s).+"):
@@ -146,7 +146,7 @@ def test_dates_fail_on_chroma(store: Any) -> None:
     assert [doc.metadata["year"] for doc in found] == [2010]
 
 
-def test_a_string_for_an_int_field_silently_returns_nothing(store: Any) -> None:
+def test_row_12_a_string_for_an_int_field_silently_returns_nothing(store: Any) -> None:
     """Row 12. LangChain: no document and no word. Ours: the text is read as a number, and it is told."""
     assert (
         their_retriever(store, StructuredQuery("words", Comparison(Comparator.EQ, "year", "2010"))).invoke(
@@ -160,7 +160,7 @@ def test_a_string_for_an_int_field_silently_returns_nothing(store: Any) -> None:
     assert "repaired: year: '2010' was read as 2010" in found.metadata["rag_kit"]["notes"]
 
 
-def test_self_query_needs_packages_that_are_not_declared() -> None:
+def test_row_25_self_query_needs_packages_that_are_not_declared() -> None:
     """Row 25. LangChain 1.x has no retrievers; classic does not declare lark. Ours is whole."""
     assert importlib.util.find_spec("langchain") and importlib.util.find_spec("langchain.retrievers") is None
     names = [re.split(r"[ <>=!;\[]", line)[0].lower() for line in importlib.metadata.requires("langchain-classic") or []

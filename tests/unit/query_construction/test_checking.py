@@ -108,7 +108,7 @@ def test_each_condition(condition: dict[str, Any], expected: Any, repair: str) -
     assert expected is not None or made.repairs
 
 
-def test_fix_invalid_crashes_on_nested_filters() -> None:
+def test_row_11_nested_filters_are_mended() -> None:
     """Row 11: wrong conditions deep inside are dropped alone; what is around them stays."""
     nested = {
         "join": "and",
@@ -126,7 +126,7 @@ def test_fix_invalid_crashes_on_nested_filters() -> None:
     assert len(made.repairs) == 3
 
 
-def test_dates_fail_on_chroma_and_strings_on_ints() -> None:
+def test_row_12_dates_and_strings_for_numbers_are_read() -> None:
     """Row 12: a date as an object, and a string for a whole number, become what the field holds."""
     made = check({"comparator": "gt", "attribute": "day", "value": {"date": "2020-05-01", "type": "date"}})
     assert made.filter == {"day": {"$gte": "2020-05-02"}}

@@ -19,8 +19,8 @@ SCHEMA = Schema.of(
     [
         {"name": "year", "type": "int", "minimum": 1989, "maximum": 2017},
         {"name": "mesh", "type": "list[str]", "allowed": [
-            "Stroke", "Stroke Volume", "Obesity", "Humans", "Aged", "Aged, 80 and over", "Breast Neoplasms", "Neoplasms",
-            "Tomography, X-Ray Computed", "Crohn Disease", "Child", "Research", "HIV",
+            "Stroke", "Stroke Volume", "Obesity", "Humans", "Aged", "Aged, 80 and over", "Breast Neoplasms",
+            "Neoplasms", "Tomography, X-Ray Computed", "Crohn Disease", "Child", "Research", "HIV",
         ]},
         {"name": "lang", "type": "str", "allowed": ["en", "zh", "德语", "AIDS"]},
         {"name": "pages", "type": "int"},

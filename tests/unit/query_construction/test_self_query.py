@@ -97,7 +97,7 @@ async def test_provenance_goes_from_question_to_filter_to_rows(make: Make) -> No
 
 
 @each
-async def test_the_callers_filter_is_anded_and_reaches_the_leaf(make: Make) -> None:
+async def test_row_1_the_callers_filter_is_anded_and_reaches_the_leaf(make: Make) -> None:
     """Row 1: static and per-call filters hold beside the question's, and when conditions are dropped."""
     words = Words(docs=DOCS)
     retriever = make(words=words, filter={"tenant": "t2"})
@@ -163,7 +163,7 @@ def test_values_of_other_tenants_are_not_offered() -> None:
         json.dumps({"query": "salt", "filter": {"$where": "1==1"}, "limit": -5, "sort_by": "__proto__"}),
     ],
 )
-async def test_self_query_raises_on_any_unexpected_model_output(reply: str) -> None:
+async def test_row_10_no_model_output_raises(reply: str) -> None:
     """Row 10: whatever the model writes, documents come back and nothing raises."""
     assert await both(by_model(reply), "salt")
 

@@ -1,14 +1,19 @@
 """What LangChain's own retrievers were measured to get wrong, by the number of the weakness, done right here.
 
-Weaknesses of parts with test files of their own are tested there, under the same kind of name.
+Weaknesses of parts with test files of their own are tested there, under the same kind of name; the last test counts
+them all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +34,8 @@ from rag_kit.retrieval import (
     RerankRetriever,
 )
 
+TESTS = Path(__file__).resolve().parents[2]
+ROWS = range(1, 26)
 DOCS = corpus(a="fan one", b="fan two", c="fan three")
 
 
@@ -238,3 +245,33 @@ async def test_row_21_hyde_is_a_retriever():
     assert ids(found)[0] == "b" and len(model.prompts) == 2
     assert get_provenance(found[0])["stages"][-1]["queries"][0] == "two"
     json.dumps(found[0].metadata)  # no number of numpy's in it
+
+
+def test_row_25_nothing_undeclared_is_needed():
+    """Every retriever works where lark, langchain-classic and langchain-community are not installed."""
+    code = """
+import sys
+for name in ("lark", "langchain_classic", "langchain_community"):
+    sys.modules[name] = None  # importing it raises
+from langchain_core.documents import Document
+from rag_kit import retrieval
+from rag_kit.query_construction import SelfQueryRetriever
+for name in retrieval.__all__:
+    getattr(retrieval, name)
+found = SelfQueryRetriever.from_rules(
+    [Document("old", metadata={"year": 1999}), Document("new", metadata={"year": 2010})]
+).invoke("which are new, after 2005?")
+assert [doc.page_content for doc in found] == ["new"], found
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_row_has_a_test_named_after_it():
+    """No measured weakness is without a test here and, where LangChain has the part, one that shows it there."""
+    here, there = set(), set()
+    for file in TESTS.rglob("test_*.py"):
+        rows = {int(row) for row in re.findall(r"def test_row_(\d+)_", file.read_text(encoding="utf-8"))}
+        (there if file.parent.name == "comparison" else here).update(rows)
+    assert here == set(ROWS)
+    assert there == set(ROWS)

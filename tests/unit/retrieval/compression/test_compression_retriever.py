@@ -283,7 +283,7 @@ async def test_one_passage_failing() -> None:
 
 
 @pytest.mark.parametrize("reply", ["NO_OUTPUT.", "NO_OUTPUT", "I cannot help.", ConnectionError("down")])
-async def test_useless_answers(reply: Any) -> None:
+async def test_row_23_useless_answers(reply: Any) -> None:
     """Row 23: no text of the model ever comes into a document; the passages come back whole."""
     found = await both(made(ModelCompressor(Scripted(script=reply))), QUESTION)
     assert [doc.page_content for doc in found] == [doc.page_content for doc in DOCS]

@@ -168,7 +168,7 @@ async def test_hostile_passages(reranker: Any) -> None:
         ("<think>[1]</think>```json\n" + ranking(2, 3, 1) + "\n```", "bca", None),
     ],
 )
-async def test_listwise_rerank_numbers(reply: str, order: str, told: str | None) -> None:
+async def test_row_22_numbers_of_passages(reply: str, order: str, told: str | None) -> None:
     """Row 22: wrong numbers of any kind lose nothing and repeat nothing; what was wrong is told."""
     found = await both(made(ListwiseReranker(Scripted(script=reply))), QUESTION)
     assert "".join(map(str, ids(found))) == order
