@@ -186,9 +186,9 @@ def measure(file: Path, data: Path, show: bool = False) -> dict[str, Any]:
         counts["right"] += right
         counts["same_rows"] += same_rows
         if show and not right:
-            print(
-                f"{question}\n  expected {json.dumps(expected, ensure_ascii=False)}\n  made     {json.dumps(made, ensure_ascii=False)}"
-            )
+            print(question)
+            for name, where in (("expected", expected), ("made", made)):
+                print(f"  {name:<8} {json.dumps(where, ensure_ascii=False)}")
     total = {
         key: sum(counts[key] for counts in result.values()) for key in ("questions", "right", "same_rows")
     }

@@ -9,37 +9,15 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-_MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
-_MONTHS |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name} | {"sept": 9}
-_WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-_NUMBERS = {word: number for number, word in enumerate(_WORDS, start=1)} | {
-    **dict.fromkeys(("a", "an"), 1), "couple of": 2, "a couple of": 2, "few": 3, "a few": 3,
-    "several": 3, "fifteen": 15, "twenty": 20, "thirty": 30, "fifty": 50, "hundred": 100,
-}  # fmt: skip
-_HAN = dict(zip("〇零一二三四五六七八九两", [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 2], strict=True))
-_DECADES = {
-    "twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70,
-    "eighties": 80, "nineties": 90,
-}  # fmt: skip
-_H = "〇零一二三四五六七八九十两"
-_YEAR = r"(?:1[0-9]|20|21)\d\d"
-_MONTH = r"(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?"
-_NUMBER = rf"(?:\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})"
-_COUNT = rf"(?:\d{{1,3}}|[{_H}]{{1,3}}|几|数)"
-_UNITS = {
-    "天": "day",
-    "日": "day",
-    "周": "week",
-    "个星期": "week",
-    "个月": "month",
-    "年": "year",
-    "季度": "quarter",
-}
-_FIRST = dict.fromkeys(("first", "1st", "q1", "一", "1"), 1) | dict.fromkeys(
-    ("second", "2nd", "q2", "二", "2"), 2
-)
-_FIRST |= dict.fromkeys(("third", "3rd", "q3", "三", "3"), 3) | dict.fromkeys(
-    ("fourth", "4th", "last", "q4", "四", "4"), 4
+from rag_kit.query_construction.date_patterns import (
+    ALL,
+    DECADES,
+    FIRST,
+    HAN,
+    MONTHS,
+    NUMBERS,
+    RELATIVE,
+    UNITS,
 )
 
 
@@ -96,7 +74,7 @@ def parse_period(text: str, today: date) -> Period | None:
 def find_periods(text: str, today: date) -> list[FoundPeriod]:
     """Every date in a text, the longest reading at each place, in order."""
     found: list[FoundPeriod] = []
-    for match in _ALL.finditer(text):
+    for match in ALL.finditer(text):
         for name, make in _MAKERS.items():
             if match.group(name) is not None:
                 period = make(match, today)
@@ -154,7 +132,7 @@ def _month_year(match: re.Match[str], today: date) -> Period | None:
 
 
 def _english(match: re.Match[str], today: date) -> Period | None:
-    month = _MONTHS[(match["en_m1"] or match["en_m2"]).lower().rstrip(".")]
+    month = MONTHS[(match["en_m1"] or match["en_m2"]).lower().rstrip(".")]
     day = match["en_d1"] or match["en_d2"]
     year = int(match["en_y1"] or match["en_y2"])
     return _day(year, month, int(day)) if day else months(year, month)
@@ -163,7 +141,7 @@ def _english(match: re.Match[str], today: date) -> Period | None:
 def _quarter(match: re.Match[str], today: date) -> Period | None:
     ordinal = match["q_a"] or match["q_c"]
     year = int(match["q_y1"] or match["q_y2"])
-    return months(year, 3 * _FIRST[ordinal.lower()] - 2, 3, "quarter")
+    return months(year, 3 * FIRST[ordinal.lower()] - 2, 3, "quarter")
 
 
 def _half(match: re.Match[str], today: date) -> Period | None:
@@ -184,7 +162,7 @@ def _chinese(match: re.Match[str], today: date) -> Period | None:
 
 def _decade(match: re.Match[str], today: date) -> Period | None:
     if match["de_name"]:
-        start = 1900 + _DECADES[match["de_name"].lower()]
+        start = 1900 + DECADES[match["de_name"].lower()]
     elif match["de_zh"]:
         tens = chinese_number(match["de_zh"])
         if tens is None:
@@ -212,7 +190,7 @@ def _century(match: re.Match[str], today: date) -> Period | None:
 def _span(match: re.Match[str], today: date) -> Period | None:
     """The last five years; 近五年: from then until now."""
     count = _count(match["sp_n"] or match["sp_c"] or "1")
-    unit = (match["sp_u"] or "").lower().rstrip("s") or _UNITS[match["sp_cu"]]
+    unit = (match["sp_u"] or "").lower().rstrip("s") or UNITS[match["sp_cu"]]
     return _ago(today, count, unit)
 
 
@@ -238,7 +216,7 @@ def _count(text: str) -> int:
     text = text.lower()
     if text.isdecimal():
         return int(text)
-    return _NUMBERS.get(text) or chinese_number(text) or 3
+    return NUMBERS.get(text) or chinese_number(text) or 3
 
 
 def _relative(match: re.Match[str], today: date) -> Period | None:
@@ -263,7 +241,7 @@ def _relative(match: re.Match[str], today: date) -> Period | None:
         return years(today.year - ("今年", "去年", "前年").index(text))
     back = 0 if text[0] in "本这" else 1
     unit = {"月": "month", "周": "week"}["月" if "月" in text else "周"]
-    return _relative(_RELATIVE.match(("this" if back == 0 else "last") + " " + unit), today)  # type: ignore[arg-type]
+    return _relative(RELATIVE.match(("this" if back == 0 else "last") + " " + unit), today)  # type: ignore[arg-type]
 
 
 def _past_year(match: re.Match[str], today: date) -> Period | None:
@@ -283,58 +261,25 @@ def chinese_number(text: str, *, digits: bool = False) -> int | None:
     """
     if text.isdecimal():
         return int(text)
-    if not text or any(char not in _HAN and char not in "十百" for char in text):
+    if not text or any(char not in HAN and char not in "十百" for char in text):
         return None
     if "十" not in text and "百" not in text:
-        return int("".join(str(_HAN[char]) for char in text)) if len(text) > 1 or not digits else _HAN[text]
+        return int("".join(str(HAN[char]) for char in text)) if len(text) > 1 or not digits else HAN[text]
     total = unit = 0
     for char in text:
         if char in "十百":
             total += (unit or 1) * (10 if char == "十" else 100)
             unit = 0
         else:
-            unit = _HAN[char]
+            unit = HAN[char]
     return total + unit
 
 
-_RELATIVE = re.compile(
-    r"(?P<relative>(?:this|last|previous|current|past)\s+(?:year|month|week|quarter)\b(?!s)|today|yesterday"
-    r"|今年|去年|前年|今天|昨天|(?:本|这个?|上个?)(?:月|周|星期))",
-    re.IGNORECASE,
-)
 _MAKERS: dict[str, Callable[[re.Match[str], date], Period | None]] = {
     "iso": _iso, "compact": _compact, "slashed": _slashed, "ym": _year_month, "my": _month_year,
     "english": _english, "quarter": _quarter, "half": _half, "decade": _decade, "chinese": _chinese,
     "century": _century, "span": _span, "past_year": _past_year, "relative": _relative, "plain": _plain_year,
 }  # fmt: skip
-_B, _E = r"(?<![A-Za-z0-9_.$€£])", r"(?![A-Za-z0-9_%])"
-_ALL = re.compile(
-    rf"""
-    (?P<iso>{_B}(?P<iso_y>\d{{4}})(?P<iso_s>[-/.])(?P<iso_m>\d{{1,2}})(?P=iso_s)(?P<iso_d>\d{{1,2}})
-        (?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?{_E})
-  | (?P<compact>{_B}(?:1[5-9]|20)\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01]){_E})
-  | (?P<slashed>{_B}(?P<sl_a>\d{{1,2}})(?P<sl_s>[-/.])(?P<sl_b>\d{{1,2}})(?P=sl_s)(?P<sl_y>{_YEAR}){_E})
-  | (?P<ym>{_B}(?P<ym_y>{_YEAR})[-/.](?P<ym_m>0?[1-9]|1[0-2])(?![-/.]?[A-Za-z0-9_]))
-  | (?P<my>{_B}(?P<my_m>0?[1-9]|1[0-2])[/.](?P<my_y>{_YEAR}){_E})
-  | (?P<english>\b(?:(?P<en_d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<en_m1>{_MONTH})\s*(?:of\s+|,\s*)?(?P<en_y1>{_YEAR}){_E}
-      | \b(?P<en_m2>{_MONTH})\s+(?P<en_d2>\d{{1,2}})(?:st|nd|rd|th)?\s*,?\s+(?P<en_y2>{_YEAR}){_E})
-  | (?P<quarter>\b(?P<q_a>q[1-4]|(?:first|second|third|fourth|last|1st|2nd|3rd|4th)(?=\s+quarter))(?:\s+quarter)?(?:\s+of|\s*,)?\s*(?P<q_y1>{_YEAR}){_E}
-      | {_B}(?P<q_y2>{_YEAR})(?:\s*年?\s*第?(?=[qQ1-4一二三四])(?P<q_c>[qQ][1-4](?!\w)|[1-4一二三四](?=季度))(?:季度)?))
-  | (?P<half>\b(?P<h_a>first|second|1st|2nd)\s+half\s+of\s+(?P<h_y1>{_YEAR}){_E}|{_B}(?P<h_y2>{_YEAR})年(?P<h_c>[上下])半年)
-  | (?P<decade>\b(?:(?P<de_part>early|mid|late)[\s-]+(?:the\s+)?)?(?:
-        (?:{_B}|')(?P<de_en>(?:1[5-9]|20)\d0|[2-9]0)(?:'s|’s|s)\b | (?:nineteen[\s-])?(?P<de_name>{"|".join(_DECADES)})\b)
-      | (?P<de_c>上(?:个)?世纪|二十世纪|20世纪)?(?P<de_zh>(?:1[5-9]|20)\d0|[2-9]0|[二三四五六七八九]十)年代)
-  | (?P<chinese>(?<![\d{_H}])(?P<zh_y>\d{{4}}|[一二][〇零一二三四五六七八九]{{3}})\s*年(?!代)
-      (?:\s*(?P<zh_m>\d{{1,2}}|[{_H}]{{1,2}})\s*月(?:份)?(?:\s*(?P<zh_d>\d{{1,2}}|[{_H}]{{1,3}})\s*[日号])?)?)
-  | (?P<century>\b(?:the\s+)?(?P<ce_en>\d\d?)(?:st|nd|rd|th)\s+century|(?P<ce_zh>\d\d?|[{_H}]{{1,3}})世纪)
-  | (?P<span>\b(?:last|past|previous|recent|preceding)\s+(?:(?P<sp_n>{_NUMBER})\s+)?(?P<sp_u>days|weeks|months|quarters|years|decades?)\b
-      | (?:最近|近|过去|前)的?(?P<sp_c>{_COUNT})(?P<sp_cu>天|日|周|个星期|个月|年|季度)(?:里|内|间|来|以来|之内)?)
-  | (?P<past_year>\b(?P<ago>{_NUMBER})\s+years?\s+ago\b|(?P<ago_zh>{_COUNT})年(?:之|以)?前)
-  | {_RELATIVE.pattern}
-  | (?P<plain>{_B}(?P<year>{_YEAR}){_E})
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
 
 
 def stored(day: date, format_: str) -> Any:

@@ -50,6 +50,13 @@ def rows() -> list[dict[str, Any]]:
 ROWS = rows()
 DOCS = [Document(f"word number {row['n']}", id=str(uuid.UUID(int=row["n"])), metadata=row) for row in ROWS]
 
+_QUESTION: dict[str, Any] = {
+    "$and": [
+        {"tags": {"$contains": "beta"}},
+        {"year": {"$gte": 2005}},
+        {"$not": {"tags": {"$contains": "alpha"}}},
+    ]
+}
 FILTERS: dict[str, dict[str, Any]] = {
     "bare": {"year": 2010},
     "bare keys": {"year": 2010, "flag": True},
@@ -129,7 +136,7 @@ FILTERS: dict[str, dict[str, Any]] = {
     "not not": {"$not": {"$not": {"topic": "heart"}}},
     "nested": {"$and": [{"$or": [{"year": 2010}, {"$not": {"flag": True}}]}, {"price": {"$gt": 1}}]},
     "or of ands": {"$or": [{"year": 2010, "flag": True}, {"topic": "脑", "price": {"$lt": 5}}]},
-    "question": {"$and": [{"tags": {"$contains": "beta"}}, {"year": {"$gte": 2005}}, {"$not": {"tags": {"$contains": "alpha"}}}]},
+    "question": _QUESTION,
     "quotes": {"topic": "it's \"x\"; DROP TABLE t; --"},
     "large": {"n": {"$lt": 2**40}},
     "everything": {},
@@ -301,7 +308,7 @@ async def test_self_query_goes_from_question_to_rows(backend: Backend) -> None:
     """The same question gives the same rows on every store, sync and async."""
     retriever = SelfQueryRetriever.from_rules(backend.store, k=100, relax=False, filter={"n": {"$lt": 40}})
     for question, where in (
-        ("words tagged beta since 2005, not alpha", {"$and": [{"tags": {"$contains": "beta"}}, {"year": {"$gte": 2005}}, {"$not": {"tags": {"$contains": "alpha"}}}]}),
+        ("words tagged beta since 2005, not alpha", _QUESTION),
         ("words from May 2020", {"day": {"$gte": "2020-05-01", "$lt": "2020-06-01"}}),
         ("words before 2010", {"year": {"$lt": 2010}}),
     ):  # fmt: skip

@@ -8,7 +8,7 @@ from langchain_core.structured_query import Comparator
 
 _I = re.IGNORECASE
 # Words between a cue and what it is about, which say nothing themselves.
-_LIGHT_WORDS = """
+_WORDS = """
 a an and/or the any all both either of in on at for from with within during by to as is are was were be
 been being that which who whose those these ones one this it its their they paper papers article
 articles study studies work works publication publications document documents abstract abstracts record
@@ -26,7 +26,8 @@ material evidence want wants need needs show give me us consider considers see l
 search equal equals select selected such each every other among amongst present occur occurs patients
 shows showing comes we i you would like mesh_terms if when where does do should must not_only named
 called entitled respectively first then
-""".split()  # noqa: SIM905
+"""
+_LIGHT_WORDS = _WORDS.split()
 LIGHT = rf"(?:(?:{'|'.join(sorted(map(re.escape, _LIGHT_WORDS), key=len, reverse=True))})(?:['’]s)?\b|[:=\"“”'‘’(]|\s)"
 ZH_LIGHT = (
     r"(?:在|于|是|为|的|有|被|带有|带|含有|包含|包括|含|涉及|关于|有关|针对|研究|讨论|属于|主题词|主题|关键词|标签|标注|标记|"
@@ -41,7 +42,10 @@ _NEGATION = (
     r"(?:do|does|did|is|are|was|were|has|have|should|must)n['’]?t|"
     r"(?:any|every|all|no)\w*(?:\s+\w+)?\s+but)\b|\bnon-|!=\s*|<>\s*|≠\s*)"
 )
-_ZH_NEGATION = r"(?:不(?!仅|但|只|同|过|少|断|管)|没有?|未|无(?!论)|非(?!常)|除去?了?(?!非)|排除|剔除|去掉|而非|别)(?:要|是|在|含|带)?"
+_ZH_NEGATION = (
+    r"(?:不(?!仅|但|只|同|过|少|断|管)|没有?|未|无(?!论)|非(?!常)|除去?了?(?!非)|排除|剔除|去掉|而非|别)"
+    r"(?:要|是|在|含|带)?"
+)
 # Possessive (*+): a run of such words is never taken apart again, so that no text makes the search slow.
 NEGATED = re.compile(rf"(?:{_NEGATION}{LIGHT}*+|{_ZH_NEGATION}{ZH_LIGHT}*+)$", _I)
 LEADING = re.compile(rf"(?<![a-z])(?:{LIGHT}|{ZH_LIGHT})*+$", _I)
@@ -123,19 +127,27 @@ LEFT: tuple[tuple[re.Pattern[str], Comparator], ...] = tuple(
         (rf"(?:早于|先于|小于|低于|少于|不到|不足){_ZH_FILL}", Comparator.LT),
     )
 )
-_END = r"(?=\s*(?:$|[,.;:?!)]|(?:about|tagged|with|that|which|and|but|or|concerning|regarding|dealing|only|mention\w*|involv\w*|cover\w*|labell?ed|indexed)\b))"
-_COMPARATIVE = r"(?:later|newer|after(?:wards?)?|onwards?|beyond|more\s+recent(?:ly)?|above|up|since|thereafter|subsequent(?:ly)?|following\s+years|younger|higher|greater|more|over)"
+_END = (
+    r"(?=\s*(?:$|[,.;:?!)]|(?:about|tagged|with|that|which|and|but|or|concerning|regarding|dealing|only|mention\w*|"
+    r"involv\w*|cover\w*|labell?ed|indexed)\b))"
+)
+_COMPARATIVE = (
+    r"(?:later|newer|after(?:wards?)?|onwards?|beyond|more\s+recent(?:ly)?|above|up|since|thereafter|subsequent(?:ly)?|"
+    r"following\s+years|younger|higher|greater|more|over)"
+)
 RIGHT: tuple[tuple[re.Pattern[str], Comparator], ...] = tuple(
     (re.compile(rf"\s*(?:{pattern})", _I), comparator)
     for pattern, comparator in (
         (
-            rf",?\s*at\s+the\s+earliest\b|\(含[^)]*\)(?:之|以)?后|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?{_COMPARATIVE}\b|onwards?\b|forwards?\b|upwards?\b|\+(?!\w)|and\s+on\b{_END}"
+            rf",?\s*at\s+the\s+earliest\b|\(含[^)]*\)(?:之|以)?后"
+            rf"|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?{_COMPARATIVE}\b|onwards?\b|forwards?\b|upwards?\b|\+(?!\w)|and\s+on\b{_END}"
             rf"|(?:-|–|—|to|until|till|through|up\s+to)\s*(?:the\s+)?(?:present|now|today|date)\b"
             r"|(?:及|或)(?:其|者)?(?:之|以)?后|以来|起(?!码)|开始|至今|到现在|到今天|往后|及更晚|或更晚|以上",
             Comparator.GTE,
         ),
         (
-            r",?\s*at\s+the\s+latest\b|\(含[^)]*\)(?:之|以)?前|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?(?:earlier|before|older|prior|previous|lower|less|fewer|below|under)\b"
+            r",?\s*at\s+the\s+latest\b|\(含[^)]*\)(?:之|以)?前"
+            r"|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?(?:earlier|before|older|prior|previous|lower|less|fewer|below|under)\b"
             r"|(?:及|或)(?:其|者)?(?:之|以)?前|(?:为)?止(?!痛|血)|及更早|或更早|以下|以内",
             Comparator.LTE,
         ),
@@ -147,7 +159,8 @@ ONWARD = re.compile(rf"\s+on\b{_END}", _I)
 FROM = re.compile(r"(?:\bfrom\s+(?:the\s+)?(?:years?\s+)?|从|自)$", _I)
 BETWEEN = re.compile(r"(?:\b(?:between|in\s+between)\s+(?:the\s+)?(?:years?\s+)?|介于|在)$", _I)
 RANGE_TO = re.compile(
-    r"\s*(?:-|–|—|~|～|\.\.\.?|\bto\b|\bthrough(?:\s+to)?\b|\bthru\b|\b(?:up\s+)?until\b|\b(?:up\s+)?till\b|\b(?:right\s+)?up\s+to\b|到|至|—)\s*(?:the\s+)?(?:years?\s+)?$",
+    r"\s*(?:-|–|—|~|～|\.\.\.?|\bto\b|\bthrough(?:\s+to)?\b|\bthru\b|\b(?:up\s+)?until\b|\b(?:up\s+)?till\b|"
+    r"\b(?:right\s+)?up\s+to\b|到|至|—)\s*(?:the\s+)?(?:years?\s+)?$",
     _I,
 )
 RANGE_AND = re.compile(r"\s*(?:\band\b|&|和|与|、)\s*(?:the\s+)?$", _I)

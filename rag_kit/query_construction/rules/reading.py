@@ -1,0 +1,241 @@
+"""One question being read: what it names, where, and how that is compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from langchain_core.structured_query import Comparator, Comparison, FilterDirective
+
+from rag_kit.query_construction.conditions import period_condition
+from rag_kit.query_construction.dates import FoundPeriod, Period, find_periods, years
+from rag_kit.query_construction.fields import MetadataField, Schema
+from rag_kit.query_construction.ir import all_of, any_of
+from rag_kit.query_construction.rules import cues
+from rag_kit.query_construction.rules.atoms import Atom
+from rag_kit.query_construction.rules.joining import carries_on
+from rag_kit.query_construction.rules.numbers import find_numbers
+from rag_kit.query_construction.rules.ordering import find_order
+from rag_kit.query_construction.rules.spans import Compared, Span, compare
+from rag_kit.query_construction.rules.values import Named, ValueIndex
+
+_UNDATED = re.compile(
+    r"\b(?:without|with\s+no|lacking|missing)\s+(?:a\s+|any\s+|the\s+)?(?:known\s+)?(?:publication\s+)?(?:years?|dates?)\b"
+    r"|\b(?:with\s+an?\s+|whose\s+)?(?:unknown|missing)\s+(?:publication\s+)?(?:year|date)\b"
+    r"|\b(?:whose\s+|where\s+|the\s+|and\s+)*(?:publication\s+)?(?:year|date)\s+(?:is\s+)?(?:unknown|missing|absent|not\s+(?:known|given|stated))\b"
+    r"|\bundated\b|没有(?:发表|出版)?(?:年份|日期)|年份(?:缺失|不明|未知)",
+    re.IGNORECASE,
+)
+
+
+class Reading:
+    """One question being read."""
+
+    def __init__(self, text: str, schema: Schema, index: ValueIndex, today: date) -> None:
+        self.text = text
+        self.schema = schema
+        self.today = today
+        self.notes: list[str] = []
+        self.used: list[tuple[int, int]] = []
+        self._index = index
+        self.order = find_order(text, schema)
+        if self.order is not None:
+            self.used.append((self.order.begin, self.order.end))
+
+    def atoms(self) -> list[Atom]:
+        """All conditions, in the order of the text."""
+        named = [item for item in self._index.find(self.text) if self._named(item)]
+        periods = [] if self._time() is None else self._periods(named)
+        barriers = [(item.begin, item.end) for item in named]
+        found = self._undated()
+        spans = sorted([*periods, *self._numbers(named, periods)], key=lambda span: span.begin)
+        compared = list(compare(self.text, spans, barriers))
+        for item in compared:
+            found.append(self._comparison(item))
+        found += self._values(named, [(item.begin, item.end) for item in compared])
+        return sorted(found, key=lambda atom: (atom.begin, atom.end))
+
+    def _named(self, item: Named) -> bool:
+        """Whether a value counts as named; "2010" is a year before it is the value of a text field."""
+        if not self._free(item.begin, item.end):
+            return False
+        if not self.text[item.begin : item.end].isdecimal():
+            return True
+        left = self.text[max(0, item.begin - 40) : item.begin]
+        return left[-1:] in ('"', "“", "'", "‘", "「") or self._names_field(left, item.field)
+
+    def _free(self, begin: int, end: int) -> bool:
+        return not any(begin < stop and start < end for start, stop in self.used)
+
+    def _time(self) -> MetadataField | None:
+        times = [field for field in self.schema if field.temporal]
+        return max(times, key=lambda field: field.type == "date") if times else None
+
+    def _field_for(self, begin: int, period: Period) -> MetadataField:
+        times = [field for field in self.schema if field.temporal]
+        before = self.text[max(0, begin - 60) : begin].lower()
+        near = [
+            (before.rfind(name.lower().replace("_", " ")), field)
+            for field in times
+            for name in (field.name, *field.aliases)
+        ]
+        place, field = max(near, key=lambda pair: pair[0])
+        if place >= 0 and len(times) > 1:
+            return field
+        fine = period.grain not in ("year", "years")
+        return max(times, key=lambda item: (item.type == "date") == fine)
+
+    def _periods(self, named: Sequence[Named]) -> list[Span]:
+        spans: list[Span] = []
+        for found in find_periods(self.text, self.today):
+            inside = any(item.begin <= found.begin and found.stop <= item.end for item in named)
+            if inside or not self._free(found.begin, found.stop) or self._no_year(found):
+                continue
+            field = self._field_for(found.begin, found.period)
+            if found.period.note:
+                self.notes.append(found.period.note)
+            spans += self._abbreviated(found, field) or [
+                Span(found.begin, found.stop, found.period, field.name)
+            ]
+        return spans
+
+    def _no_year(self, found: FoundPeriod) -> bool:
+        written = self.text[found.begin : found.stop]
+        return written.isdecimal() and cues.NOT_YEARS.match(self.text, found.stop) is not None
+
+    def _abbreviated(self, found: FoundPeriod, field: MetadataField) -> list[Span]:
+        """``2005-10`` for a field of years is 2005 to 2010."""
+        match = re.fullmatch(r"(\d\d(\d\d))-(\d\d)", self.text[found.begin : found.stop])
+        if match is None or not field.is_year or int(match[3]) <= int(match[2]):
+            return []
+        first, last = years(int(match[1])), years(int(match[1]) // 100 * 100 + int(match[3]))
+        middle = found.begin + 4
+        return [Span(found.begin, middle, first, field.name), Span(middle + 1, found.stop, last, field.name)]
+
+    def _numbers(self, named: Sequence[Named], periods: Sequence[Span]) -> list[Span]:
+        taken = [(item.begin, item.end) for item in named] + [(span.begin, span.end) for span in periods]
+        return find_numbers(self.text, self.schema, [*taken, *self.used])
+
+    def _undated(self) -> list[Atom]:
+        field = self._time()
+        match = _UNDATED.search(self.text) if field is not None else None
+        if match is None or field is None:
+            return []
+        self.used.append(match.span())
+        return [Atom(*match.span(), field.name, Comparison(Comparator.EQ, field.name, None))]
+
+    def _comparison(self, item: Compared) -> Atom:
+        field = self.schema.get(item.field)
+        assert field is not None  # spans are made from the schema
+        directive = _directive(field, item.comparator, item.low, item.high, item.open)
+        denial = (
+            _directive(field, _opposite(item.comparator), item.low, item.high, item.open)
+            if item.negated
+            else None
+        )
+        exclusive = item.comparator == Comparator.EQ
+        return Atom(
+            item.begin, item.end, field.name, directive, item.negated, exclusive=exclusive, denial=denial
+        )
+
+    def _values(self, named: Sequence[Named], compared: Sequence[tuple[int, int]]) -> list[Atom]:
+        """The named values, those dropped that are only words of the question."""
+        seen: list[tuple[Named, Atom, bool, bool]] = []
+        for item in named:
+            before = max(
+                [0, *(atom.end for _, atom, _, _ in seen), *(end for _, end in compared if end <= item.begin)]
+            )
+            before = max(before, item.begin - cues.REACH)
+            left = self.text[before : item.begin]
+            match = cues.NEGATED.search(left)
+            begin, end = item.begin, item.end
+            negated = match is not None
+            if match is not None:
+                begin = before + match.start()
+            elif seen and seen[-1][1].negated:
+                negated = carries_on(self.text, seen[-1][1], seen[-1][1].end, item.begin)
+            if excluded := cues.EXCLUDED_AFTER.match(self.text, end):
+                negated, end = True, excluded.end()
+            light = cues.LEADING.search(left)
+            lead = light.group() if light else ""
+            quoted = self.text[begin - 1 : begin] in "\"“'‘「『《" and begin > 0
+            marked = quoted or cues.MARKED.search(lead) is not None or self._names_field(left, item.field)
+            topical = item.exact or negated or cues.TOPIC.search(left) is not None
+            if isinstance(item.value, bool):
+                directive: FilterDirective = Comparison(Comparator.EQ, item.field, not negated)
+                atom = Atom(begin, end, item.field, directive)
+            else:
+                atom = self._value(item, begin, end, negated, cues.BOTH.search(left) is not None)
+            seen.append((item, atom, marked, topical))
+        return [atom for atom, keep in self._chosen(seen) if keep]
+
+    def _chosen(self, seen: Sequence[tuple[Named, Atom, bool, bool]]) -> list[tuple[Atom, bool]]:
+        any_marked = any(marked for _, _, marked, _ in seen)
+        chosen: list[tuple[Atom, bool]] = []
+        kept_before: Atom | None = None
+        for item, atom, marked, topical in seen:
+            keep = (
+                marked
+                or (item.sure and (topical or not any_marked))
+                or (topical and not item.sure and self._object(item))
+            )
+            if not keep and item.sure and kept_before is not None:
+                keep = carries_on(self.text, kept_before, kept_before.end, atom.begin)
+            chosen.append((atom, keep))
+            kept_before = atom if keep else None
+        return chosen
+
+    def _object(self, item: Named) -> bool:
+        """Whether a generic word is what the question is about: "papers on pressure"."""
+        return cues.TOPIC.search(self.text[: item.begin]) is not None and not item.value.isupper()
+
+    def _names_field(self, left: str, name: str) -> bool:
+        field = self.schema.get(name)
+        names = (name, *(field.aliases if field else ()))
+        return any(
+            re.search(
+                rf"(?<!\w){re.escape(word)}(?:\W|\b(?:is|are|as|of|contains?|includes?|in)\b|\s)*$",
+                left,
+                re.IGNORECASE,
+            )
+            for word in names
+        )
+
+    def _value(self, item: Named, begin: int, end: int, negated: bool, both: bool) -> Atom:
+        field = self.schema.get(item.field)
+        many = field is not None and field.many
+        comparator = Comparator.CONTAIN if many else Comparator.EQ
+        directive = Comparison(comparator, item.field, item.value)
+        return Atom(begin, end, item.field, directive, negated, exclusive=not many, both=both)
+
+
+def _opposite(comparator: Comparator) -> Comparator:
+    return {
+        Comparator.EQ: Comparator.NE, Comparator.GT: Comparator.LTE, Comparator.GTE: Comparator.LT,
+        Comparator.LT: Comparator.GTE, Comparator.LTE: Comparator.GT,
+    }[comparator]  # fmt: skip
+
+
+def _directive(
+    field: MetadataField, comparator: Comparator, low: Any, high: Any, exclusive: bool = False
+) -> FilterDirective:
+    if isinstance(low, Period):
+        if high is None:
+            return period_condition(field, comparator, low)
+        low, high = sorted((low, high), key=lambda period: period.start)
+        if exclusive and comparator == Comparator.EQ:
+            ends = (period_condition(field, Comparator.GT, low), period_condition(field, Comparator.LT, high))
+            return all_of(ends) or ends[0]
+        grain = "years" if {low.grain, high.grain} <= {"year", "years"} else "span"
+        return period_condition(field, comparator, Period(low.start, high.end, grain))
+    if high is None:
+        return Comparison(comparator, field.name, low)
+    low, high = sorted((low, high))
+    if comparator == Comparator.NE:
+        below, above = Comparison(Comparator.LT, field.name, low), Comparison(Comparator.GT, field.name, high)
+        return any_of([below, above]) or below
+    words = (Comparator.GT, Comparator.LT) if exclusive else (Comparator.GTE, Comparator.LTE)
+    ends = (Comparison(words[0], field.name, low), Comparison(words[1], field.name, high))
+    return all_of(ends) or ends[0]
