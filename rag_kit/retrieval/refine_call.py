@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain_core.documents import Document
 
@@ -98,8 +98,7 @@ class RefineCall:
         (outcome,) = yield from self.do_all([Call(name, sync, native)])
         if not outcome.ok:
             raise self.failure(outcome)
-        value: T = outcome.value
-        return value
+        return cast("T", outcome.value)
 
     def do_all(self, calls: Sequence[Call]) -> Steps[list[Outcome[Any]]]:
         """Do several things side by side; one outcome each, in their order.
