@@ -87,6 +87,21 @@ def sets_table(loaded: Loaded) -> str:
     return table([*head, "with a gold span", "note"], rows)
 
 
+def techniques_table(loaded: Loaded) -> str:
+    """nDCG@10 of every pipeline on every set; the best of a set is bold."""
+    names = list(dict.fromkeys(entry["pipeline"] for _, result in loaded for entry in result["pipelines"]))
+    rows = []
+    for name in names:
+        cells = []
+        for _, result in loaded:
+            scores = {entry["pipeline"]: entry["ndcg@10"] for entry in result["pipelines"]}
+            cell = interval(scores.get(name))
+            best = name in scores and scores[name]["value"] == max(s["value"] for s in scores.values())
+            cells.append(f"**{cell}**" if best else cell)
+        rows.append([name, *cells])
+    return table(["pipeline", *(run["name"].removeprefix("techniques_") for run, _ in loaded)], rows)
+
+
 def speed_table(loaded: Loaded) -> str:
     """Milliseconds a query, one at a time."""
     rows = []
@@ -141,14 +156,17 @@ def versions(loaded: Loaded) -> str:
 
 def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
     """The page with every marked table written anew."""
+    techniques = [(run, result) for run, result in loaded if run.get("table") == "techniques"]
+    every, loaded = loaded, [(run, result) for run, result in loaded if "table" not in run]
     parts = {
         "sets": sets_table(loaded),
+        "techniques": techniques_table(techniques),
         "quality": quality_table(loaded),
         "speed": speed_table(loaded),
         "verdicts": verdict_table(loaded, content["tolerance"]),
         "parents": table(parents_table.HEAD, parents_table.rows()),
-        "commands": commands(loaded),
-        "versions": versions(loaded),
+        "commands": commands(every),
+        "versions": versions(every),
     }
     seen = {match["name"] for match in MARKED.finditer(page)}
     if seen != parts.keys():
