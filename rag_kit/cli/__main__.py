@@ -13,13 +13,24 @@ def _terminated(signum: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def _utf8(argument: str) -> str:
+    """An argument as UTF-8, where the locale of the process (``LANG=C``) could not decode it."""
+    try:
+        argument.encode("utf-8")
+    except UnicodeEncodeError:
+        return os.fsencode(argument).decode("utf-8", "surrogateescape")
+    return argument
+
+
 def entry() -> int:
     """Import and run the command line."""
     try:
         signal.signal(signal.SIGTERM, _terminated)
         from rag_kit.cli.main import main
+        from rag_kit.cli.output import prepare_streams
 
-        return main()
+        prepare_streams()
+        return main([_utf8(argument) for argument in sys.argv[1:]])
     except KeyboardInterrupt:
         os.write(sys.stderr.fileno(), b"\nrag-kit: interrupted\n")
         return 130

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,22 +90,23 @@ def run(arguments: argparse.Namespace) -> int:
         build = getattr(graphs, GRAPHS[arguments.graph])
         retriever = make_retriever(index, arguments, where_filter)
         graph = build(retriever, llm, prompts=arguments.prompts)
+        # Asynchronously, for Ctrl-C: a thread that waits for a silent endpoint cannot be interrupted, a task can.
         if arguments.json:
-            result = graph.invoke({"question": arguments.question}, context=context)
+            result = asyncio.run(graph.ainvoke({"question": arguments.question}, context=context))
             say_json({**_as_json(result), "model": describe_model(llm)})
             return exits.OK
         hint(describe_model(llm))
-        result = _stream(graph, arguments.question, context, explained=arguments.explain)
+        result = asyncio.run(_stream(graph, arguments.question, context, explained=arguments.explain))
     _sources(result, explained=arguments.explain)
     return exits.OK
 
 
-def _stream(graph: Any, question: str, context: dict[str, Any], *, explained: bool) -> dict[str, Any]:
+async def _stream(graph: Any, question: str, context: dict[str, Any], *, explained: bool) -> dict[str, Any]:
     """Print the answer as it arrives; returns the final state."""
     state: dict[str, Any] = {}
     shown = AnswerStream()
     printed = False
-    for mode, part in graph.stream(
+    async for mode, part in graph.astream(
         {"question": question}, context=context, stream_mode=["messages", "updates"]
     ):
         if mode == "messages":

@@ -15,7 +15,7 @@ from rag_kit.cli.opening import (
     parse_filter,
     searches_vectors,
 )
-from rag_kit.cli.output import say, say_json
+from rag_kit.cli.output import flat, say, say_json
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -72,7 +72,7 @@ def where(metadata: dict[str, Any]) -> str:
     ]
     if metadata.get("heading"):
         parts.append(str(metadata["heading"]))
-    return " · ".join(parts)
+    return flat(" · ".join(parts))
 
 
 def shorten(text: str, width: int = 160) -> str:

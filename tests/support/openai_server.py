@@ -10,7 +10,7 @@ A script is a list; each chat request takes the next entry, and the last entry s
 - a ``str``: an answer of that text; a ``dict``: an object, given as the request asks for it (the arguments of
   a tool call if tools were sent, else JSON text);
 - a ``Reply`` from one of the functions below (``text``, ``tool``, ``refusal``, ``truncated``, ``error``, ``hang``,
-  ``reset``, ``cut``);
+  ``reset``, ``cut``, ``stall``);
 - a callable that takes the ``Recorded`` request and returns any of these.
 
 ``refuse={"json_schema", "tools", "json_object", "stream_options"}`` answers 400 to requests that use these,
@@ -71,7 +71,7 @@ class Reply:
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
-    wire: str = "normal"  # "normal", "hang", "reset", "cut"
+    wire: str = "normal"  # "normal", "hang", "reset", "cut", "stall"
     usage: bool = True
 
 
@@ -121,6 +121,11 @@ def reset() -> Reply:
 def cut(content: str) -> Reply:
     """Stream half of the text, then break the connection off; without streaming, half of the body."""
     return Reply(content=content, wire="cut")
+
+
+def stall(content: str, seconds: float = 60.0) -> Reply:
+    """Stream half of the text, then say nothing for so long, then the rest. Closing the server ends it early."""
+    return Reply(content=content, wire="stall", delay=seconds)
 
 
 class OpenAIServer:
@@ -245,7 +250,7 @@ class _Handler(BaseHTTPRequestHandler):
         return request
 
     def _reply(self, request: Recorded, reply: Reply) -> None:
-        if reply.delay:
+        if reply.delay and reply.wire != "stall":
             self.server.owner.closing.wait(reply.delay)
         if reply.wire == "hang":
             self.close_connection = True
@@ -291,7 +296,9 @@ class _Handler(BaseHTTPRequestHandler):
         pieces += [{"content": content[i : i + size]} for i in range(0, len(content), size)]
         if reply.wire == "cut":
             pieces = pieces[: len(pieces) // 2 + 1]
-        for piece in pieces:
+        for number, piece in enumerate(pieces):
+            if reply.wire == "stall" and number == len(pieces) // 2 + 1:
+                self.server.owner.closing.wait(reply.delay)
             self._event(request, [{"index": 0, "delta": piece, "finish_reason": None}])
         if reply.wire == "cut":
             self._break_off()

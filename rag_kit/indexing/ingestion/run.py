@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_kit.documents import clean_text
 from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError, ReadError
 from rag_kit.indexing.document_index import DocumentIndex
 from rag_kit.indexing.document_index.folder import STORE
@@ -20,6 +21,7 @@ from rag_kit.indexing.ingestion.listing import Listing, check_paths, list_files
 from rag_kit.indexing.ingestion.looking import file_hash, look
 from rag_kit.indexing.ingestion.report import IngestReport
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
+from rag_kit.indexing.readers.parts import Unreadable
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -192,7 +194,7 @@ class _Run:
                 if self._strict:
                     raise ReadError(f"{error} Nothing was changed, for strict was asked for.") from error
                 known = " (its earlier version stays in the index)" if source in self._records else ""
-                self._fail(file.file, f"{_without_name(str(error))}{known}")
+                self._fail(file.file, f"{_reason(error, file.file)}{known}")
                 self._done += 1
             if len(self._rows) >= self._size or len(self._new) + len(self._seen) >= _GROUP_FILES:
                 self._commit()
@@ -268,7 +270,11 @@ class _Run:
             self._progress(name, self._done, len(self._listing.files), bytes=self._bytes)
 
 
-def _without_name(text: str) -> str:
-    """The reason in a reader's message, which begins with the file's name."""
-    _, found, reason = text.partition(": ")
-    return reason if found else text
+def _reason(error: ReadError, name: str) -> str:
+    """The reason in an error's message, which begins with the file's name; a name may hold a colon, too."""
+    cause = error.__cause__
+    if isinstance(cause, Unreadable):
+        return (
+            clean_text(f"{cause.reason}. {cause.advice}.") if cause.advice else clean_text(f"{cause.reason}.")
+        )
+    return str(error).removeprefix(f"{name}: ")
