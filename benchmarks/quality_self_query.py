@@ -149,8 +149,10 @@ def questions(
 ) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
     """Group, question and expected filter; templates are filled at random, with a fixed seed."""
     spec = yaml.safe_load(file.read_text(encoding="utf-8"))
-    for question, where in spec.get("written", []):
-        yield "written", question, parse(where)
+    for group, entries in spec.items():
+        if group != "templates":
+            for question, where in entries:
+                yield group, question, parse(where)
     rng = random.Random(seed)
     counts: dict[str, int] = {}
     for doc in rows:

@@ -68,7 +68,7 @@ ALL = re.compile(
       (?:\s*(?P<zh_m>\d{{1,2}}|[{H}]{{1,2}})\s*月(?:份)?(?:\s*(?P<zh_d>\d{{1,2}}|[{H}]{{1,3}})\s*[日号])?)?)
   | (?P<century>\b(?:the\s+)?(?P<ce_en>\d\d?)(?:st|nd|rd|th)\s+century|(?P<ce_zh>\d\d?|[{H}]{{1,3}})世纪)
   | (?P<span>\b(?:last|past|previous|recent|preceding)\s+(?:(?P<sp_n>{NUMBER})\s+)?
-        (?P<sp_u>days|weeks|months|quarters|years|decades?)\b
+        (?P<sp_u>days|weeks|months|quarters|years|decades?)\b(?!\s+of\s+the\b)
       | (?:最近|近|过去|前)的?(?P<sp_c>{COUNT})(?P<sp_cu>天|日|周|个星期|个月|年|季度)(?:里|内|间|来|以来|之内)?)
   | (?P<past_year>\b(?P<ago>{NUMBER})\s+years?\s+ago\b|(?P<ago_zh>{COUNT})年(?:之|以)?前)
   | {RELATIVE.pattern}

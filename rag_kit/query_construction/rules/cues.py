@@ -63,9 +63,14 @@ TOPIC = re.compile(
     _I,
 )
 BOTH = re.compile(r"\bboth\b|同时|都", _I)
+# "without both" means without either; "not both" does not
+WITHOUT = re.compile(r"\b(?:without|lack\w*|exclud\w*|except\w*|omit\w*|ignor\w*|skip\w*|free\s+of)\b", _I)
 EXCLUDED_AFTER = re.compile(
     r"\s*(?:[\"”’'」』]\s*)?(?:(?:papers?|articles?|studies)\s+)?(?:(?:are|is|be|being|should\s+be|to\s+be|must\s+be)\s+)?"
-    r"(?:excluded|left\s+out|omitted|ruled\s+out|removed)\b|\s*[\"”’'」』]?\s*(?:的?(?:文章|论文|研究|文献)?(?:除外|不要|不算))"
+    r"(?:excluded|left\s+out|omitted|ruled\s+out|removed)\b"
+    r"|\s*[\"”’']?\s*(?:(?:is|are|was|were)(?:\s+not|n['’]t)\s+(?:a|an|the|among|one\s+of|in|listed|present|tagged|included|"
+    r"mentioned|used|there)\b|(?:does|do|should|must|may)(?:\s+not|n['’]t)\s+(?:appear|occur|be|show)\b|(?:is|are)\s+(?:absent|missing)\b)"
+    r"|\s*[\"”’'」』]?\s*(?:的?(?:文章|论文|研究|文献)?(?:除外|不要|不算))"
     r"|\s*[\"”’'」』]?\s*(?:以外|之外|无关|(?<=[A-Za-z年\"”])外(?![\u4e00-\u9fff]))",
     _I,
 )
@@ -160,7 +165,7 @@ FROM = re.compile(r"(?:\bfrom\s+(?:the\s+)?(?:years?\s+)?|从|自)$", _I)
 BETWEEN = re.compile(r"(?:\b(?:between|in\s+between)\s+(?:the\s+)?(?:years?\s+)?|介于|在)$", _I)
 RANGE_TO = re.compile(
     r"\s*(?:-|–|—|~|～|\.\.\.?|\bto\b|\bthrough(?:\s+to)?\b|\bthru\b|\b(?:up\s+)?until\b|\b(?:up\s+)?till\b|"
-    r"\b(?:right\s+)?up\s+to\b|到|至|—)\s*(?:the\s+)?(?:years?\s+)?$",
+    r"\b(?:right\s+)?up\s+to(?:\s+and\s+including)?\b|到|至|—)\s*(?:the\s+)?(?:years?\s+)?$",
     _I,
 )
 RANGE_AND = re.compile(r"\s*(?:\band\b|&|和|与|、)\s*(?:the\s+)?$", _I)

@@ -31,7 +31,8 @@ def join(text: str, atoms: Sequence[Atom]) -> FilterDirective | None:
     for place, directive in enumerate(lists):
         if place and _connector(text[spans[place - 1][1] : spans[place][0]]) == "or":
             alternatives.append([])
-        alternatives[-1].append(directive)
+        if directive not in alternatives[-1]:
+            alternatives[-1].append(directive)
     return any_of([part for part in map(all_of, alternatives) if part is not None])
 
 
@@ -74,7 +75,7 @@ def carries_on(text: str, one: Atom, end: int, begin: int) -> bool:
         return pure is not None and found is not None
     # "ignoring papers about A and papers about B"
     again = re.search(r"\b(?:papers?|articles?|studies|those|ones|anything)\b", between, re.IGNORECASE)
-    return not _turns(between) and (found == "or" or again is not None)
+    return not _turns(between) and (found == "or" or (found == "and" and again is not None))
 
 
 def _turns(between: str) -> bool:

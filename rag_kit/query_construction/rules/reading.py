@@ -167,7 +167,13 @@ class Reading:
                 directive: FilterDirective = Comparison(Comparator.EQ, item.field, not negated)
                 atom = Atom(begin, end, item.field, directive)
             else:
-                atom = self._value(item, begin, end, negated, cues.BOTH.search(left) is not None)
+                atom = self._value(
+                    item,
+                    begin,
+                    end,
+                    negated,
+                    cues.BOTH.search(left) is not None and not cues.WITHOUT.search(left),
+                )
             seen.append((item, atom, marked, topical))
         return [atom for atom, keep in self._chosen(seen) if keep]
 
