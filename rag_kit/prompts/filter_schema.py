@@ -155,7 +155,9 @@ def _read(value: Any, depth: int, left: list[int]) -> list[dict[str, Any]]:
     inner = next((value[key] for key in _GROUP_KEYS if isinstance(value.get(key), (list, Mapping))), None)
     if inner is not None and not isinstance(field, str):
         said = str(value.get("join") or operator or "and").lower().lstrip("$")
-        join = _JOINS.get(said, said[:20])  # what joins nothing is mended, and told, where conditions are checked
+        join = _JOINS.get(
+            said, said[:20]
+        )  # what joins nothing is mended, and told, where conditions are checked
         group = _group(join, _read(inner, depth + 1, left))
         return [group] if group else []
     if isinstance(field, str) and (operator is not None or any(key in value for key in _VALUE_KEYS)):
