@@ -58,6 +58,7 @@ class SelfQueryCall:
         self._model_budget = Budget(deadline=seconds)
         self.notes: list[str] = []
         self._where: Filter | None = None
+        self._listed: dict[int, Document] = {}
 
     def steps(self) -> Steps[list[Document]]:
         """The whole call."""
@@ -198,7 +199,9 @@ class SelfQueryCall:
         if not outcome.ok:
             self._note(f"degraded: {describe_failure('listing the rows that pass', outcome.error)}")
             return None
-        return outcome.value
+        rows: list[Document] = outcome.value or []
+        self._listed.update((id(row), row) for row in rows)
+        return rows
 
     def _finish(self, found: Sequence[Document], made: ConstructedQuery) -> list[Document]:
         if self.owner._model is not None:
@@ -218,7 +221,7 @@ class SelfQueryCall:
                 searched=made.query or self.question,
                 **{key: value for key, value in made.as_dict().items() if key != "query"},
                 applied=self._where,
-                how="search" if before.get("stages") else "listed",
+                how="listed" if id(doc) in self._listed else "search",
             )
             for note in self.notes:
                 result = add_note(result, note)

@@ -1,0 +1,109 @@
+"""Filters in the language of a store, ANDed with the store's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+
+from rag_kit.documents.filters_postgres import to_postgres
+from rag_kit.documents.filters_qdrant import to_qdrant
+from rag_kit.errors import FilterError
+from rag_kit.retrieval import call_retriever
+from rag_kit.retrieval.stores import native_filter
+from rag_kit.retrieval.structured_filter import to_directive, to_filter
+
+EMBED = DeterministicFakeEmbedding(size=4)
+
+
+def test_langchains_translators_serve_other_stores() -> None:
+    """A store without a translation of the kit's own gets plain comparisons by LangChain's translator."""
+    pytest.importorskip("langchain_classic")
+    vectorstores = pytest.importorskip("langchain_community.vectorstores")
+    store = object.__new__(vectorstores.Pinecone)
+    where = {"$and": [{"year": {"$gte": 2010}}, {"topic": {"$in": ["a", "b"]}}]}
+    assert native_filter(store, where) == where
+    for refused in (
+        {"year": {"$ne": 1}},
+        {"$not": {"year": 1}},
+        {"tags": {"$contains": "a"}},
+        {"a": {"$in": []}},
+    ):
+        assert native_filter(store, refused) is None
+    assert native_filter(store, where, static={"tenant": "a"}) is None
+
+
+def test_stores_that_nobody_knows_are_filtered_afterwards() -> None:
+    """A store of the user's own class gets no filter; the results are filtered."""
+    from langchain_core.vectorstores import VectorStore
+
+    class Own(VectorStore):
+        @classmethod
+        def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kwargs: Any) -> Own:
+            return cls()
+
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            assert not kwargs
+            return [Document(str(n), metadata={"n": n}) for n in range(k)]
+
+    store = Own()
+    assert native_filter(store, {"n": 1}) is None
+    found = call_retriever(store.as_retriever(), "q", k=2, filter={"n": {"$gte": 5}})
+    assert [doc.page_content for doc in found] == ["5", "6"]
+
+
+def test_qdrants_own_filter_is_kept() -> None:
+    """A filter that the retriever holds already is ANDed with the caller's; one of another kind is not lost."""
+    pytest.importorskip("langchain_qdrant", reason="langchain-qdrant is not installed")
+    from langchain_qdrant import QdrantVectorStore
+    from qdrant_client import QdrantClient, models
+
+    client = QdrantClient(":memory:")
+    client.create_collection(
+        "rows", vectors_config=models.VectorParams(size=4, distance=models.Distance.COSINE)
+    )
+    store = QdrantVectorStore(client, "rows", EMBED)
+    store.add_documents(
+        [Document(f"{t}{n}", metadata={"t": t, "n": n, "a.b": n}) for t in "xy" for n in range(3)]
+    )
+    static = models.Filter(must=[models.FieldCondition(key="metadata.t", match=models.MatchValue(value="x"))])
+    retriever = store.as_retriever(search_kwargs={"filter": static})
+    found = call_retriever(retriever, "q", k=10, filter={"n": {"$gte": 1}})
+    assert sorted(doc.page_content for doc in found) == ["x1", "x2"]
+    dotted = call_retriever(store.as_retriever(), "q", k=10, filter={"a.b": 2, "t": "y"})
+    assert [doc.page_content for doc in dotted] == ["y2"]
+    with pytest.raises(FilterError, match="cannot address"):
+        to_qdrant({'a"]b': 1})
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ({"secret": 1}, "no metadata column 'secret'"),
+        ({'year" OR 1=1 --': 1}, "no metadata column"),
+        ({"Big": 1}, "lower case"),
+        ({"tags": "a"}, "type array"),
+        ({"year": {"$contains": 1}}, "contains"),
+        ({"topic": {"$gt": "a"}}, "collation"),
+        ({"day": {"$gt": "2020"}}, "needs a day"),
+    ],
+)
+def test_postgres_refuses_by_name(where: dict[str, Any], says: str) -> None:
+    """Undeclared columns, where the store would silently find nothing, and what it cannot compare."""
+    columns = {"year": "integer", "topic": "text", "day": "date", "tags": "ARRAY", "Big": "integer"}
+    with pytest.raises(FilterError, match=says):
+        to_postgres(where, columns)
+
+
+def test_filters_and_directives_are_inverse() -> None:
+    """A filter turned into LangChain's IR and back says the same."""
+    for where in (
+        {"a": {"$gte": 1}},
+        {"$or": [{"a": {"$in": [1, 2]}}, {"$not": {"b": {"$contains": "x"}}}]},
+        {"$and": [{"a": {"$exists": False}}, {"b": {"$nin": ["x"]}}, {"c": {"$ne": True}}]},
+    ):
+        assert to_filter(to_directive(where)) == where
+    assert to_directive({}) is None and to_filter(None) is None
