@@ -96,7 +96,9 @@ def _equal(models: Any, path: str, key: str, operand: Any) -> Any:
 
 def _exact(key: str, value: Any) -> Any:
     if abs(value) > _EXACT:
-        raise FilterError(f"Qdrant compares numbers as doubles; {key!r} was compared with {value}, beyond 2**53.")
+        raise FilterError(
+            f"Qdrant compares numbers as doubles; {key!r} was compared with {value}, beyond 2**53."
+        )
     return value
 
 
