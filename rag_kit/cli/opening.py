@@ -36,13 +36,15 @@ def index_folder(arguments: argparse.Namespace) -> Path:
     """The index folder that was named.
 
     Raises:
-        InvalidInputError: None was.
+        InvalidInputError: None was, or it is a file.
     """
     if arguments.index is None:
         raise InvalidInputError(
             "no index is named; give --index DIR or set RAG_KIT_INDEX. Make one: rag-kit ingest PATH --index DIR"
         )
     folder: Path = arguments.index
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInputError(f"--index {folder} is a file; name the folder of an index, or a new one.")
     return folder
 
 

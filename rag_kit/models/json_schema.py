@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.prompts.json_schema import schema_problem
 
 _MAX_DEPTH = 32
+_MAX_NODES = 5_000
 _TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 _BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
     "minimum": operator.ge,
@@ -28,19 +30,15 @@ class SchemaMismatchError(ValueError):
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """See that a schema describes an object with fields.
+    """See that a schema describes an object with fields, before a model is asked.
 
     Raises:
         InvalidInputError: It does not.
     """
-    if (
-        schema.get("type") != "object"
-        or not isinstance(schema.get("properties"), Mapping)
-        or not schema["properties"]
-    ):
+    problem = schema_problem(dict(schema), max_nodes=_MAX_NODES)
+    if problem is not None:
         raise InvalidInputError(
-            "A JSON schema for a structured call needs 'type: object' and at least one field under 'properties'; "
-            f"given: {str(dict(schema))[:200]}"
+            f"The JSON schema for a structured call is wrong: {problem}. Given: {str(dict(schema))[:200]}"
         )
 
 

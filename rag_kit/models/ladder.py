@@ -21,7 +21,7 @@ from .failures import Failure, map_model_error
 from .parsing import UnreadableError, parse_text
 from .redact import secrets_of, short
 from .schema import Target
-from .settings import check_limits, prompt_language
+from .settings import check_limits, check_parts, prompt_language
 from .steps import Format, Render
 from .tokens import estimate_tokens, text_of
 
@@ -80,6 +80,7 @@ class Ladder:
         fallback: Any,
     ) -> None:
         check_limits(timeout, max_retries)
+        check_parts(model, prompt, values)
         found = schema if schema is not None else getattr(prompt, "output_schema", None)
         if found is None or (schema is None and not hasattr(prompt, "result_schema")):
             raise InvalidInputError(

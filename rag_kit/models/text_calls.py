@@ -17,7 +17,7 @@ from .failures import map_model_error
 from .json_text import without_thinking
 from .native import refusal_of, salvage
 from .redact import secrets_of, short
-from .settings import MAX_RETRIES, call_config, check_limits
+from .settings import MAX_RETRIES, call_config, check_limits, check_parts
 from .steps import Format, adrive, drive
 from .tokens import text_of
 
@@ -64,6 +64,7 @@ def text_call(
         'Hello.'
     """
     check_limits(timeout, max_retries)
+    check_parts(model, prompt, values)
     tally = Tally(retries=max_retries)
     with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
         return drive(
@@ -85,6 +86,7 @@ async def atext_call(
 ) -> str:
     """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
     check_limits(timeout, max_retries)
+    check_parts(model, prompt, values)
     tally = Tally(retries=max_retries)
     with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
         return await adrive(

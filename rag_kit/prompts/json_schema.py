@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
@@ -11,11 +12,12 @@ _NESTED_MAPS = ("properties", "$defs", "definitions")
 _NESTED_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
-def schema_problem(schema: Any) -> str | None:
+def schema_problem(schema: Any, *, max_nodes: int = _MAX_NODES) -> str | None:
     """Say what is wrong with an inline JSON schema.
 
     Args:
         schema: What stands under ``output.schema``.
+        max_nodes: Most parts that it may have.
 
     Returns:
         One line for people, or None when a model can be asked to fill it in.
@@ -30,15 +32,15 @@ def schema_problem(schema: Any) -> str | None:
         return "the top level needs 'type: object' and 'properties'"
     if not schema["properties"]:
         return "'properties' is empty; name at least one field"
-    return _node_problem(schema, "", [0])
+    return _node_problem(schema, "", [0], max_nodes)
 
 
-def _node_problem(node: Any, path: str, count: list[int]) -> str | None:
+def _node_problem(node: Any, path: str, count: list[int], max_nodes: int) -> str | None:
     """The first problem at or below a node; `count` holds the number of nodes visited so far."""
     where = f"at {path}: " if path else ""
     count[0] += 1
-    if count[0] > _MAX_NODES:
-        return f"it has more than {_MAX_NODES} parts"
+    if count[0] > max_nodes:
+        return f"it has more than {max_nodes} parts"
     if isinstance(node, bool):
         return None
     if not isinstance(node, dict):
@@ -47,6 +49,8 @@ def _node_problem(node: Any, path: str, count: list[int]) -> str | None:
     for kind in kinds if isinstance(kinds, list) else [kinds]:
         if not isinstance(kind, str) or kind not in _TYPES:
             return f"{where}type {kind!r} is unknown; allowed: {', '.join(sorted(_TYPES))}"
+    if (problem := _pattern_problem(node.get("pattern"))) is not None:
+        return where + problem
     reference = node.get("$ref", "#/")
     if not (isinstance(reference, str) and reference.startswith("#/")):
         return f"{where}$ref must point into the same schema ('#/$defs/...')"
@@ -68,9 +72,19 @@ def _node_problem(node: Any, path: str, count: list[int]) -> str | None:
                 return f"{where}{key!r} must be a list of schemas"
             below += [(f"{key}.{i}", value) for i, value in enumerate(node[key])]
     for name, value in below:
-        problem = _node_problem(value, f"{path}.{name}" if path else name, count)
+        problem = _node_problem(value, f"{path}.{name}" if path else name, count, max_nodes)
         if problem:
             return problem
+    return None
+
+
+def _pattern_problem(pattern: Any) -> str | None:
+    if pattern is None:
+        return None
+    try:
+        re.compile(pattern)
+    except (re.error, TypeError, OverflowError, RecursionError) as error:
+        return f"'pattern' {pattern!r} is no regular expression ({error})"
     return None
 
 

@@ -129,6 +129,10 @@ def test_filter_narrows(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["ask", "pump start", "--index", "{index}", "--max-calls", "0"], exits.BUDGET, "max_calls"),
         (["ask", "x", "--index", "{index}", "--model", "nobody:nothing"], exits.USAGE, "nobody"),
         (["ingest", "no-such-folder", "--index", "new-index"], exits.USAGE, "no-such-folder"),
+        (["ask", "x", "--index", __file__], exits.USAGE, "is a file"),
+        (["retrieve", "x", "--index", __file__], exits.USAGE, "is a file"),
+        (["verify", "--index", __file__], exits.USAGE, "is a file"),
+        (["ingest", ".", "--index", __file__], exits.USAGE, "is a file"),
     ],
 )
 def test_a_mistake_gives_one_line_and_its_own_exit_code(

@@ -28,11 +28,14 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 from rag_kit.models import (
+    astructured_call,
     astructured_call_detailed,
+    atext_call,
     chat_model,
     forget_methods,
     structured_call,
     structured_call_detailed,
+    text_call,
 )
 from rag_kit.models.endpoint import first_method
 from rag_kit.prompts import load_prompt, render_history
@@ -477,3 +480,48 @@ def test_wrong_arguments_are_refused_before_any_request(options: dict[str, Any])
     with pytest.raises(InvalidInputError):
         structured_call(model, PROMPT, VALUES, **options)
     assert model.i == 0
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        ({"type": "object", "properties": {"x": {"type": "integerr"}}}, "at properties.x: type 'integerr'"),
+        (
+            {"type": "object", "properties": {"x": {"type": "string", "pattern": "("}}},
+            "no regular expression",
+        ),
+        ({"type": "object", "properties": {"x": {"type": "integer"}}, "required": "x"}, "'required' must be"),
+        ({"type": "array", "items": {"type": "string"}}, "the top level needs 'type: object'"),
+    ],
+)
+def test_a_bad_schema_is_refused_before_the_model_is_asked(schema: dict[str, Any], says: str) -> None:
+    """What is wrong with it, and where; no call is spent on it."""
+    with OpenAIServer([{"x": 1}]) as server:
+        model = ChatOpenAI(model="m", base_url=server.url, api_key="sk-test")
+        with pytest.raises(InvalidInputError, match=says):
+            structured_call(model, ChatPromptTemplate([("user", "{q}")]), {"q": "x"}, schema)
+        assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ((None, "prompt", {"q": 1}), "model is a NoneType"),
+        (("model", None, {"q": 1}), "prompt is a NoneType"),
+        (("model", "prompt", None), "values is a NoneType"),
+        (("model", "prompt", {"Q": 1}), "values lack 'q'; the prompt needs: q"),
+    ],
+)
+async def test_wrong_parts_of_a_call_are_named(parts: tuple[Any, Any, Any], says: str) -> None:
+    """Each of the calls says which part is missing or of another kind."""
+    ready = {"model": FakeListChatModel(responses=["x"]), "prompt": ChatPromptTemplate([("user", "{q}")])}
+    model, prompt, values = (ready.get(part) if isinstance(part, str) else part for part in parts)
+    schema = {"type": "object", "properties": {"x": {"type": "integer"}}}
+    for call in (
+        lambda: structured_call(model, prompt, values, schema),
+        lambda: text_call(model, prompt, values),
+        lambda: asyncio.run(atext_call(model, prompt, values)),
+        lambda: asyncio.run(astructured_call(model, prompt, values, schema)),
+    ):
+        with pytest.raises(InvalidInputError, match=says):
+            await asyncio.to_thread(call)
