@@ -30,7 +30,7 @@ class FilterCondition(BaseModel):
         2010
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     field: str = Field(description="The name of a metadata field, exactly as listed.")
     operator: str = Field(description="eq, ne, gt, gte, lt, lte, in, nin or contain.")
@@ -42,7 +42,7 @@ class FilterCondition(BaseModel):
 class FilterGroup(BaseModel):
     """Conditions joined by and, or, not."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     join: str = Field(description='"and": all hold; "or": at least one holds; "not": none holds.')
     conditions: list["FilterCondition | FilterGroup"] = Field(description="Conditions, or further groups.")
@@ -56,7 +56,7 @@ class SelfQuery(BaseModel):
         'gte'
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     query: str = Field(
         description="What to look for in the texts, without what the filter says; may be empty."
@@ -64,32 +64,29 @@ class SelfQuery(BaseModel):
     filter: FilterCondition | FilterGroup | None = Field(
         description="The filter; null where none is asked for."
     )
-    sort_by: str | None = Field(
-        default=None, description="The field to sort by, for the latest or largest; else null."
-    )
-    descending: bool = Field(default=True, description="True for the latest or largest first.")
-    limit: int | None = Field(
-        default=None, description="How many documents are asked for; null where not said."
-    )
+    sort_by: str | None = Field(description="The field to sort by, for the latest or largest; else null.")
+    descending: bool = Field(description="True for the latest or largest first.")
+    limit: int | None = Field(description="How many documents are asked for; null where not said.")
 
     @model_validator(mode="before")
     @classmethod
     def _other_names(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        known = dict(data)
-        known["query"] = next((known[key] for key in ("query", "text", "search") if known.get(key)), "") or ""
-        if not isinstance(known["query"], str):
-            known["query"] = ""
-        if "filter" not in known:
-            known["filter"] = next(
-                (known[key] for key in ("filters", "where", "conditions") if key in known), None
-            )
-        if isinstance(known.get("sort"), Mapping):
-            known.setdefault("sort_by", known["sort"].get("field") or known["sort"].get("by"))
-            order = str(known["sort"].get("order") or known["sort"].get("direction") or "desc").lower()
-            known.setdefault("descending", not order.startswith("asc"))
-        return known
+        query = next((data[key] for key in ("query", "text", "search") if data.get(key)), "")
+        where = next(
+            (data[key] for key in ("filter", "filters", "where", "conditions") if data.get(key)), None
+        )
+        given = data.get("sort")
+        sort: Mapping[Any, Any] = given if isinstance(given, Mapping) else {}
+        order = str(sort.get("order") or sort.get("direction") or "desc").lower()
+        return {
+            "query": query if isinstance(query, str) else "",
+            "filter": where,
+            "sort_by": data.get("sort_by") or sort.get("field") or sort.get("by"),
+            "descending": data.get("descending", not order.startswith("asc")),
+            "limit": data.get("limit"),
+        }
 
     @field_validator("filter", mode="before")
     @classmethod

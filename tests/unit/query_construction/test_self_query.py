@@ -21,7 +21,7 @@ from support.rewriters import Scripted, Words, both, ids, notes
 
 from rag_kit.concurrency import Budget, use_budget
 from rag_kit.documents import explain, get_provenance, matches
-from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelError, PromptError
+from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelError
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.models import chat_model
 from rag_kit.query_construction import SelfQueryRetriever
@@ -361,7 +361,7 @@ def test_wrong_arguments() -> None:
 
     with pytest.raises(InvalidInputError, match="fields"):
         by_model(prompt=ChatPromptTemplate([("user", "{question}")]))
-    with pytest.raises(PromptError):
+    with pytest.raises(InvalidInputError, match="colour"):
         by_model(prompt=_with_more()).invoke(QUESTION)
 
 
