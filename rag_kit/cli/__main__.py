@@ -26,6 +26,9 @@ def entry() -> int:
     """Import and run the command line."""
     try:
         signal.signal(signal.SIGTERM, _terminated)
+        # httpx loads its own command line (rich, click, pygments) where these happen to be installed: a twelfth
+        # of the start of ``ask``. With this entry it takes them for absent, as it does where they are.
+        sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
         from rag_kit.cli.main import main
         from rag_kit.cli.output import prepare_streams
 
