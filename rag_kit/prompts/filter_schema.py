@@ -53,7 +53,7 @@ class SelfQuery(BaseModel):
 
     Example:
         >>> SelfQuery(query="sleep", filter={"year": {"$gte": 2010}}, sort_by=None, limit=None).filter.operator
-        'gte'
+        '$gte'
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
