@@ -120,7 +120,7 @@ class _Packer:
         block = ends[index] if index >= 0 and ends[index] > done else -1
         if block - position >= self.size // 2:
             return block
-        inside = bisect_right(starts, limit) - 1
+        inside = bisect_right(starts, limit) - 1 if starts else -1
         if inside >= 0 and keeps[inside].end > limit:
             keep = keeps[inside]
             if keep.start > done and (
@@ -159,7 +159,7 @@ class _Packer:
     def _repeat(self, section: Section, keeps: list[Keep], starts: list[int], cut: int) -> int:
         """Where the next span begins, so that it repeats whole sentences of at most ``overlap`` characters."""
         stop = self._trim_end(section.start, cut)
-        index = bisect_right(starts, stop - 1) - 1
+        index = bisect_right(starts, stop - 1) - 1 if starts else -1
         if index >= 0 and keeps[index].end >= stop and keeps[index].kind != "item":
             return cut  # rows and code are not repeated
         low = max(section.start, cut - self.overlap)

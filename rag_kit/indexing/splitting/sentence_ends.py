@@ -61,12 +61,13 @@ class SentenceEnds:
     def first(self, low: int, high: int) -> int:
         """The first sentence end in ``[low, high)``; -1 where there is none."""
         text = self._text
-        left = after = max(0, low - _CLOSING)
+        left = after = low - _CLOSING if low > _CLOSING else 0
         while left > 0 and text[left - 1] in _STOPS:
             left -= 1
         for spot in _SPOT.finditer(text, left, high):
-            if spot.start() >= after:
-                match = _CANDIDATE.match(text, spot.start())
+            place = spot.start()
+            if place >= after:
+                match = _CANDIDATE.match(text, place)
                 if match:
                     after = match.end()
                     if low <= after < high and self._is_end(match):
@@ -81,6 +82,9 @@ class SentenceEnds:
             stop = text[start]
             if stop in "。！？" or (stop == "\n" and (text[end] == "\n" or text[start - 1 : start] == "\n")):
                 return True
+            # inside a number, a name or an address: 3.5, e.g, a.b, page?id
+            if stop in ".!?" and (following := text[end]).isascii() and following.isalnum():
+                return False
             # only after a full stop can the word before be an abbreviation or the number of a list item
             if stop in ".!?" and _SPACE_CAPITAL.match(text, end) and (stop != "." or self._plain_word(start)):
                 return True

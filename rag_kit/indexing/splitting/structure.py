@@ -66,8 +66,7 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> list[Sec
     bare, body = True, 0  # only headings so far in this section; where its text could begin
     item: int | None = None
     skip = 0
-    for match in _special_lines(text):
-        start, kind = match.start(), match.lastgroup
+    for start, kind, match in _special_lines(text):
         if start < skip:
             continue
         if kind == "title":
@@ -81,6 +80,8 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> list[Sec
             item = None
         if not bare:
             _end(current, start)
+        if match is None:
+            continue
         if kind in ("mark", "setext"):
             title = match["title"].rstrip("# \t") if kind == "mark" else match["setext"].strip()
             level = len(match["mark"]) if kind == "mark" else 1
@@ -119,15 +120,17 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> list[Sec
     return found
 
 
-def _special_lines(text: str) -> Iterator[re.Match[str]]:
-    """The lines that carry structure, blank ones among them."""
+def _special_lines(text: str) -> Iterator[tuple[int, str, re.Match[str] | None]]:
+    """The lines that carry structure, blank ones among them: place, kind, and the match of all but empty lines."""
     first = _SPECIAL.match(text)
     if first:
-        yield first
+        yield 0, first.lastgroup or "", first
     for candidate in _CANDIDATE.finditer(text):
-        match = _SPECIAL.match(text, candidate.end())
-        if match:
-            yield match
+        place = candidate.end()
+        if text[place : place + 1] == "\n":  # by far the most frequent; needs no second expression
+            yield place, "blank", None
+        elif match := _SPECIAL.match(text, place):
+            yield place, match.lastgroup or "", match
 
 
 def _end(section: Section, position: int) -> None:
