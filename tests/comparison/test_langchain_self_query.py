@@ -20,6 +20,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from langchain_core.structured_query import Comparator, Comparison, StructuredQuery
+from support.chroma import memory_client
 from support.rewriters import Scripted
 
 from rag_kit.query_construction import SelfQueryRetriever
@@ -46,7 +47,7 @@ FIELDS = [{"name": "year", "type": "integer", "description": "year of publicatio
 @pytest.fixture
 def store() -> Any:
     """An embedded Chroma collection of its own."""
-    chroma = Chroma(f"c{uuid.uuid4().hex}", DeterministicFakeEmbedding(size=8))
+    chroma = Chroma(f"c{uuid.uuid4().hex}", DeterministicFakeEmbedding(size=8), client=memory_client())
     chroma.add_documents(DOCS)
     yield chroma
     chroma.delete_collection()

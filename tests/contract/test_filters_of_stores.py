@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from support.chroma import memory_client
 from support.postgres import PostgresServer, binaries
 
 from rag_kit.documents import matches, to_chroma
@@ -173,7 +174,7 @@ def _memory() -> Iterator[Backend]:
 def _chroma() -> Iterator[Backend]:
     from langchain_chroma import Chroma
 
-    store = Chroma(f"c{uuid.uuid4().hex}", EMBED)
+    store = Chroma(f"c{uuid.uuid4().hex}", EMBED, client=memory_client())
     store.add_documents(DOCS)
     refused = {"order of texts", "order of days", "month", "exists", "missing", "not order", "not range"}
     yield Backend("Chroma", store, to_chroma, frozenset(refused))

@@ -16,6 +16,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
+from support.chroma import memory_client
 
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.retrieval import HyDERetriever, VectorRetriever, call_retriever
@@ -164,7 +165,7 @@ def test_changed_while_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_manual(tmp_path: Path) -> None:
     """A collection that tells nothing needs `changes="manual"`; then rows added, own writes and refresh() show."""
-    client = chromadb.EphemeralClient(QUIET)
+    client = memory_client()
     chroma = Chroma("exact_manual", EMBEDDING, client=client)
     chroma.add_documents(DOCS[:10])
     with pytest.raises(InvalidInputError, match="changes='manual'"):
