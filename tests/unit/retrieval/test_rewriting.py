@@ -24,7 +24,6 @@ from rag_kit.errors import (
     FilterError,
     InvalidInputError,
     ModelError,
-    PromptError,
 )
 from rag_kit.retrieval import (
     ConversationalRetriever,
@@ -356,7 +355,7 @@ def test_a_mistake_in_the_prompt_is_not_hidden(make: Make) -> None:
         '---\nname: own\ndescription: d\nversion: "1"\ninput:\n  question: q\n  colour: c\n---\n'
         '{{role "user"}}\n<question>{{question}}</question> {{colour}}\n'
     )
-    with pytest.raises(PromptError, match="colour"):
+    with pytest.raises(InvalidInputError, match="colour"):
         make(prompt=prompt_from_text(text, name="own")).invoke(QUESTION)
     with pytest.raises(InvalidInputError, match="question"):
         make(prompt=ChatPromptTemplate([("user", "{other}")]))
