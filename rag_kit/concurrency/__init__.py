@@ -19,7 +19,7 @@ from rag_kit.concurrency.budget import (
 from rag_kit.concurrency.outcome import FanOut, Outcome
 from rag_kit.concurrency.seconds import check_seconds
 from rag_kit.concurrency.threaded import fan_out, fan_out_map
-from rag_kit.concurrency.threads import run_in_thread
+from rag_kit.concurrency.threads import run_coroutine, run_in_thread
 
 __all__ = [
     "Budget",
@@ -36,6 +36,7 @@ __all__ = [
     "fan_out",
     "fan_out_map",
     "remaining_seconds",
+    "run_coroutine",
     "run_in_thread",
     "use_budget",
 ]

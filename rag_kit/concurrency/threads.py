@@ -1,12 +1,13 @@
-"""Blocking third-party code inside async code."""
+"""Blocking third-party code inside async code, and the other way round."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from contextvars import copy_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rag_kit.concurrency.branch import Branch, current_branch
 from rag_kit.concurrency.pool import shared_pool
@@ -76,6 +77,44 @@ async def run_in_thread(func: Callable[..., T], *args: object) -> T:
             if thread:
                 pool.abandon(thread[0])
         raise
+
+
+def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine from blocking code, also where an event loop already runs in this thread (Jupyter).
+
+    Args:
+        coroutine: What an ``async def`` function returned.
+
+    Returns:
+        What the coroutine returns.
+
+    Raises:
+        Exception: What the coroutine raises.
+
+    Example:
+        >>> async def double(x):
+        ...     return 2 * x
+        >>> run_coroutine(double(2))
+        4
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    pool = shared_pool()
+    branch = Branch(current_branch.get())
+    context = branch_context(copy_context(), branch)
+    done: Future[T] = Future()
+
+    def job() -> None:
+        try:
+            done.set_result(context.run(asyncio.run, coroutine))
+        except BaseException as raised:  # noqa: BLE001 - handed to the waiting caller
+            done.set_exception(raised)
+
+    pool.submit(job, branch.depth)
+    with pool.waiting():
+        return done.result()
 
 
 def _settle(future: asyncio.Future[T], value: T | None, error: BaseException | None) -> None:

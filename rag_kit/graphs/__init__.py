@@ -12,15 +12,18 @@ from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from rag_kit.graphs.context import PlainRagContext
+    from rag_kit.graphs.guards import Guards, Refusal
     from rag_kit.graphs.plain import build_plain_rag
     from rag_kit.graphs.state import PlainRagInput, PlainRagState
 
-__all__ = ["PlainRagContext", "PlainRagInput", "PlainRagState", "build_plain_rag"]
+__all__ = ["Guards", "PlainRagContext", "PlainRagInput", "PlainRagState", "Refusal", "build_plain_rag"]
 
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "build_plain_rag": ".plain",
+        "Guards": ".guards",
+        "Refusal": ".guards",
         "PlainRagContext": ".context",
         "PlainRagInput": ".state",
         "PlainRagState": ".state",

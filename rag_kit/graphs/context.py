@@ -11,11 +11,6 @@ from rag_kit.concurrency.seconds import MAX_SECONDS
 from rag_kit.errors import InvalidInputError
 
 
-def _nodes(*names: str) -> dict[str, Any]:
-    """Metadata by which Studio shows a setting beside the nodes that read it."""
-    return {"langgraph_nodes": list(names)}
-
-
 class RunContext(BaseModel):
     """Base of the settings of a run: what is unknown or out of range is refused in this kit's own words.
 
@@ -46,7 +41,93 @@ def _explained(schema: type[BaseModel], error: ValidationError) -> str:
     return f"context is not valid: {'; '.join(problems)}. Allowed: {', '.join(schema.model_fields)}."
 
 
-class PlainRagContext(RunContext):
+def language_field(*nodes: str) -> Any:
+    """Setting: language of the prompts. All fields name the nodes beside which Studio shows them."""
+    return Field(
+        default="auto",
+        description="Language of the prompts; 'auto' follows the question.",
+        json_schema_extra=shown_at(*nodes),
+    )
+
+
+def k_field(*nodes: str) -> Any:
+    """Setting: how many passages."""
+    return Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="How many passages to retrieve; empty: what the retriever was made with.",
+        json_schema_extra=shown_at(*nodes),
+    )
+
+
+def filter_field(*nodes: str) -> Any:
+    """Setting: a metadata filter."""
+    return Field(
+        default=None,
+        description='Only passages whose metadata match, e.g. {"year": {"$gte": 2020}}.',
+        json_schema_extra=shown_at(*nodes),
+    )
+
+
+def calls_field(default: int, *nodes: str) -> Any:
+    """Setting: a cap on model calls."""
+    return Field(
+        default=default,
+        ge=0,
+        description="Model calls that one run may make.",
+        json_schema_extra=shown_at(*nodes),
+    )
+
+
+def tokens_field(*nodes: str) -> Any:
+    """Setting: a cap on tokens."""
+    return Field(
+        default=None,
+        ge=1,
+        description="Tokens, in and out, that one run may use.",
+        json_schema_extra=shown_at(*nodes),
+    )
+
+
+def deadline_field(*nodes: str) -> Any:
+    """Setting: a cap on time."""
+    return Field(
+        default=300.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="Seconds that one run may take.",
+        json_schema_extra=shown_at(*nodes),
+    )
+
+
+def instructions_field(prompt: str, *nodes: str) -> Any:
+    """Setting: other instructions (the system message) for a prompt; Studio shows it as a prompt to edit."""
+    return Field(
+        default=None,
+        max_length=20_000,
+        description=f"Instructions in place of those in the prompt file '{prompt}'; empty: the file's own.",
+        json_schema_extra={**shown_at(*nodes), "langgraph_type": "prompt"},
+    )
+
+
+def shown_at(*nodes: str) -> dict[str, Any]:
+    """Metadata by which Studio shows a setting beside the nodes that read it."""
+    return {"langgraph_nodes": list(nodes)}
+
+
+class RagContext(RunContext):
+    """The settings that every graph has; each graph's own context says at which of its nodes they are read."""
+
+    language: Literal["auto", "en", "zh"] = language_field()
+    k: int | None = k_field()
+    filter: dict[str, Any] | None = filter_field()
+    max_calls: int | None = calls_field(8)
+    max_tokens: int | None = tokens_field()
+    deadline: float | None = deadline_field()
+
+
+class PlainRagContext(RagContext):
     """Settings of one run of the plain graph; each has a default.
 
     Example:
@@ -58,36 +139,11 @@ class PlainRagContext(RunContext):
         rag_kit.errors.InvalidInputError: context is not valid: 'langage' is no setting (did you mean 'language'?)...
     """
 
-    language: Literal["auto", "en", "zh"] = Field(
-        default="auto",
-        description="Language of the prompts; 'auto' follows the question.",
-        json_schema_extra=_nodes("condense", "answer"),
-    )
-    k: int | None = Field(
-        default=None,
-        ge=1,
-        le=100,
-        description="How many passages to retrieve; empty: what the retriever was made with.",
-        json_schema_extra=_nodes("retrieve"),
-    )
-    filter: dict[str, Any] | None = Field(
-        default=None,
-        description='Only passages whose metadata match, e.g. {"year": {"$gte": 2020}}.',
-        json_schema_extra=_nodes("retrieve"),
-    )
-    max_calls: int | None = Field(
-        default=8, ge=0, description="Model calls that one run may make.", json_schema_extra=_nodes("answer")
-    )
-    max_tokens: int | None = Field(
-        default=None,
-        ge=1,
-        description="Tokens, in and out, that one run may use.",
-        json_schema_extra=_nodes("answer"),
-    )
-    deadline: float | None = Field(
-        default=300.0,
-        gt=0,
-        le=MAX_SECONDS,
-        description="Seconds that one run may take.",
-        json_schema_extra=_nodes("retrieve", "answer"),
-    )
+    language: Literal["auto", "en", "zh"] = language_field("condense", "answer")
+    k: int | None = k_field("retrieve")
+    filter: dict[str, Any] | None = filter_field("retrieve")
+    max_calls: int | None = calls_field(8, "condense", "answer")
+    max_tokens: int | None = tokens_field("condense", "answer")
+    deadline: float | None = deadline_field("retrieve", "answer")
+    condense_instructions: str | None = instructions_field("condense", "condense")
+    answer_instructions: str | None = instructions_field("answer", "answer")

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
-from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
+from langgraph.types import Command, Overwrite
 
-from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.citing import cited
+from rag_kit.graphs.answering import Answering, check_parts, refused
 from rag_kit.graphs.context import PlainRagContext
-from rag_kit.graphs.running import metered, node, report, run_context
-from rag_kit.graphs.state import PlainRagInput, PlainRagState, Turn, Update
-from rag_kit.models import astructured_call, atext_call, structured_call, text_call
-from rag_kit.prompts import PromptTemplate, load_prompt, render_history, render_passages
-from rag_kit.prompts.schemas import Query
-from rag_kit.retrieval.compose import acall_retriever, call_retriever
+from rag_kit.graphs.guards import Guards, Refusal
+from rag_kit.graphs.prompting import GraphPrompts
+from rag_kit.graphs.running import RETRY, node, report
+from rag_kit.graphs.state import PlainRagInput, PlainRagState, Update, cleared
+from rag_kit.graphs.steps import Steps, ask, fetch
+from rag_kit.prompts import render_history
 from rag_kit.text import check_question, detect_language, warm_up
-from rag_kit.text.citations import DECLINED
 
 PlainRag = CompiledStateGraph[PlainRagState, PlainRagContext, PlainRagInput, PlainRagState]
 
@@ -35,6 +32,7 @@ def build_plain_rag(
     *,
     prompts: Path | None = None,
     max_passage_chars: int = 12_000,
+    guards: Guards | None = None,
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
 ) -> PlainRag:
@@ -52,6 +50,7 @@ def build_plain_rag(
         prompts: Folder whose ``condense`` and ``answer`` prompt files replace the packaged ones.
         max_passage_chars: Characters of retrieved text that go into the answer prompt; later passages that do
             not fit are left out of the prompt, and the run's ``notes`` say so.
+        guards: Functions that see each question, passage and answer; see `Guards`.
         checkpointer: Memory of threads; leave it out for LangGraph Studio, which brings its own.
         store: LangGraph's long-term store, passed through.
 
@@ -72,206 +71,88 @@ def build_plain_rag(
         >>> result["answer"], result["status"]
         ('The index is written to the folder named by --index.[1]', 'grounded')
     """
-    _check_parts(retriever, llm)
-    if max_passage_chars < 1:
-        raise InvalidInputError(
-            f"max_passage_chars is {max_passage_chars}; give a whole number of 1 or more."
-        )
-    nodes = _Nodes(retriever, llm, prompts, max_passage_chars)
+    check_parts(retriever, llm)
+    nodes = _Nodes(retriever, llm, prompts, guards or Guards(), max_passage_chars)
     graph = StateGraph(PlainRagState, context_schema=PlainRagContext, input_schema=PlainRagInput)
-    graph.add_node("condense", node(nodes.condense, nodes.acondense))
-    graph.add_node("retrieve", node(nodes.retrieve, nodes.aretrieve))
-    graph.add_node("answer", node(nodes.answer, nodes.aanswer))
-    graph.add_node("cite", node(nodes.cite, nodes.acite))
+    ends = ("retrieve", END) if nodes.guards.question else ("retrieve",)
+    graph.add_node("condense", node(nodes.condense, PlainRagContext, first=True), destinations=ends)
+    graph.add_node("retrieve", node(nodes.retrieve, PlainRagContext), retry_policy=RETRY)
+    graph.add_node("answer", node(nodes.answer, PlainRagContext))
+    graph.add_node("cite", node(nodes.cite, PlainRagContext))
     graph.add_edge(START, "condense")
-    graph.add_edge("condense", "retrieve")
     graph.add_edge("retrieve", "answer")
     graph.add_edge("answer", "cite")
     graph.add_edge("cite", END)
     return graph.compile(checkpointer=checkpointer, store=store, name="plain_rag")
 
 
-def _check_parts(retriever: Any, llm: Any) -> None:
-    """Refuse parts of the wrong kind when the graph is built, and not when it is first asked."""
-    if not isinstance(retriever, Runnable) or isinstance(retriever, BaseChatModel):
-        raise InvalidInputError(
-            f"retriever is a {type(retriever).__name__}; give a LangChain retriever, "
-            "e.g. BM25Retriever.from_texts(...)."
-        )
-    if not isinstance(llm, Runnable) or isinstance(llm, BaseRetriever):
-        raise InvalidInputError(
-            f"llm is a {type(llm).__name__}; give a LangChain chat model, e.g. chat_model('extractive')."
-        )
-
-
 class _Nodes:
     """The four nodes; prompts are loaded and dictionaries warmed here, so that no node blocks on a file."""
 
     def __init__(
-        self, retriever: BaseRetriever, llm: BaseChatModel, folder: Path | None, max_passage_chars: int
+        self,
+        retriever: BaseRetriever,
+        llm: BaseChatModel,
+        folder: Path | None,
+        guards: Guards,
+        max_passage_chars: int,
     ) -> None:
         self.retriever = retriever
         self.llm = llm
-        self.max_passage_chars = max_passage_chars
-        self.prompts: dict[tuple[str, str], PromptTemplate] = {
-            (name, language): load_prompt(name, language=language, folder=folder)
-            for name in ("condense", "answer")
-            for language in ("en", "zh")
-        }
+        self.guards = guards
+        self.prompts = GraphPrompts(["condense", "answer"], folder)
+        self.answering = Answering(llm, self.prompts, guards, max_passage_chars)
         warm_up()
 
-    # condense: a follow-up question becomes one that stands alone; no model call at the first turn
-
-    def condense(self, state: PlainRagState, config: RunnableConfig) -> Update:
-        """Make the question stand alone."""
-        update, context, values = self._begin(state)
-        if values is None:
-            return update
-        with metered(None, **_caps(context)) as meter:
-            query = structured_call(
-                self.llm, self._prompt("condense", update), values, fallback=_keep(state), config=config
-            )
-        return self._condensed(state, update, query, meter.usage)
-
-    async def acondense(self, state: PlainRagState, config: RunnableConfig) -> Update:
-        """Make the question stand alone, asynchronously."""
-        update, context, values = self._begin(state)
-        if values is None:
-            return update
-        with metered(None, **_caps(context)) as meter:
-            query = await astructured_call(
-                self.llm, self._prompt("condense", update), values, fallback=_keep(state), config=config
-            )
-        return self._condensed(state, update, query, meter.usage)
-
-    def _begin(self, state: PlainRagState) -> tuple[Update, PlainRagContext, dict[str, Any] | None]:
-        """Check the input and clear what an earlier turn of the thread left behind."""
+    def condense(self, state: PlainRagState, context: PlainRagContext) -> Steps[Command[Any]]:
+        """Make a follow-up question stand alone; no model call at the first turn of a thread."""
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
-        context = run_context(PlainRagContext)
         language = detect_language(question) if context.language == "auto" else context.language
-        update: Update = {
-            "search_query": question,
-            "language": language,
-            "documents": [],
-            "answer": "",
-            "citations": [],
-            "uncited": [],
-            "notes": [],
-            "usage": {"calls": 0, "tokens": 0, "seconds": 0.0},
-        }
-        history = state.get("history")
-        if not history:
-            return update, context, None
-        messages = [
-            message
-            for turn in history
-            for message in (("user", turn["question"]), ("assistant", turn["answer"]))
-        ]
-        return update, context, {"question": question, "history": render_history(messages)}
-
-    def _condensed(self, state: PlainRagState, update: Update, query: Query | None, usage: Any) -> Update:
-        if query is None:
-            update["notes"] = [
-                "condense: the model gave no usable rewriting; searched for the question as asked"
+        update = cleared(question, language)
+        verdict = yield from self.guards.check_question(question)
+        if isinstance(verdict, Refusal):
+            return Command(update={**update, **refused(question, verdict)}, goto=END)
+        update["search_query"] = verdict
+        if history := state.get("history"):
+            messages = [
+                message
+                for turn in history
+                for message in (("user", turn["question"]), ("assistant", turn["answer"]))
             ]
-        else:
-            update["search_query"] = query.query
-            report("condensed", search_query=query.query)
-        return {**update, "usage": usage}
+            prompt = self.prompts.pick("condense", language, context.condense_instructions)
+            values = {"question": verdict, "history": render_history(messages)}
+            query = yield ask(self.llm, prompt, values, fallback=None)
+            if query is None:
+                note = "condense: the model gave no usable rewriting; searched for the question as asked"
+                update["notes"] = Overwrite([note])
+            else:
+                update["search_query"] = query.query
+                report("condensed", search_query=query.query)
+        return Command(update=update, goto="retrieve")
 
-    # retrieve
+    def retrieve(self, state: PlainRagState, context: PlainRagContext) -> Steps[Update]:
+        """Fetch the passages that this user may see."""
+        found = yield fetch(self.retriever, state["search_query"], k=context.k, filter=context.filter)
+        documents = yield from self.guards.allowed(found)
+        report("retrieved", passages=len(documents))
+        return {"documents": documents}
 
-    def retrieve(self, state: PlainRagState, config: RunnableConfig) -> Update:
-        """Fetch the passages."""
-        context = run_context(PlainRagContext)
-        with metered(state["usage"], **_caps(context)) as meter:
-            documents = call_retriever(
-                self.retriever, state["search_query"], config=config, k=context.k, filter=context.filter
+    def answer(self, state: PlainRagState, context: PlainRagContext) -> Steps[Update]:
+        """Answer from the passages alone."""
+        # a thread's follow-up is answered in its stand-alone form, or its pronouns would refer to nothing
+        return (
+            yield from self.answering.answer(
+                state["search_query"],
+                state["documents"],
+                state["language"],
+                instructions=context.answer_instructions,
             )
-        return _retrieved(documents, meter.usage)
+        )
 
-    async def aretrieve(self, state: PlainRagState, config: RunnableConfig) -> Update:
-        """Fetch the passages, asynchronously."""
-        context = run_context(PlainRagContext)
-        with metered(state["usage"], **_caps(context)) as meter:
-            documents = await acall_retriever(
-                self.retriever, state["search_query"], config=config, k=context.k, filter=context.filter
-            )
-        return _retrieved(documents, meter.usage)
-
-    # answer: from the passages alone; with none the model is not asked
-
-    def answer(self, state: PlainRagState, config: RunnableConfig) -> Update:
-        """Answer from the passages."""
-        if not state["documents"]:
-            return {"answer": DECLINED[state["language"]]}
-        prompt, values, notes = self._answer_input(state)
-        with metered(state["usage"], **_caps(run_context(PlainRagContext))) as meter:
-            text = text_call(self.llm, prompt, values, config=config)
-        return {"answer": text.strip(), "usage": meter.usage, "notes": notes}
-
-    async def aanswer(self, state: PlainRagState, config: RunnableConfig) -> Update:
-        """Answer from the passages, asynchronously."""
-        if not state["documents"]:
-            return {"answer": DECLINED[state["language"]]}
-        prompt, values, notes = self._answer_input(state)
-        with metered(state["usage"], **_caps(run_context(PlainRagContext))) as meter:
-            text = await atext_call(self.llm, prompt, values, config=config)
-        return {"answer": text.strip(), "usage": meter.usage, "notes": notes}
-
-    def _answer_input(self, state: PlainRagState) -> tuple[PromptTemplate, dict[str, Any], list[str]]:
-        documents = fitting(state["documents"], self.max_passage_chars)
-        notes = list(state["notes"])
-        if left_out := len(state["documents"]) - len(documents):
-            notes.append(
-                f"answer: {left_out} passages did not fit into max_passage_chars={self.max_passage_chars}"
-            )
-        values = {
-            # a thread's follow-up is answered in its stand-alone form, or its pronouns would refer to nothing
-            "question": state["search_query"],
-            "passages": render_passages(documents, max_chars=self.max_passage_chars),
-        }
-        return self._prompt("answer", cast(Update, state)), values, notes
-
-    # cite
-
-    def cite(self, state: PlainRagState, config: RunnableConfig) -> Update:
+    def cite(self, state: PlainRagState, context: PlainRagContext) -> Steps[Update]:
         """Check every citation against the passage that it names."""
-        documents = fitting(state["documents"], self.max_passage_chars)
-        update = cited(state["answer"], documents, language=state["language"])
-        turn = Turn(question=state["question"], answer=state["answer"])
-        report("cited", status=update["status"])
-        return {**update, "history": [turn]}
-
-    async def acite(self, state: PlainRagState, config: RunnableConfig) -> Update:
-        """Check every citation; pure computation, so the same as `cite`."""
-        return self.cite(state, config)
-
-    def _prompt(self, name: str, state: Update) -> PromptTemplate:
-        return self.prompts[name, state["language"]]
-
-
-def fitting(documents: list[Document], max_chars: int) -> list[Document]:
-    """The longest run of leading documents that fits, and at least the first (which is cut when rendered)."""
-    kept: list[Document] = []
-    used = 0
-    for document in documents:
-        used += len(document.page_content)
-        if kept and used > max_chars:
-            break
-        kept.append(document)
-    return kept
-
-
-def _caps(context: PlainRagContext) -> dict[Literal["max_calls", "max_tokens", "deadline"], Any]:
-    return {"max_calls": context.max_calls, "max_tokens": context.max_tokens, "deadline": context.deadline}
-
-
-def _keep(state: PlainRagState) -> Any:
-    """Fallback of the condense call: None, which `_condensed` reads as "keep the question"."""
-    return lambda error: None
-
-
-def _retrieved(documents: list[Document], usage: Any) -> Update:
-    report("retrieved", passages=len(documents))
-    return {"documents": documents, "usage": usage}
+        return (
+            yield from self.answering.cite(
+                state["question"], state["answer"], state["documents"], state["language"]
+            )
+        )

@@ -1,29 +1,108 @@
-"""What every node shares: one node for ``invoke`` and ``ainvoke``, the run's settings, its budget."""
+"""What every node shares: one body for ``invoke`` and ``ainvoke``, the run's settings, its budget."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
-from pydantic import BaseModel
+from langgraph.types import Command, Overwrite, RetryPolicy
 
 from rag_kit.concurrency import Budget, use_budget
-from rag_kit.errors import BudgetExceededError, InvalidInputError
+from rag_kit.errors import (
+    BudgetExceededError,
+    ConfigurationError,
+    InvalidInputError,
+    ModelOutputError,
+    ModelUnauthorizedError,
+)
+from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.state import Update, Usage
+from rag_kit.graphs.steps import Step, arun, run
 
-ContextT = TypeVar("ContextT", bound=BaseModel)
+ContextT = TypeVar("ContextT", bound=RagContext)
+
+#: A node: reads the state and the run's settings, yields steps, returns some keys of the state or a ``Command``.
+Body = Callable[[Any, Any], Generator[Step, Any, Update | Command[Any]]]
+
+# What another attempt cannot mend: the caller's mistakes, a refused key, a cap, a fault of the code.
+_FINAL = (
+    InvalidInputError,
+    ConfigurationError,
+    ModelUnauthorizedError,
+    ModelOutputError,
+    BudgetExceededError,
+    GraphBubbleUp,
+    TypeError,
+    LookupError,
+    AttributeError,
+    AssertionError,
+    NameError,
+)
 
 
-def node(
-    sync: Callable[[Any, RunnableConfig], Update],
-    asynchronous: Callable[[Any, RunnableConfig], Awaitable[Update]],
-) -> RunnableLambda[Any, Update]:
-    """One node that runs natively under ``invoke`` and under ``ainvoke``."""
-    return RunnableLambda(sync, asynchronous)
+def transient(error: BaseException) -> bool:
+    """Whether another attempt at a node may succeed: a store or an endpoint that is away, time-outs.
+
+    LangGraph's own default never retries ValueError, RuntimeError or TimeoutError, which is what most clients
+    of stores and endpoints raise.
+
+    Example:
+        >>> transient(TimeoutError()), transient(InvalidInputError("k is 0"))
+        (True, False)
+    """
+    return isinstance(error, Exception) and not isinstance(error, _FINAL)
+
+
+#: Retries of nodes that fetch from elsewhere. Nodes that stream an answer have none: the listener would read
+#: everything twice; the calls inside them retry what has not begun to stream.
+RETRY = RetryPolicy(
+    initial_interval=0.2,
+    backoff_factor=2.0,
+    max_interval=5.0,
+    max_attempts=3,
+    jitter=True,
+    retry_on=transient,
+)
+
+
+def node(body: Body, schema: type[RagContext], *, first: bool = False) -> RunnableLambda[Any, Any]:
+    """One node that runs natively under ``invoke`` and under ``ainvoke``, within the run's caps.
+
+    What the node used is added to the state's ``usage``.
+
+    Args:
+        body: The node, written once.
+        schema: The graph's context.
+        first: Whether it is the first node of a run, which forgets what an earlier turn of the thread used.
+    """
+
+    def sync(state: Any, config: RunnableConfig) -> Any:
+        context = run_context(schema)
+        with metered(None if first else state.get("usage"), context) as meter:
+            update = run(body(state, context), config)
+        return _counted(update, meter.used, first)
+
+    async def native(state: Any, config: RunnableConfig) -> Any:
+        context = run_context(schema)
+        with metered(None if first else state.get("usage"), context) as meter:
+            update = await arun(body(state, context), config)
+        return _counted(update, meter.used, first)
+
+    return RunnableLambda(sync, native)
+
+
+def _counted(update: Any, used: Usage, first: bool) -> Any:
+    counted: dict[str, Any] = {"usage": Overwrite(used) if first else used}
+    if isinstance(update, Command):
+        known = update.update or {}
+        assert isinstance(known, Mapping), "a node gives its update as a dict"
+        return Command(graph=update.graph, update={**known, **counted}, goto=update.goto)
+    return {**(update or {}), **counted}
 
 
 def run_context(schema: type[ContextT]) -> ContextT:
@@ -52,24 +131,14 @@ def report(event: str, **details: Any) -> None:
 
 
 class Meter:
-    """Measures one node against the run's caps; `usage` holds the run's total after it."""
+    """Measures one node; `used` holds what it used."""
 
-    def __init__(self, before: Usage) -> None:
-        self.usage = before
-
-    def add(self, budget: Budget, seconds: float) -> None:
-        """Count what the node used."""
-        self.usage = Usage(
-            calls=self.usage["calls"] + budget.calls,
-            tokens=self.usage["tokens"] + budget.tokens,
-            seconds=self.usage["seconds"] + seconds,
-        )
+    def __init__(self) -> None:
+        self.used = Usage(calls=0, tokens=0, seconds=0.0)
 
 
 @contextmanager
-def metered(
-    used: Mapping[str, Any] | None, *, max_calls: int | None, max_tokens: int | None, deadline: float | None
-) -> Iterator[Meter]:
+def metered(used: Mapping[str, Any] | None, context: RagContext) -> Iterator[Meter]:
     """Run a node's body under what is left of the run's caps.
 
     The caps are kept in the state and not in a context variable, so that they hold across nodes, threads and a
@@ -77,32 +146,30 @@ def metered(
 
     Args:
         used: The state's ``usage``; None at the first node.
-        max_calls: Model calls the run may make.
-        max_tokens: Tokens, in and out, the run may use.
-        deadline: Seconds the run may spend inside its nodes.
+        context: The run's settings, with ``max_calls``, ``max_tokens`` and ``deadline`` (seconds).
 
     Raises:
         BudgetExceededError: A cap is reached.
     """
-    before = Usage(calls=0, tokens=0, seconds=0.0)
-    if used:
-        before = Usage(calls=used["calls"], tokens=used["tokens"], seconds=used["seconds"])
-    left_seconds = None if deadline is None else deadline - before["seconds"]
+    before = {"calls": 0, "tokens": 0, "seconds": 0.0, **(used or {})}
+    caps = {"calls": context.max_calls, "tokens": context.max_tokens, "deadline": context.deadline}
+    left_seconds = None if context.deadline is None else context.deadline - before["seconds"]
     if left_seconds is not None and left_seconds <= 0:
-        raise BudgetExceededError("deadline", deadline or 0)
+        raise BudgetExceededError("deadline", context.deadline or 0)
     budget = Budget(
-        max_calls=None if max_calls is None else max(0, max_calls - before["calls"]),
-        max_tokens=None if max_tokens is None else max(0, max_tokens - before["tokens"]),
+        max_calls=None if context.max_calls is None else max(0, context.max_calls - before["calls"]),
+        max_tokens=None if context.max_tokens is None else max(0, context.max_tokens - before["tokens"]),
         deadline=left_seconds,
     )
-    meter = Meter(before)
+    meter = Meter()
     start = time.perf_counter()
     with use_budget(budget):
         try:
             yield meter
         except BudgetExceededError as error:
             # the budget knows only what was left for this node; the caller knows the cap of the whole run
-            limit = {"calls": max_calls, "tokens": max_tokens, "deadline": deadline}.get(error.what)
+            limit = caps.get(error.what)
             raise BudgetExceededError(error.what, error.limit if limit is None else limit) from None
         finally:
-            meter.add(budget, time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            meter.used = Usage(calls=budget.calls, tokens=budget.tokens, seconds=seconds)

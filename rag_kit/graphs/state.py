@@ -1,11 +1,12 @@
-"""The typed state of the plain graph. ``question`` is what the user asked and is never overwritten."""
+"""The typed state that all graphs share. ``question`` is what the user asked and is never overwritten."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Required
 
 from langchain_core.documents import Document
+from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 #: How many turns of a thread are kept to understand a follow-up question.
@@ -48,8 +49,9 @@ class AnswerCitation(TypedDict):
 
 
 #: ``grounded``: each statement has a citation that holds; ``flagged``: one does not hold; ``uncited``: one has
-#: none; ``declined``: the answer says that the documents do not hold it.
-AnswerStatus = Literal["grounded", "flagged", "uncited", "declined"]
+#: none; ``declined``: the answer says that the documents do not hold it; ``unsourced``: answered without looking
+#: anything up; ``refused``: a guard ended the run; ``clarify``: the graph asks the user back.
+AnswerStatus = Literal["grounded", "flagged", "uncited", "declined", "unsourced", "refused", "clarify"]
 
 
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
@@ -57,14 +59,33 @@ def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
     return [*old, *new][-MAX_TURNS:]
 
 
-class PlainRagInput(TypedDict):
+def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
+    """Add up what nodes used, also of nodes that ran side by side.
+
+    Example:
+        >>> add_usage({"calls": 1, "tokens": 9, "seconds": 0.5}, {"calls": 2, "tokens": 1, "seconds": 0.5})
+        {'calls': 3, 'tokens': 10, 'seconds': 1.0}
+    """
+    return Usage(
+        calls=old.get("calls", 0) + new["calls"],
+        tokens=old.get("tokens", 0) + new["tokens"],
+        seconds=old.get("seconds", 0.0) + new["seconds"],
+    )
+
+
+def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    """Append, also from nodes that ran side by side; the first node of a run overwrites (`cleared`)."""
+    return [*old, *new]
+
+
+class QuestionInput(TypedDict):
     """What a caller gives: the question."""
 
     question: Required[str]
 
 
-class PlainRagState(PlainRagInput, total=False):
-    """State of the plain graph after and between its nodes."""
+class RagState(QuestionInput, total=False):
+    """What every graph keeps: how it searched, what it found, what it answered, what that rests on and cost."""
 
     history: Annotated[list[Turn], keep_last_turns]
     search_query: str
@@ -74,9 +95,33 @@ class PlainRagState(PlainRagInput, total=False):
     citations: list[AnswerCitation]
     uncited: list[str]
     status: AnswerStatus
-    notes: list[str]
-    usage: Usage
+    notes: Annotated[list[str], add_items]
+    usage: Annotated[Usage, add_usage]
+
+
+class PlainRagInput(QuestionInput):
+    """What a caller of the plain graph gives: the question."""
+
+
+class PlainRagState(RagState, total=False):
+    """State of the plain graph after and between its nodes."""
 
 
 #: A node's return value: some keys of the state.
 Update = dict[str, Any]
+
+
+def cleared(question: str, language: str) -> Update:
+    """What the first node of a run sets: nothing of an earlier turn of the thread is left but its history.
+
+    A node that has a note already gives ``"notes": Overwrite([note])``; usage is overwritten by `first_node`.
+    """
+    return {
+        "search_query": question,
+        "language": language,
+        "documents": [],
+        "answer": "",
+        "citations": [],
+        "uncited": [],
+        "notes": Overwrite([]),
+    }

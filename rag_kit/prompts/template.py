@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 from string import Formatter
 from typing import Any, Self
@@ -145,6 +146,41 @@ class PromptTemplate(ChatPromptTemplate):
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         fields["input_variables"] = [name for name in self.input_variables if name not in kwargs]
         fields["partial_variables"] = {**self.partial_variables, **kwargs}
+        return type(self)(**fields)
+
+    def with_instructions(self, instructions: str) -> Self:
+        """A copy whose system message is another text; the user's message and the schema stay.
+
+        Args:
+            instructions: The text, taken literally: braces and role markers in it mean nothing.
+
+        Returns:
+            The prompt, with a ``hash`` of its own in the metadata.
+
+        Raises:
+            PromptError: The text is empty, or the prompt's system message holds values.
+
+        Example:
+            >>> from rag_kit.prompts import load_prompt
+            >>> prompt = load_prompt("answer").with_instructions("Answer in {one} word.")
+            >>> prompt.format_messages(question="Who?", passages="")[0].content.splitlines()[-1]
+            'Answer in {one} word.'
+        """
+        known = self.metadata or {}
+        if not instructions.strip():
+            raise PromptError(f"The instructions for the prompt {self.title!r} are empty.")
+        first, *rest = self.messages
+        if not isinstance(first, SystemMessagePromptTemplate) or first.input_variables:
+            raise PromptError(
+                f"The prompt {self.title!r} has no system message of fixed text to put instructions into."
+            )
+        # the task line says what is wanted of the embedded model, whatever the words around it
+        text = f"<task>{known.get('name', 'prompt')}</task>\n{instructions.strip()}"
+        template = TaggedTemplate(template=text.replace("{", "{{").replace("}", "}}"), input_variables=[])
+        digest = hashlib.sha256(f"{known.get('hash', '')}\n{text}".encode()).hexdigest()[:16]
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        fields["messages"] = [SystemMessagePromptTemplate(prompt=template), *rest]
+        fields["metadata"] = {**known, "hash": f"sha256:{digest}"}
         return type(self)(**fields)
 
     def format_messages(self, **kwargs: Any) -> list[BaseMessage]:

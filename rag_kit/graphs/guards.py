@@ -1,0 +1,128 @@
+"""Guards: functions of the user's that see each question, each passage and each answer, on every path."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
+
+from rag_kit.concurrency import run_coroutine, run_in_thread
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.steps import Step, Steps
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A guard's verdict that ends the run.
+
+    Attributes:
+        message: The answer that the user gets.
+        reason: Why, for the run's notes.
+    """
+
+    message: str
+    reason: str = ""
+
+
+#: Of a question or an answer: None lets it pass, a text takes its place (masking), a `Refusal` ends the run.
+TextGuard = Callable[[str, RunnableConfig], "str | Refusal | Awaitable[str | Refusal | None] | None"]
+#: Of passages: gives back those that this user may see.
+PassagesGuard = Callable[
+    [list[Document], RunnableConfig], "Sequence[Document] | Awaitable[Sequence[Document]]"
+]
+
+
+@dataclass(frozen=True)
+class Guards:
+    """Content policy and access rights, plugged into a graph; each may be a function or a coroutine function.
+
+    They run in the order given, each on what the one before it left, and on every path: the question before
+    anything is searched or asked, passages wherever they come from (retriever, web, neighbours), the answer before
+    it leaves the graph. With an answer guard the answer is not streamed token by token, for it is not yet allowed.
+    A guard that raises ends the run with its exception: nothing slips past a broken guard.
+
+    Attributes:
+        question: See each question (and each reply of the user to a question of the graph's).
+        passages: See passages before any model does; ``config["configurable"]`` tells who asks.
+        answer: See each answer.
+
+    Raises:
+        InvalidInputError: A guard is no function.
+
+    Example:
+        >>> def no_secrets(question, config):
+        ...     if "password" in question:
+        ...         return Refusal("I do not talk about passwords.", reason="policy")
+        >>> guards = Guards(question=[no_secrets])
+        >>> from rag_kit.graphs.steps import run
+        >>> run(guards.check_question("What is the password?"), {}).message
+        'I do not talk about passwords.'
+    """
+
+    question: Sequence[TextGuard] = ()
+    passages: Sequence[PassagesGuard] = ()
+    answer: Sequence[TextGuard] = ()
+
+    def __post_init__(self) -> None:
+        for kind in ("question", "passages", "answer"):
+            given = getattr(self, kind)
+            if callable(given) or not isinstance(given, Sequence) or not all(map(callable, given)):
+                raise InvalidInputError(f"Guards({kind}=...) takes a list of functions, e.g. [check].")
+
+    def check_question(self, question: str) -> Steps[str | Refusal]:
+        """The question as the guards leave it, or the refusal."""
+        return (yield from _checked(self.question, question, "question"))
+
+    def check_answer(self, answer: str) -> Steps[str | Refusal]:
+        """The answer as the guards leave it, or the refusal."""
+        return (yield from _checked(self.answer, answer, "answer"))
+
+    def allowed(self, documents: Sequence[Document]) -> Steps[list[Document]]:
+        """The passages that the guards leave."""
+        kept = list(documents)
+        for guard in self.passages:
+            given = yield _call(guard, kept)
+            if not isinstance(given, Sequence) or not all(isinstance(item, Document) for item in given):
+                raise InvalidInputError(
+                    f"the passages guard {_name(guard)} gave {type(given).__name__}; it must give a list of Documents."
+                )
+            kept = list(given)
+        return kept
+
+
+def _checked(guards: Sequence[TextGuard], text: str, what: str) -> Steps[str | Refusal]:
+    for guard in guards:
+        verdict = yield _call(guard, text)
+        if isinstance(verdict, Refusal):
+            return verdict
+        if verdict is not None:
+            if not isinstance(verdict, str):
+                raise InvalidInputError(
+                    f"the {what} guard {_name(guard)} gave {type(verdict).__name__}; it must give None (pass), "
+                    "a text (taken instead) or a Refusal."
+                )
+            text = verdict
+    return text
+
+
+def _call(guard: Callable[..., Any], value: Any) -> Step:
+    """Call a guard of either kind in either form; one that may block runs in a thread under ``ainvoke``."""
+    coroutine = inspect.iscoroutinefunction(guard) or inspect.iscoroutinefunction(
+        getattr(guard, "__call__", None)  # noqa: B004 - an object with an async __call__
+    )
+
+    def sync(config: RunnableConfig) -> Any:
+        return run_coroutine(guard(value, config)) if coroutine else guard(value, config)
+
+    async def native(config: RunnableConfig) -> Any:
+        return await guard(value, config) if coroutine else await run_in_thread(guard, value, config)
+
+    return Step(_name(guard), sync, native)
+
+
+def _name(guard: Any) -> str:
+    return str(getattr(guard, "__name__", type(guard).__name__))

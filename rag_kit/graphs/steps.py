@@ -1,0 +1,157 @@
+"""The steps a node may take, each in both forms; a node is written once, as a generator of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import merge_configs
+
+from rag_kit.concurrency import afan_out, fan_out, run_in_thread
+from rag_kit.concurrency import steps as driver
+from rag_kit.documents import Filter
+from rag_kit.models import RAISE, astructured_call, atext_call, structured_call, text_call
+from rag_kit.prompts import PromptTemplate
+from rag_kit.retrieval.compose import acall_retriever, call_retriever
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do, in both forms; the generator that yields it is sent what came of it.
+
+    Attributes:
+        name: What it is, for messages about a branch that failed.
+        sync: Does it, blocking.
+        native: Does it without blocking the event loop.
+    """
+
+    name: str
+    sync: Callable[[RunnableConfig], Any]
+    native: Callable[[RunnableConfig], Awaitable[Any]]
+
+
+Steps = Generator[Step, Any, T]
+
+
+def run(steps: Steps[T], config: RunnableConfig) -> T:
+    """Carry out the steps, blocking.
+
+    Example:
+        >>> def logic():
+        ...     return (yield compute(lambda: 2)) + 1
+        >>> run(logic(), {})
+        3
+    """
+    return driver.drive(steps, lambda step: step.sync(config))
+
+
+async def arun(steps: Steps[T], config: RunnableConfig) -> T:
+    """Carry out the steps without blocking the event loop."""
+    return await driver.adrive(steps, lambda step: step.native(config))
+
+
+def ask(
+    llm: Runnable[Any, Any],
+    prompt: PromptTemplate,
+    values: Mapping[str, Any],
+    *,
+    fallback: Any = RAISE,
+    timeout: float | None = None,
+) -> Step:
+    """Ask a model for the object that the prompt's schema describes; its tokens are not streamed.
+
+    The tokens of a grader or a rewriter are not the answer, so ``stream_mode="messages"`` leaves them out.
+    """
+    options: dict[str, Any] = {"fallback": fallback, "timeout": timeout}
+    return Step(
+        prompt.title,
+        lambda config: structured_call(llm, prompt, values, config=_quiet(config), **options),
+        lambda config: astructured_call(llm, prompt, values, config=_quiet(config), **options),
+    )
+
+
+def write(
+    llm: Runnable[Any, Any],
+    prompt: PromptTemplate,
+    values: Mapping[str, Any],
+    *,
+    timeout: float | None = None,
+    stream: bool = True,
+) -> Step:
+    """Ask a model for text; tokens stream to whoever listens, unless `stream` is off."""
+
+    def heard(config: RunnableConfig) -> RunnableConfig:
+        return config if stream else _quiet(config)
+
+    return Step(
+        prompt.title,
+        lambda config: text_call(llm, prompt, values, config=heard(config), timeout=timeout),
+        lambda config: atext_call(llm, prompt, values, config=heard(config), timeout=timeout),
+    )
+
+
+def fetch(
+    retriever: Runnable[Any, Any], query: str, *, k: int | None = None, filter: Filter | None = None
+) -> Step:
+    """Call any LangChain retriever."""
+    return Step(
+        "retrieve",
+        lambda config: call_retriever(retriever, query, config=config, k=k, filter=filter),
+        lambda config: acall_retriever(retriever, query, config=config, k=k, filter=filter),
+    )
+
+
+def compute(work: Callable[[], Any], *, name: str = "compute", thread: bool = False) -> Step:
+    """Do a piece of work without a form of its own for asyncio.
+
+    Args:
+        work: What to do.
+        name: What it is.
+        thread: Whether it blocks on input, a lock or long enough to need a thread under ``ainvoke``.
+    """
+
+    async def native(config: RunnableConfig) -> Any:
+        return await run_in_thread(work) if thread else work()
+
+    return Step(name, lambda config: work(), native)
+
+
+def beside(
+    branches: Sequence[Step],
+    *,
+    on_error: Literal["raise", "skip"] = "raise",
+    timeout: float | None = None,
+    max_concurrency: int | None = None,
+) -> Step:
+    """Do several steps side by side; answered by their ``FanOut``, in the order given."""
+    options: dict[str, Any] = {
+        "names": [branch.name for branch in branches],
+        "on_error": on_error,
+        "timeout": timeout,
+        "max_concurrency": max_concurrency,
+    }
+
+    def sync(config: RunnableConfig) -> Any:
+        return fan_out([lambda b=branch: b.sync(config) for branch in branches], **options)  # type: ignore[misc]
+
+    async def native(config: RunnableConfig) -> Any:
+        return await afan_out(
+            [lambda b=branch: b.native(config) for branch in branches],  # type: ignore[misc]
+            **options,
+        )
+
+    return Step("beside", sync, native)
+
+
+def inner(name: str, make: Callable[[], Steps[Any]]) -> Step:
+    """Steps as one step: a branch of `beside` that has several steps of its own."""
+    return Step(name, lambda config: run(make(), config), lambda config: arun(make(), config))
+
+
+def _quiet(config: RunnableConfig) -> RunnableConfig:
+    """LangGraph leaves out of its ``messages`` stream what carries this tag."""
+    return merge_configs(config, {"tags": ["nostream"]})

@@ -1,0 +1,126 @@
+"""Guards see the question, the passages and the answer on every path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs import Guards, Refusal, build_plain_rag
+from rag_kit.models import chat_model
+from rag_kit.retrieval import BM25Retriever
+
+DOCS = [
+    Document("The pump starts at nine in the morning.", metadata={"tenant": "a"}),
+    Document("The pump of the other plant starts at ten.", metadata={"tenant": "b"}),
+]
+
+
+def graph(guards: Guards, llm: Any = None, **options: Any) -> Any:
+    """A plain graph over two documents."""
+    retriever = BM25Retriever.from_documents(DOCS, k=4)
+    return build_plain_rag(retriever, llm or chat_model("extractive"), guards=guards, **options)
+
+
+async def both(made: Any, question: str, **options: Any) -> dict[str, Any]:
+    """Run it sync and async; the results agree."""
+    found = made.invoke({"question": question}, **options)
+    other = await made.ainvoke({"question": question}, **options)
+    for result in (found, other):
+        result["usage"].pop("seconds")
+    assert found == other
+    return dict(found)
+
+
+async def test_a_refused_question_reaches_nothing() -> None:
+    """The refusal's message is the answer; neither the retriever nor the model is called."""
+
+    def no(question: str, config: RunnableConfig) -> Refusal | None:
+        return Refusal("Not for me.", reason="policy") if "pump" in question else None
+
+    model = FakeListChatModel(responses=["never"])
+    found = await both(graph(Guards(question=[no]), model), "When does the pump start?")
+    assert (found["answer"], found["status"], found["documents"]) == ("Not for me.", "refused", [])
+    assert found["usage"]["calls"] == 0
+    assert found["notes"] == ["refused by a guard: policy"]
+    passed = await both(graph(Guards(question=[no])), "Who starts at nine?")
+    assert passed["status"] != "refused"
+
+
+async def test_a_masked_question_is_what_is_searched_and_asked() -> None:
+    """A text that a guard gives takes the question's place everywhere but in ``question``."""
+    guards = Guards(question=[lambda text, config: text.replace("Smith", "[name]")])
+    found = await both(graph(guards), "When does Smith start the pump?")
+    assert found["search_query"] == "When does [name] start the pump?"
+    assert found["question"] == "When does Smith start the pump?"
+
+
+async def test_passages_of_others_never_reach_the_model() -> None:
+    """Access rights by the run's config; a coroutine guard works in both forms."""
+
+    async def own(documents: list[Document], config: RunnableConfig) -> list[Document]:
+        who = config["configurable"]["tenant"]
+        return [item for item in documents if item.metadata["tenant"] == who]
+
+    config: Any = {"configurable": {"tenant": "a"}}
+    found = await both(graph(Guards(passages=[own])), "When does the pump start?", config=config)
+    assert [item.metadata["tenant"] for item in found["documents"]] == ["a"]
+    assert "ten." not in found["answer"]
+
+
+async def test_a_refused_answer_leaves_nothing_and_is_not_streamed() -> None:
+    """No token, no passage and no citation of a refused answer goes out."""
+    guards = Guards(answer=[lambda text, config: Refusal("Withheld.", reason="leak")])
+    made = graph(guards)
+    found = await both(made, "When does the pump start?")
+    assert (found["answer"], found["status"]) == ("Withheld.", "refused")
+    assert not found["documents"] and not found["citations"] and found["history"][-1]["answer"] == "Withheld."
+    tokens = [part for part, _ in made.stream({"question": "When does it start?"}, stream_mode="messages")]
+    assert tokens == []
+
+
+async def test_guards_run_in_order_and_a_changed_answer_is_cited_anew() -> None:
+    """Each guard sees what the one before it left; citations are those of the answer that leaves."""
+    guards = Guards(
+        answer=[
+            lambda text, config: "The pump starts at noon.[1]",
+            lambda text, config: text.replace("noon", "four"),
+        ]
+    )
+    found = await both(graph(guards), "When does the pump start in the morning?")
+    assert found["answer"] == "The pump starts at four.[1]"
+    assert found["status"] == "flagged"
+    assert "answer: changed by a guard" in found["notes"]
+
+
+def test_a_broken_guard_ends_the_run() -> None:
+    """Nothing slips past a guard that raises or gives nonsense."""
+
+    def broken(text: Any, config: RunnableConfig) -> Any:
+        raise LookupError("policy file is gone")
+
+    for kind in ("question", "passages", "answer"):
+        with pytest.raises(LookupError, match="policy file"):
+            graph(Guards(**{kind: [broken]})).invoke({"question": "When does the pump start?"})
+        with pytest.raises(InvalidInputError, match="guard"):
+            graph(Guards(**{kind: [lambda value, config: 3]})).invoke(
+                {"question": "When does the pump start?"}
+            )
+    with pytest.raises(InvalidInputError, match="list of functions"):
+        Guards(question=broken)  # type: ignore[arg-type]
+
+
+def test_a_refusal_does_not_poison_the_thread() -> None:
+    """The turn after a refused one starts clean: own notes, own usage."""
+    guards = Guards(question=[lambda text, config: Refusal("No.") if "secret" in text else None])
+    made = graph(guards, checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    assert made.invoke({"question": "A secret?"}, config)["status"] == "refused"
+    later = made.invoke({"question": "When does the pump start in the morning?"}, config)
+    assert later["status"] == "grounded"
+    assert not any("refused" in note for note in later["notes"])
