@@ -8,7 +8,7 @@ import re
 import shutil
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,13 +99,16 @@ class KeywordLeg:
             return index
 
     @staticmethod
-    def search(index: BM25Index, query: str, k: int, where: Filter | None) -> list[tuple[Document, float]]:
-        """The k best documents with a score above zero, ties by id."""
+    def search(
+        index: BM25Index, query: str | Mapping[str, float], k: int, where: Filter | None
+    ) -> list[tuple[Document, float]]:
+        """The k best documents for a query or weighted terms with a score above zero, ties by id."""
+        from rag_kit.indexing.bm25.parameters import check_weights
         from rag_kit.indexing.bm25.store import documents_at
 
         # a finished state, which no writer changes; documents are made of the k that are returned only
         view = index._store.current()
-        terms = index.analyzer(query)
+        terms = index.analyzer(query) if isinstance(query, str) else check_weights(query)
         passes = None if where is None else compile_filter(where)
         fetch = k + _TIES
         while True:

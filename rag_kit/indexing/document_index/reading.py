@@ -13,6 +13,7 @@ from rag_kit.indexing.document_index import changes, verifying
 from rag_kit.indexing.document_index.embedding import query_vector
 from rag_kit.indexing.document_index.families.reading import Families, FamilyView
 from rag_kit.indexing.document_index.keyword import KeywordLeg
+from rag_kit.indexing.document_index.keyword_view import KeywordView
 from rag_kit.indexing.document_index.matrix import VectorMatrix
 from rag_kit.indexing.document_index.mirror import ChromaMirror
 from rag_kit.indexing.document_index.report import IndexReport
@@ -114,7 +115,11 @@ class ReadableIndex:
 
     def keyword_maximum(self, query: str) -> float:
         """What no keyword score for the query can exceed (see ``BM25Index.maximum``)."""
-        return self._searcher.keyword_maximum(query)
+        return self._searcher.keyword_index().maximum(query)
+
+    def keyword_view(self) -> KeywordView:
+        """The keyword leg to read from: its terms, search with a weight for each, counts for feedback."""
+        return KeywordView(self._searcher.keyword_index())
 
     def search_dense(
         self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None

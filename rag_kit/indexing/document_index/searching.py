@@ -22,6 +22,8 @@ from rag_kit.indexing.document_index.store import Store, in_groups, marks
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+    from rag_kit.indexing.bm25 import BM25Index
+
 _CACHED_FILTERS = 32
 _CACHED_METADATA = 50_000  # rows
 _SPARE = 20  # rows asked of Chroma beyond k: it is approximate, and ties are ordered by id
@@ -62,15 +64,12 @@ class Searcher:
         validate_filter(where)
         if not isinstance(query, str):
             raise InvalidInputError(f"The query must be a text, not {type(query).__name__}.")
-        with self._store.reading() as connection:
-            index = self._keyword.follow(connection, self._store.state(connection))
-        return self._keyword.search(index, query, k, where or None)
+        return self._keyword.search(self.keyword_index(), query, k, where or None)
 
-    def keyword_maximum(self, query: str) -> float:
-        """What no keyword score for the query can exceed."""
+    def keyword_index(self) -> BM25Index:
+        """The BM25 index as of the committed state; only to be read."""
         with self._store.reading() as connection:
-            index = self._keyword.follow(connection, self._store.state(connection))
-        return index.maximum(query)
+            return self._keyword.follow(connection, self._store.state(connection))
 
     def dense(self, query: Vectors, k: int, where: Filter | None) -> list[tuple[Document, float]]:
         """The k nearest by cosine."""

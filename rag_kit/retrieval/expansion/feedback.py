@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25 import BM25Index
 from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.expansion.legs import KeywordIndex, check_index, reader_of
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
@@ -81,7 +81,7 @@ class RelevanceFeedback:
     more than ``max_df`` of the documents (of a small index, in more than ``fb_docs``).
 
     Args:
-        index: The index.
+        index: A ``BM25Index``, or a ``DocumentIndex``, of which the keyword leg is searched.
         fb_docs: Documents of the first search to learn from.
         fb_terms: Terms of the relevance model.
         original_weight: Share of the query itself, from 0 to 1.
@@ -91,6 +91,7 @@ class RelevanceFeedback:
         InvalidInputError: An argument is not allowed.
 
     Example:
+        >>> from rag_kit.indexing import BM25Index
         >>> index = BM25Index.from_texts(["a fox in the den", "the den is deep", "a dog"])
         >>> list(RelevanceFeedback(index).weights("fox"))
         ['fox', 'den']
@@ -98,16 +99,14 @@ class RelevanceFeedback:
 
     def __init__(
         self,
-        index: BM25Index,
+        index: KeywordIndex,
         *,
         fb_docs: int = 10,
         fb_terms: int = 10,
         original_weight: float = 0.5,
         max_df: float = 0.1,
     ) -> None:
-        if not isinstance(index, BM25Index):
-            raise InvalidInputError(f"index is {type(index).__name__}; feedback needs a BM25Index.")
-        self.index = index
+        self.index: KeywordIndex = check_index(index)
         self.fb_docs = check_count("fb_docs", fb_docs)
         self.fb_terms = check_count("fb_terms", fb_terms)
         self.original_weight = _share("original_weight", original_weight)
@@ -127,7 +126,7 @@ class RelevanceFeedback:
         Returns:
             Term -> weight for ``BM25Index.search_weighted``; the query's own terms alone if nothing is found.
         """
-        index = self.index
+        index = reader_of(self.index)
         own = Counter(index.analyzer(query))
         most = max(self.max_df * len(index), self.fb_docs)
         found = index.feedback(query, self.fb_docs, filter, max_documents=most)

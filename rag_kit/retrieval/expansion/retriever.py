@@ -13,15 +13,15 @@ from pydantic import BaseModel, field_validator, model_validator
 
 from rag_kit.documents import combine_filters
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25 import BM25Index
 from rag_kit.prompts.schemas import Queries
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
+from rag_kit.retrieval.expansion.legs import KeywordIndex, KeywordRetriever, keyword_retriever, terms_of
 from rag_kit.retrieval.expansion.templates import key_phrases, template_queries, templates_for
 from rag_kit.retrieval.expansion.terms import Added, new_terms, usable_terms
 from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
 from rag_kit.retrieval.expansion.weighted import WeightedTermsRetriever
+from rag_kit.retrieval.indexed import KeywordIndexRetriever
 from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
 from rag_kit.retrieval.rewrite_steps import in_thread
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
@@ -34,10 +34,11 @@ class ExpansionRetriever(RewritingRetriever):
 
     Terms come from a model (``from_llm``), from your own thesaurus (``from_thesaurus``), or from the documents
     that a first search finds (``from_feedback``: RM3, which needs no model), or from several of them. Over a
-    ``BM25Retriever`` they join the question's words in one search, each with a weight; any other retriever is
-    asked the question, and the question with the terms behind it, and the two lists are fused. Question templates
-    ("What is {term}?") are searches of their own. If there is nothing to add, the question alone is searched for.
-    The last stage in the provenance names each added term with its weight and source under ``terms``.
+    ``BM25Retriever``, or the keyword leg of a ``DocumentIndex`` (``index_retriever(index, "bm25")``), they join
+    the question's words in one search, each with a weight; any other retriever is asked the question, and the
+    question with the terms behind it, and the two lists are fused. Question templates ("What is {term}?") are
+    searches of their own. If there is nothing to add, the question alone is searched for. The last stage in the
+    provenance names each added term with its weight and source under ``terms``.
 
     Papers: Abdul-Jaleel et al., UMass at TREC 2004 (RM3); Voorhees, Query Expansion Using Lexical-Semantic
     Relations, SIGIR 1994.
@@ -45,7 +46,7 @@ class ExpansionRetriever(RewritingRetriever):
     Args:
         llm: A model to ask for terms.
         thesaurus: A :class:`Thesaurus`, the entries of one, or the path of its file.
-        feedback: RM3 over the index of the ``BM25Retriever`` that is searched.
+        feedback: RM3 over the index that ``retriever`` searches by keywords.
         templates: Texts with ``{term}`` in them, or ``True`` for the built-in ones in the question's language.
         n: Terms to ask the model for, 1 to 32.
         max_terms: Most terms to add from model and thesaurus; the rest is dropped, and the notes say so.
@@ -57,6 +58,7 @@ class ExpansionRetriever(RewritingRetriever):
     over BM25, for the question with its terms.
 
     Example:
+        >>> from rag_kit.retrieval import BM25Retriever
         >>> texts = ["Myocardial infarction: signs", "The heart of the matter", "Tea"]
         >>> words = BM25Retriever.from_texts(texts)
         >>> retriever = ExpansionRetriever.from_thesaurus({"heart attack": ["myocardial infarction"]}, words)
@@ -104,7 +106,7 @@ class ExpansionRetriever(RewritingRetriever):
     @classmethod
     def from_feedback(
         cls,
-        index: BM25Index | BM25Retriever,
+        index: KeywordIndex | KeywordRetriever,
         *,
         fb_docs: int = 10,
         fb_terms: int = 10,
@@ -115,7 +117,7 @@ class ExpansionRetriever(RewritingRetriever):
         """Expand by the terms of the first results (RM3); arguments as for :class:`RelevanceFeedback`.
 
         Args:
-            index: What to search: an index, or a retriever over one.
+            index: What to search: a ``BM25Index``, a ``DocumentIndex``, or a retriever by keywords over one.
             fb_docs: Documents of the first search to learn from.
             fb_terms: Terms of the relevance model.
             original_weight: Share of the question itself, from 0 to 1.
@@ -125,14 +127,10 @@ class ExpansionRetriever(RewritingRetriever):
         Raises:
             InvalidInputError: For arguments that are not allowed.
         """
-        retriever = index if isinstance(index, BM25Retriever) else None
+        retriever = keyword_retriever(index)
         feedback = RelevanceFeedback(
-            index if retriever is None else retriever.index,  # type: ignore[arg-type]
-            fb_docs=fb_docs,
-            fb_terms=fb_terms,
-            original_weight=original_weight,
+            retriever.index, fb_docs=fb_docs, fb_terms=fb_terms, original_weight=original_weight
         )
-        retriever = retriever or BM25Retriever(index=feedback.index)
         return cls(feedback=feedback, retriever=retriever, k=k, **settings)
 
     @field_validator("thesaurus", mode="before")
@@ -183,11 +181,12 @@ class ExpansionRetriever(RewritingRetriever):
                 "(see from_llm, from_thesaurus, from_feedback)."
             )
         if self.feedback is not None and (
-            not isinstance(self.retriever, BM25Retriever) or self.retriever.index is not self.feedback.index
+            not isinstance(self.retriever, KeywordRetriever)
+            or self.retriever.index is not self.feedback.index
         ):
             raise InvalidInputError(
-                "feedback finds terms of its index with weights, so retriever must be a BM25Retriever over the same "
-                "index; see from_feedback."
+                "feedback finds terms of its index with weights, so retriever must search the same index "
+                "by keywords; see from_feedback."
             )
         return self
 
@@ -196,7 +195,7 @@ class ExpansionRetriever(RewritingRetriever):
         matched = self.thesaurus.find(question) if self.thesaurus is not None else {}
         added += [Added(term, "thesaurus") for related in matched.values() for term in related]
         added = self._kept(added, question, call)
-        if isinstance(self.retriever, BM25Retriever):
+        if isinstance(self.retriever, KeywordRetriever):
             searches = yield from self._weighted(self.retriever, question, added, call)
         else:
             searches = self._appended(question, added, call)
@@ -225,11 +224,18 @@ class ExpansionRetriever(RewritingRetriever):
         return new[: self.max_terms]
 
     def _weighted(
-        self, leg: BM25Retriever, question: str, added: Sequence[Added], call: RewriteCall
+        self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: RewriteCall
     ) -> Steps[list[Search]]:
         """One search of the index with the question's terms and the added ones."""
-        analyzer = leg.index.analyzer
-        own = Counter(analyzer(question))
+        texts = [question, *(text for text, _ in added)]
+        analysed = partial(terms_of, leg.index, texts)
+        if isinstance(leg, KeywordIndexRetriever):  # reads the store
+            lists = yield from call.do(in_thread("keyword index", analysed))
+            if lists is None:
+                return []
+        else:
+            lists = analysed()
+        own = Counter(lists[0])
         weights: Mapping[str, float] = dict(own)
         told: dict[str, dict[str, Any]] = {}
         if self.feedback is not None:
@@ -242,8 +248,8 @@ class ExpansionRetriever(RewritingRetriever):
                 if term not in own
             }
         terms = dict(weights)
-        for text, source in added:
-            new = [term for term in dict.fromkeys(analyzer(text)) if term not in own]
+        for (text, source), found in zip(added, lists[1:], strict=True):
+            new = [term for term in dict.fromkeys(found) if term not in own]
             for term in new:
                 terms[term] = max(self.term_weight, terms.get(term, 0.0))
             if new:
@@ -253,7 +259,11 @@ class ExpansionRetriever(RewritingRetriever):
         call.extra["terms"] = list(told.values())
         shown = " ".join([question, *told])
         searcher = WeightedTermsRetriever(
-            index=leg.index, terms=terms, filter=leg.filter, name=leg.get_name()
+            index=leg.index,
+            terms=terms,
+            filter=leg.filter,
+            name=leg.get_name(),
+            note=getattr(leg, "note", None),
         )
         return [Search(question, "expansion", retriever=searcher, shown=shown)]
 

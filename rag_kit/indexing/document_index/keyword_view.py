@@ -1,0 +1,70 @@
+"""The keyword leg of an index as others may read it: terms, weights, feedback; nothing to write with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rag_kit.documents import Filter, validate_filter
+from rag_kit.indexing.document_index.keyword import KeywordLeg
+from rag_kit.indexing.document_index.searching import check_k
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from rag_kit.indexing.bm25 import BM25Index
+
+
+class KeywordView:
+    """What a ``DocumentIndex`` lets others read of its keyword leg; see ``DocumentIndex.keyword_view``.
+
+    The methods mean what they mean for a ``BM25Index``. Take a new view for each search: a view does not look
+    into the store for what was committed after it was made.
+
+    Args:
+        index: The BM25 index that follows the store.
+
+    Example:
+        >>> import tempfile
+        >>> from langchain_core.documents import Document
+        >>> from rag_kit.indexing import DocumentIndex
+        >>> with DocumentIndex.create(tempfile.mkdtemp()) as index:
+        ...     _ = index.upsert([Document("a car", id="1"), Document("a truck", id="2")])
+        ...     view = index.keyword_view()
+        ...     print(view.analyzer("Trucks"), [doc.id for doc, _ in view.search_weighted({"truck": 2, "car": 1})])
+        ['truck'] ['2', '1']
+    """
+
+    def __init__(self, index: BM25Index) -> None:
+        self._index = index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def analyzer(self, text: str) -> list[str]:
+        """The terms of a text, as the index makes them."""
+        return list(self._index.analyzer(text))
+
+    def search_weighted(
+        self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None
+    ) -> list[tuple[Document, float]]:
+        """The best documents for weighted terms, ties by id.
+
+        Raises:
+            InvalidInputError: ``k`` is no whole number above 0, or ``terms`` no dict of weights.
+            FilterError: The filter is malformed.
+        """
+        check_k(k)
+        validate_filter(filter)
+        return KeywordLeg.search(self._index, terms, k, filter or None)
+
+    def feedback(
+        self, query: str, k: int = 10, filter: Filter | None = None, *, max_documents: float = math.inf
+    ) -> list[tuple[dict[str, int], float]]:
+        """The best documents as the counts of their terms (see ``BM25Index.feedback``)."""
+        return self._index.feedback(query, k, filter, max_documents=max_documents)
+
+    def maximum(self, query: str | Mapping[str, float]) -> float:
+        """What no score for the query, or for weighted terms, can exceed."""
+        return self._index.maximum(query)
