@@ -35,6 +35,8 @@ def base_url(model: Any) -> str | None:
 
 def first_method(model: Any) -> int:
     """Index into METHODS from which on this model's endpoint is known to serve; 0 when nothing is known."""
+    if not _first_method:
+        return 0
     key = _key(model)
     if key is None:
         return 0

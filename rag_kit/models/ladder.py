@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from .endpoint import METHODS, first_method, quick, remember_method
 from .failures import Failure, map_model_error
 from .parsing import UnreadableError, parse_text
 from .redact import secrets_of, short
-from .schema import Target
+from .schema import target_of
 from .settings import check_limits, check_parts, prompt_language
 from .steps import Format, Render
 from .tokens import estimate_tokens, text_of
@@ -87,7 +86,7 @@ class Ladder:
                 "structured_call needs a schema: pass schema=, or use a prompt whose file names one under "
                 "output.schema. For plain text use text_call."
             )
-        self.target = Target(found)
+        self.target = target_of(found)
         self.original = model
         self.model = quick(model, timeout)
         self.prompt = prompt
@@ -208,7 +207,7 @@ class Ladder:
         return [*messages, HumanMessage(text)]
 
     def _schema_text(self) -> str:
-        return json.dumps(self.target.json_schema, ensure_ascii=False)
+        return self.target.text
 
     def _said(self, error: Exception) -> str:
         return short(str(error) or type(error).__name__, secrets_of(self.original)).rstrip(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from typing import Any
 
@@ -23,7 +24,7 @@ def bind(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
         method: ``"json_schema"``, ``"function_calling"`` or ``"json_mode"``.
         target: The form of the answer.
     """
-    if not isinstance(model, BaseChatModel):
+    if not isinstance(model, BaseChatModel) or _has_no_method(type(model)):
         return None
     options: dict[str, Any] = {"method": method, "include_raw": True}
     schema: Any = target.native
@@ -31,7 +32,7 @@ def bind(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
         # With a class the OpenAI client parses by itself and throws the text away when that fails; with a
         # schema it hands the text over, and a broken answer can be mended.
         strict = strict_schema(target.json_schema)
-        schema = strict or target.json_schema
+        schema = strict or copy.deepcopy(target.json_schema)
         options["strict"] = strict is not None
     try:
         if "strict" in options and "strict" not in inspect.signature(model.with_structured_output).parameters:
@@ -39,6 +40,14 @@ def bind(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
         return model.with_structured_output(schema, **options)
     except (NotImplementedError, TypeError, ValueError):
         return None  # the integration does not know this method
+
+
+def _has_no_method(kind: type[BaseChatModel]) -> bool:
+    """Whether a class leaves both ways to structured output as the base class has them: not there."""
+    return (
+        kind.with_structured_output is BaseChatModel.with_structured_output
+        and kind.bind_tools is BaseChatModel.bind_tools
+    )
 
 
 def read(value: Any, target: Target) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
@@ -60,6 +61,11 @@ class Target:
     def native(self) -> Any:
         """What ``with_structured_output`` gets: the class itself, or the JSON schema."""
         return self.model or self.json_schema
+
+    @cached_property
+    def text(self) -> str:
+        """The JSON schema as it stands in a prompt."""
+        return json.dumps(self.json_schema, ensure_ascii=False)
 
     @property
     def name(self) -> str:
@@ -140,8 +146,12 @@ class Target:
             found.append({self.only_field: value})
         return [{name: self._loosen(name, v) for name, v in reading.items()} for reading in found]
 
+    @cached_property
+    def _plain_names(self) -> dict[str, str]:
+        return {_plain(name): name for name in self.fields}
+
     def _named(self, value: dict[Any, Any]) -> dict[str, Any]:
-        names = {_plain(name): name for name in self.fields}
+        names = self._plain_names
         known = {names[_plain(key)]: item for key, item in value.items() if _plain(key) in names}
         if self.model is None and self.json_schema.get("additionalProperties", True) is not False:
             known.update({str(key): item for key, item in value.items() if _plain(key) not in names})
@@ -190,6 +200,20 @@ class Target:
             found = self.json_schema.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
             return found if isinstance(found, dict) else {}
         return field
+
+
+@lru_cache(maxsize=256)
+def _target_of_class(schema: type[BaseModel]) -> Target:
+    return Target(schema)
+
+
+def target_of(schema: type[BaseModel] | Mapping[str, Any]) -> Target:
+    """The target of a schema; that of a class is made once, since a call is made per passage or query.
+
+    Raises:
+        InvalidInputError: As ``Target``.
+    """
+    return _target_of_class(schema) if isinstance(schema, type) else Target(schema)
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 
 from rag_kit.concurrency import check_seconds
 from rag_kit.errors import InvalidInputError
+
+from .listening import listened
 
 MAX_RETRIES = 2
 
@@ -54,13 +57,19 @@ def check_parts(model: Any, prompt: Any, values: Any) -> None:
         )
 
 
-def call_config(config: RunnableConfig | None, prompt: Any, watch: BaseCallbackHandler) -> RunnableConfig:
-    """The caller's config, whole, plus which prompt ran and a watch for streamed tokens."""
+def call_config(
+    config: RunnableConfig | None, model: Any, prompt: Any, watch: BaseCallbackHandler
+) -> RunnableConfig:
+    """The caller's config, whole, plus which prompt ran and, if anybody may listen, a watch for tokens."""
     known = getattr(prompt, "metadata", None) or {}
     metadata = {
         f"prompt_{key}": known[key] for key in ("name", "language", "version", "hash") if key in known
     }
-    return merge_configs(ensure_config(config), {"metadata": metadata, "callbacks": [watch]})
+    whole = ensure_config(config)
+    if isinstance(model, BaseChatModel) and not model.callbacks and not listened(whole):
+        whole["metadata"] = {**(whole.get("metadata") or {}), **metadata}
+        return whole
+    return merge_configs(whole, {"metadata": metadata, "callbacks": [watch]})
 
 
 def prompt_language(prompt: Any) -> str:

@@ -12,9 +12,10 @@ import os
 import time
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import BaseMessage
+from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency import fan_out, remaining_seconds, run_in_thread
@@ -23,9 +24,12 @@ from rag_kit.errors import BranchTimeoutError, BudgetExceededError
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.folders import VARIABLE
 
+from .listening import listened
+
 T = TypeVar("T")
 _FRESH_SECONDS = 2.0
 _MOST_LOADED = 16
+_PLAIN_PROMPTS = (PromptTemplate, ChatPromptTemplate)
 _instructions: dict[tuple[str | None, str], list[BaseMessage]] = {}
 # The prompts named in the code (two names in two languages), by name, language and override folder.
 _loaded: dict[tuple[str, str, str | None], tuple[float, PromptTemplate | None]] = {}
@@ -82,6 +86,8 @@ def drive(steps: Generator[Step, Any, T], config: RunnableConfig | None) -> T:
         if isinstance(step, Ask):
             return _ask(step, config)
         if isinstance(step, Format):
+            if (direct := _formatted(step, config)) is not None:
+                return direct
             return step.prompt.invoke(step.values, config).to_messages()
         return time.sleep(step.seconds) if isinstance(step, Pause) else render(step)
 
@@ -95,6 +101,8 @@ async def adrive(steps: Generator[Step, Any, T], config: RunnableConfig | None) 
         if isinstance(step, Ask):
             return await _aask(step, config)
         if isinstance(step, Format):
+            if (direct := _formatted(step, config)) is not None:
+                return direct
             return (await step.prompt.ainvoke(step.values, config)).to_messages()
         if isinstance(step, Pause):
             return await asyncio.sleep(step.seconds)
@@ -136,6 +144,14 @@ def _place(step: Render) -> tuple[str, str, str | None]:
     return step.name, step.language, os.environ.get(VARIABLE)
 
 
+def _formatted(step: Format, config: RunnableConfig | None) -> list[BaseMessage] | None:
+    """The messages, where nothing would be told of the prompt's own run; else None."""
+    prompt = step.prompt
+    if type(prompt) not in _PLAIN_PROMPTS or config is None or listened(config):
+        return None
+    return cast("ChatPromptTemplate", prompt).format_messages(**step.values)
+
+
 def _limit(step: Ask) -> float | None:
     known = [seconds for seconds in (step.timeout, remaining_seconds()) if seconds is not None]
     return min(known) if known else None
@@ -166,6 +182,8 @@ def _ask(step: Ask, config: RunnableConfig | None) -> Answer:
 async def _aask(step: Ask, config: RunnableConfig | None) -> Answer:
     limit = _limit(step)
     try:
+        if limit is None:
+            return Answer(await step.runnable.ainvoke(step.messages, config))
         async with asyncio.timeout(limit):
             return Answer(await step.runnable.ainvoke(step.messages, config))
     except BudgetExceededError:

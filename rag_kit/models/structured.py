@@ -41,7 +41,7 @@ def structured_call_detailed(
     """``structured_call``, with the way it went: method, calls, tokens, repair, fallback."""
     call = Ladder(model, prompt, values, schema, timeout, max_retries, fallback)
     with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
-        return drive(call.run(), call_config(config, prompt, call.tally.tokens_seen))
+        return drive(call.run(), call_config(config, model, prompt, call.tally.tokens_seen))
 
 
 async def astructured_call_detailed(
@@ -61,7 +61,7 @@ async def astructured_call_detailed(
     """``structured_call_detailed`` without blocking; a cancelled task stops at once and is never retried."""
     call = Ladder(model, prompt, values, schema, timeout, max_retries, fallback)
     with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
-        return await adrive(call.run(), call_config(config, prompt, call.tally.tokens_seen))
+        return await adrive(call.run(), call_config(config, model, prompt, call.tally.tokens_seen))
 
 
 def structured_call(

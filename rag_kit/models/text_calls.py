@@ -68,7 +68,8 @@ def text_call(
     tally = Tally(retries=max_retries)
     with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
         return drive(
-            _steps(model, prompt, values, tally, timeout), call_config(config, prompt, tally.tokens_seen)
+            _steps(model, prompt, values, tally, timeout),
+            call_config(config, model, prompt, tally.tokens_seen),
         )
 
 
@@ -90,7 +91,8 @@ async def atext_call(
     tally = Tally(retries=max_retries)
     with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
         return await adrive(
-            _steps(model, prompt, values, tally, timeout), call_config(config, prompt, tally.tokens_seen)
+            _steps(model, prompt, values, tally, timeout),
+            call_config(config, model, prompt, tally.tokens_seen),
         )
 
 

@@ -19,7 +19,7 @@ def estimate_tokens(text: str) -> int:
         >>> estimate_tokens("retrieval-augmented"), estimate_tokens("检索增强")
         (5, 4)
     """
-    wide = len(_WIDE.findall(text))
+    wide = 0 if text.isascii() else len(_WIDE.findall(text))
     return wide + (len(text) - wide + 3) // 4
 
 

@@ -7,21 +7,26 @@ import operator
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks.base import BaseCallbackManager
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ensure_config, patch_config
+from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
+from langchain_core.utils.uuid import uuid7
 from pydantic import ConfigDict, ValidationError, field_validator
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, clean_text, combine_filters, validate_filter
 from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.models.listening import listened
 
-_LANGCHAIN_ARGUMENTS = frozenset({"verbose"})
+_Manager = TypeVar("_Manager", CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun)
+_COPIED = ("tags", "metadata", "configurable")
+_LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,12 @@ class Request:
 
     def child(self, tag: str | None = None) -> RunnableConfig:
         """The whole config (``configurable``, tags, metadata...) for a child run of this one."""
-        return patch_config(self.config, callbacks=self.run_manager.get_child(tag))
+        # As LangChain's patch_config, for a config that is known to be whole.
+        config: dict[str, Any] = {**self.config, "callbacks": self.run_manager.get_child(tag)}
+        for key in ("run_name", "run_id"):  # they name this run alone
+            config.pop(key, None)
+        config.update((key, config[key].copy()) for key in _COPIED if config.get(key) is not None)
+        return cast("RunnableConfig", config)
 
 
 class RagKitRetriever(BaseRetriever):
@@ -120,13 +130,31 @@ class RagKitRetriever(BaseRetriever):
         Raises:
             InvalidInputError: If the query is no string, or an argument is unknown or not allowed.
         """
-        return super().invoke(input, config, call_config=ensure_config(config), **kwargs)
+        whole = ensure_config(config)
+        if self._is_heard(whole, kwargs):
+            return super().invoke(input, config, call_config=whole, **kwargs)
+        manager = _unheard(CallbackManagerForRetrieverRun, whole)
+        return self._get_relevant_documents(input, run_manager=manager, call_config=whole, **kwargs)
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """As ``invoke``, natively asynchronous."""
-        return await super().ainvoke(input, config, call_config=ensure_config(config), **kwargs)
+        whole = ensure_config(config)
+        if self._is_heard(whole, kwargs):
+            return await super().ainvoke(input, config, call_config=whole, **kwargs)
+        manager = _unheard(AsyncCallbackManagerForRetrieverRun, whole)
+        return await self._aget_relevant_documents(input, run_manager=manager, call_config=whole, **kwargs)
+
+    def _is_heard(self, config: RunnableConfig, kwargs: Mapping[str, Any]) -> bool:
+        """Whether LangChain has to start a run; setting one up for nobody costs more than a short search."""
+        cls = type(self)
+        return (
+            cls._get_relevant_documents is not RagKitRetriever._get_relevant_documents
+            or cls._aget_relevant_documents is not RagKitRetriever._aget_relevant_documents
+            or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs)
+            or listened(config)
+        )
 
     def _get_relevant_documents(
         self,
@@ -165,7 +193,7 @@ class RagKitRetriever(BaseRetriever):
     ) -> Request:
         if not isinstance(query, str):
             raise InvalidInputError(f"A query must be a string, not {type(query).__name__}.")
-        unknown = sorted(set(extra) - self.call_arguments - _LANGCHAIN_ARGUMENTS)
+        unknown = sorted(set(extra) - self.call_arguments - _LANGCHAIN_ARGUMENTS) if extra else None
         if unknown:
             allowed = ", ".join(sorted({"k", "filter", *self.call_arguments}))
             raise InvalidInputError(
@@ -205,6 +233,21 @@ class RagKitRetriever(BaseRetriever):
         lines += [f"↳ {part.get_name()}" for part in self._parts()]
         items = "".join(f"<li>{html.escape(clean_text(line))}</li>" for line in lines)
         return f"<div><strong>{html.escape(clean_text(self.get_name()))}</strong><ul>{items}</ul></div>"
+
+
+def _unheard(kind: type[_Manager], config: RunnableConfig) -> _Manager:
+    """The callbacks of a run that nothing listens to; a part inside may have listeners of its own."""
+    above = config.get("callbacks") or None
+    if not isinstance(above, BaseCallbackManager):
+        return kind(run_id=uuid7(), handlers=[], inheritable_handlers=[])
+    return kind(
+        run_id=uuid7(),
+        handlers=[],
+        inheritable_handlers=[],
+        parent_run_id=above.parent_run_id,
+        inheritable_tags=above.inheritable_tags,
+        inheritable_metadata=above.inheritable_metadata,
+    )
 
 
 def check_count(name: str, value: Any) -> int:

@@ -1,0 +1,42 @@
+"""Whether anything listens to the runs of a call: callbacks, tracing, debug output, collectors.
+
+Setting up callbacks that nobody has is the largest part of what LangChain adds to a short call. Where nothing
+listens, the kit leaves its own part of that out; a model's own callbacks are LangChain's affair and stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.globals import get_debug
+from langchain_core.runnables import RunnableConfig
+
+try:  # what LangChain itself asks; should it be renamed, every call is taken for listened to
+    from langchain_core.tracers.context import _configure_hooks, _tracing_v2_is_enabled
+    from langchain_core.utils.env import env_var_is_set
+except ImportError:  # pragma: no cover - not with the versions that are allowed now
+    _tracing_v2_is_enabled = None  # type: ignore[assignment]
+
+
+def listened(config: RunnableConfig) -> bool:
+    """Whether a run under this config would be told to any handler.
+
+    Args:
+        config: A config that ``ensure_config`` has filled in.
+
+    Example:
+        >>> from langchain_core.callbacks import StdOutCallbackHandler
+        >>> listened({"callbacks": None}), listened({"callbacks": [StdOutCallbackHandler()]})
+        (False, True)
+    """
+    callbacks: Any = config.get("callbacks")
+    if callbacks and (isinstance(callbacks, list) or callbacks.handlers or callbacks.inheritable_handlers):
+        return True
+    if _tracing_v2_is_enabled is None or get_debug() or _tracing_v2_is_enabled():
+        return True
+    for variable, _, handler, environment in _configure_hooks:
+        if variable.get() is not None:
+            return True
+        if handler is not None and environment is not None and env_var_is_set(environment):
+            return True
+    return False

@@ -1,0 +1,99 @@
+"""Runs are set up only for listeners, and every kind of listener counts."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
+from langchain_core.documents import Document
+from langchain_core.globals import set_debug
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables.config import ensure_config
+from langchain_core.tracers.context import collect_runs
+from langsmith.run_helpers import tracing_context
+
+from rag_kit.models.listening import listened
+from rag_kit.retrieval import BM25Retriever, HyDERetriever
+
+PASSAGE = '{"passages": ["Bees make honey from nectar."]}'
+
+
+class Watch(BaseCallbackHandler):
+    """Notes the runs it is told of."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, Any, Any]] = []
+
+    def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
+        self.seen.append((kwargs.get("run_type") or "chain", kwargs["run_id"], kwargs["parent_run_id"]))
+
+    def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+        self.seen.append(("retriever", kwargs["run_id"], kwargs["parent_run_id"]))
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
+        self.seen.append(("model", kwargs["metadata"], kwargs["parent_run_id"]))
+
+
+def hyde(**model: Any) -> HyDERetriever:
+    words = BM25Retriever.from_documents([Document("Bees make honey.", id="bees")])
+    return HyDERetriever.from_llm(FakeListChatModel(responses=[PASSAGE], **model), words)
+
+
+async def test_every_run_is_told_to_a_listener() -> None:
+    """With a callback all runs are told: the retriever's, the prompt's, the model's, both searches."""
+    for native in (False, True):
+        watch = Watch()
+        config: Any = {"callbacks": [watch]}
+        retriever = hyde()
+        await retriever.ainvoke("honey?", config) if native else retriever.invoke("honey?", config)
+        kinds = [kind for kind, _, _ in watch.seen]
+        assert kinds == ["retriever", "prompt", "model", "retriever", "retriever"]
+        top = watch.seen[0][1]
+        assert {parent for _, _, parent in watch.seen[1:]} == {top} and watch.seen[0][2] is None
+
+
+async def test_a_models_own_callbacks_are_told_which_prompt_ran() -> None:
+    """A model with callbacks of its own tells them of its run, below the retriever's, with the prompt's hash."""
+    watch = Watch()
+    retriever = hyde(callbacks=[watch])
+    retriever.invoke("honey?", {"metadata": {"who": "me"}})
+    await retriever.ainvoke("honey?", {"metadata": {"who": "me"}})
+    assert [kind for kind, _, _ in watch.seen] == ["model", "model"]
+    for _, metadata, parent in watch.seen:
+        assert metadata["prompt_name"] == "hyde" and metadata["prompt_hash"] and metadata["who"] == "me"
+        assert parent is not None
+
+
+async def test_collected_runs_hold_the_retrievers() -> None:
+    """``collect_runs`` is a listener without callbacks in the config."""
+    with collect_runs() as collected:
+        hyde().invoke("honey?")
+        await hyde().ainvoke("honey?")
+    assert [run.run_type for run in collected.traced_runs if run.parent_run_id is None].count(
+        "retriever"
+    ) == 2
+
+
+@pytest.mark.parametrize("kind", ["nothing", "callbacks", "manager", "debug", "tracing", "collector"])
+def test_each_kind_of_listener_counts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callbacks, their managers, debug output, LangSmith tracing and run collectors are listeners."""
+    monkeypatch.delenv("LANGSMITH_TRACING", raising=False)
+    callbacks: Any = {"callbacks": [Watch()], "manager": CallbackManager(handlers=[Watch()])}.get(kind)
+    around: Any = nullcontext()
+    if kind == "tracing":
+        around = tracing_context(enabled=True)
+    if kind == "collector":
+        around = collect_runs()
+    set_debug(kind == "debug")
+    try:
+        with around:
+            assert listened(ensure_config({"callbacks": callbacks})) is (kind != "nothing")
+    finally:
+        set_debug(False)
+
+
+def test_an_empty_manager_is_no_listener() -> None:
+    """A manager without handlers, as a run without listeners hands down, is none either."""
+    assert not listened(ensure_config({"callbacks": CallbackManager(handlers=[])}))
