@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.evidence import Candidate, collect
 from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.select import choose
+from rag_kit.models.extractive.select import choose, telling
 from rag_kit.models.extractive.support import strength
 from rag_kit.models.extractive.tasks import Reply
 from rag_kit.text import detect_language
@@ -36,10 +38,23 @@ def answer(prompt: Prompt) -> Reply:
     if support < 0.5:
         text = DECLINED[question.language]
         return Reply(text, {"answer": text, "declined": True, "score": support})
+    picked = telling(picked)
     if len({one.place for one in picked}) == 1:
         picked.sort(key=lambda one: one.order)
-    text = _join([cite(one) for one in picked])
+    text = _join(_lines(picked))
     return Reply(text, {"answer": text, "declined": False, "score": support})
+
+
+def _lines(picked: Sequence[Candidate]) -> list[str]:
+    """The cited sentences; above the first row of a table stands its header, or nobody could read the row."""
+    lines: list[str] = []
+    shown: set[tuple[int, str]] = set()
+    for one in picked:
+        if one.header and (one.place, one.header) not in shown:
+            shown.add((one.place, one.header))
+            lines.append(cite(replace(one, text=one.header)))
+        lines.append(cite(one))
+    return lines
 
 
 def cite(candidate: Candidate) -> str:
@@ -49,13 +64,22 @@ def cite(candidate: Candidate) -> str:
     """
     text = " ".join(_OWN_MARKS.sub("", candidate.text).split())
     text = _LIST_MARK.sub("", text)
+    if _is_row(text):
+        return f"{text}[{candidate.number}]"
     if not _ENDED.search(text):
         text = text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")
     return f"{text}[{candidate.number}]"
 
 
+def _is_row(text: str) -> bool:
+    return text.startswith("|")
+
+
 def _join(sentences: list[str]) -> str:
-    return "".join(
-        part if index == 0 or detect_language(part) == "zh" else f" {part}"
-        for index, part in enumerate(sentences)
-    )
+    """Sentences side by side, rows of a table on lines of their own."""
+    text = ""
+    for before, part in zip(["", *sentences], sentences, strict=False):
+        rows = _is_row(before) or _is_row(part)
+        blank = "" if not before else "\n" if rows else "" if detect_language(part) == "zh" else " "
+        text += blank + part
+    return text

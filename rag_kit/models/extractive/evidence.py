@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rag_kit.models.extractive.question import Question, offers
 from rag_kit.models.extractive.terms import terms
 from rag_kit.models.extractive.timespan import Span, fit_in_time, time_spans
-from rag_kit.text import sentences
+from rag_kit.text import Sentence, sentences
 
 MAX_SENTENCES = 400
 """Sentences looked at in one prompt; what follows is left out, so that time is bounded."""
@@ -56,6 +56,7 @@ class Candidate:
         matched: Terms of the question in it.
         near: Terms of the question in it, its neighbours and the title of its passage.
         features: Values in the order of FEATURES.
+        header: The header of the table that it is a row of, if it is one.
     """
 
     text: str
@@ -65,6 +66,7 @@ class Candidate:
     matched: frozenset[str]
     near: frozenset[str]
     features: tuple[float, ...]
+    header: str = ""
 
 
 @dataclass
@@ -75,16 +77,18 @@ class _Row:
     place: int
     hits: frozenset[str]
     bag: frozenset[str]
+    header: str = ""
 
 
 _HEADING = re.compile(r"#{1,6}\s")
+_DELIMITER = re.compile(r"\|(?:\s*:?-+:?\s*\|)+")
 
 
 def collect(question: Question, passages: Sequence[PassageText]) -> list[Candidate]:
     """Every sentence of the passages with its features, in reading order.
 
     A markdown heading says what the text is about, but answers nothing: it counts as context of its neighbours and
-    is a candidate only where there is nothing else.
+    is a candidate only where there is nothing else. The header of a table is context of all its rows.
 
     Args:
         question: The analysed question.
@@ -116,7 +120,7 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
         neighbours = [
             rows[i].hits for i in (order - 1, order + 1) if 0 <= i < len(rows) and rows[i].place == row.place
         ]
-        near = row.hits.union(title, *neighbours)
+        near = row.hits.union(title, *neighbours, question.keys & set(terms(row.header)))
         rest = question.keys - title
         edges, overlap, recent = _time(question, row, last_spans)
         features = (
@@ -134,7 +138,16 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
             float(row.text.rstrip("\"'”’」』)）").endswith(("?", "？"))),
         )
         found.append(
-            Candidate(row.text, passages[row.place].number, row.place, order, row.hits, near, features)
+            Candidate(
+                row.text,
+                passages[row.place].number,
+                row.place,
+                order,
+                row.hits,
+                near,
+                features,
+                row.header,
+            )
         )
     return [one for one in found if not _HEADING.match(one.text)] or found
 
@@ -160,17 +173,31 @@ def _rows(question: Question, passages: Sequence[PassageText]) -> tuple[list[_Ro
         if first_line.strip() in own and below.strip():
             body = below
         spans = sentences(body)
+        header = ""
         for index, span in enumerate(spans):
             text = span.text.strip()
+            if not text.startswith("|"):
+                header = ""
+            elif _DELIMITER.fullmatch(text):
+                continue
+            elif _opens_table(spans, index):
+                header = text
+                continue
             heading = text in own or _is_heading(body, text, span.end, first=index == 0)
             keys = terms(text)
             if heading and len(spans) > 1:
                 title.update(keys)
             elif text and len(rows) < MAX_SENTENCES:
                 bag = frozenset(keys)
-                rows.append(_Row(text, place, bag & question.keys, bag))
+                rows.append(_Row(text, place, bag & question.keys, bag, header))
         titles.append(question.keys & title)
     return rows, titles
+
+
+def _opens_table(spans: Sequence[Sentence], index: int) -> bool:
+    """Whether a line is the header of a table that has a row."""
+    below = [span.text.strip() for span in spans[index + 1 : index + 3]]
+    return len(below) == 2 and _DELIMITER.fullmatch(below[0]) is not None and below[1].startswith("|")
 
 
 def _is_heading(passage: str, text: str, end: int, *, first: bool) -> bool:

@@ -40,7 +40,7 @@ class ExtractiveChatModel(BaseChatModel):
         ...     HumanMessage(f"<passages>{passages}</passages><question>How long is the Rhine?</question>"),
         ... ])
         >>> reply.content
-        'The Rhine is 1,230 km long.[1] Ships use it.[1]'
+        'The Rhine is 1,230 km long.[1]'
     """
 
     model: str = "extractive"

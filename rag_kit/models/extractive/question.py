@@ -56,7 +56,10 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"\b[A-Z][\w'’.-]*[a-z]\w*(?:\s+(?:of|the|de|von|van|der|la|le|[A-Z][\w'’.-]*))*")
-_HAN_NAME = re.compile(r"[\u3400-\u9fff]+[·•・][\u3400-\u9fff]+|[（(][A-Za-z]|[A-Z][a-z]+")
+_HAN_NAME = re.compile(
+    r"[\u3400-\u9fff]+[·•・][\u3400-\u9fff]+|[（(][A-Za-z]"
+    r"|(?<=[\u3400-\u9fff])\s?[A-Z][a-z]+|[A-Z][a-z]+(?=\s?[\u3400-\u9fff])"
+)
 _HAN_PLACE = re.compile(
     r"[\u3400-\u9fff]{1,6}[国省市县区州镇村乡岛洲山河江湖海路街城都港湾府郡]|[东南西北]部"
 )

@@ -5,19 +5,44 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rag_kit.models.extractive.evidence import Candidate
+from rag_kit.models.extractive.evidence import FEATURES, Candidate
 from rag_kit.models.extractive.question import Question
 
 # One weight per feature of evidence.FEATURES, fitted by a softmax over the sentences of each question
 # (docs/decisions/0050-how-the-extractive-model-chooses-sentences.md).
 WEIGHTS = (2.1, 3.2, 4.1, 3.5, 1.9, 2.1, 0.6, 1.8, 1.4, 0.7, 0.9, -0.5)
 _NEW_TERMS = 1.0
+# How far behind the first sentence a second one may be, in its passage and in another one.
+_BEHIND, _BEHIND_ELSEWHERE = 5.0, 3.5
+_KIND = FEATURES.index("kind")
 _NOT_WORD = re.compile(r"\W+")
 
 
 def score(candidate: Candidate) -> float:
     """The linear score of a candidate."""
     return sum(weight * value for weight, value in zip(WEIGHTS, candidate.features, strict=True))
+
+
+def telling(picked: Sequence[Candidate]) -> list[Candidate]:
+    """The chosen sentences without a second one that only distracts.
+
+    It does where it is far behind the first (a score is the logarithm of a share: five less means that it holds
+    the answer 150 times less often), and where it has no term of the question and nothing of the kind asked for.
+
+    Example:
+        >>> from rag_kit.models.extractive.evidence import PassageText, collect
+        >>> from rag_kit.models.extractive.question import analyse
+        >>> question = analyse("Who wrote Emma?")
+        >>> passage = PassageText(1, "Cats sleep. Jane Austen wrote Emma.")
+        >>> [one.text for one in telling(choose(question, collect(question, [passage])))]
+        ['Jane Austen wrote Emma.']
+    """
+    return [*picked[:1], *(one for one in picked[1:] if _tells(picked[0], one))]
+
+
+def _tells(first: Candidate, one: Candidate) -> bool:
+    limit = _BEHIND if one.place == first.place else _BEHIND_ELSEWHERE
+    return score(first) - score(one) < limit and bool(one.matched or one.features[_KIND])
 
 
 def choose(question: Question, found: Sequence[Candidate], count: int = 2) -> list[Candidate]:

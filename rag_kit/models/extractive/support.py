@@ -25,10 +25,13 @@ MEASURES = (
     "picked",  # in the chosen sentences with neighbours and titles
     "lead",  # how far the best passage is ahead of the average one
     "score",  # score of the best sentence
+    "open",  # asks for nothing of a known kind: not for a person, time, place, number or cause
+    "own squared",  # what a sentence gains by more terms grows less and less
+    "together",  # the chosen sentences stand in one passage
+    "passage squared",
 )
-_WEIGHTS = (0.3, 1.6, 2.1, 0.8, 2.0, 1.55, 1.8, 4.2, 2.5)
-_BIAS = {"en": -13.1, "zh": -13.0}
-_THRESHOLD = -1.6
+_WEIGHTS = (1.4, 7.4, 5.1, 1.6, 1.5, 1.6, 1.3, 2.2, 5.1, 1.3, -3.8, 0.6, -5.6)
+_BIAS = {"en": -16.4, "zh": -16.0}
 _USUAL_LEAD = 0.35
 _OVERLAP, _RECENT = FEATURES.index("overlap"), FEATURES.index("recent")
 
@@ -62,16 +65,21 @@ def measure(
     best = max(covers)
     # Few passages say nothing about how usual it is to hold so many terms: they get a middling lead.
     lead = best - sum(covers) / len(covers) if len(covers) > 2 else _USUAL_LEAD
+    own = max((share(one.matched) for one in found), default=0.0)
     return (
         best,
         max((share(one.near) for one in found), default=0.0),
-        max((share(one.matched) for one in found), default=0.0),
+        own,
         found_names(question, passages),
         fit,
         math.log1p(len(question.terms)),
         share(frozenset().union(*(one.near for one in picked))),
         lead,
         max((score(one) for one in picked), default=0.0) / 10,
+        float(question.kind == "other"),
+        own**2,
+        float(len({one.place for one in picked}) == 1),
+        best**2,
     )
 
 
@@ -115,7 +123,7 @@ def strength(
     if measures[MEASURES.index("names")] == 0.0:
         return 0.0
     total = _BIAS[question.language] + sum(w * m for w, m in zip(_WEIGHTS, measures, strict=True))
-    return 1.0 / (1.0 + math.exp(_THRESHOLD - total))
+    return 1.0 / (1.0 + math.exp(-total))
 
 
 def _held(question: Question, passages: Sequence[PassageText]) -> list[frozenset[str]]:

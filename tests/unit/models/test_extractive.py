@@ -300,3 +300,59 @@ def test_a_heading_is_no_answer() -> None:
     passage = PassageText(1, "## Warranty of the pump\n\nIt lasts two years.")
     found = collect(analyse("How long is the warranty of the pump?"), [passage])
     assert [one.text for one in found] == ["It lasts two years."]
+
+
+TABLE = (
+    "Rivers of towns.\n\n| City | River | Founded |\n| --- | --- | --- |\n| Bern | Aare | 1191 |\n"
+    "| Basel | Rhine | 44 |\n| Geneva | Rhone | 120 |\n\nThe end."
+)
+
+
+def test_a_row_of_a_table_stands_under_its_header(model: ExtractiveChatModel) -> None:
+    """A row alone says nothing; with its header, each on its line and cited, it can be read, and it holds."""
+    reply = ask(model, "When was the city of Bern founded?", [TABLE])
+    assert reply.splitlines()[:2] == ["| City | River | Founded |[1]", "| Bern | Aare | 1191 |[1]"]
+    assert reply.count("| City | River | Founded |") == 1 and "---" not in reply
+    assert check_citations(reply, [TABLE]).status == "grounded"
+
+
+def test_the_words_of_a_header_count_for_its_rows(model: ExtractiveChatModel) -> None:
+    """The column that is asked for stands in the header, far above the row."""
+    rows = "".join(f"| Town{n} | Stream{n} | {1200 + n} |\n" for n in range(30))
+    table = TABLE.replace("| Bern", rows + "| Bern")
+    assert "| Geneva | Rhone | 120 |[1]" in ask(
+        model, "Which river flows through the city of Geneva?", [table]
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "answer"),
+    [
+        ("Who wrote Emma?", "Cats sleep. Jane Austen wrote Emma.", "Jane Austen wrote Emma.[1]"),
+        (
+            "How long is the Rhine?",
+            "The Rhine is 1,230 km long. Ships use it.",
+            "The Rhine is 1,230 km long.[1]",
+        ),
+    ],
+)
+def test_a_second_sentence_beside_the_point_is_left_out(
+    model: ExtractiveChatModel, question: str, passage: str, answer: str
+) -> None:
+    """Nothing of the question and nothing of the kind asked for: it would only distract."""
+    assert ask(model, question, [passage]) == answer
+
+
+def test_a_second_sentence_that_adds_to_the_answer_stays(model: ExtractiveChatModel) -> None:
+    """What belongs to the question is still told in two sentences."""
+    passage = "BM25 ranks by words. BM25 was made in the 1990s by Robertson."
+    assert ask(model, "Who made BM25, and when?", [passage]).count("[1]") == 2
+
+
+def test_any_capital_is_no_person() -> None:
+    """The first word of an English sentence is no name; Latin names inside Chinese text are."""
+    from rag_kit.models.extractive.question import offers
+
+    assert offers("who", "Cats sleep.", "Who wrote it?") == 0.0
+    assert offers("who", "It was written by Jane.", "Who wrote it?") == 1.0
+    assert offers("who", "作者是Jane。", "谁写的？") == 1.0
