@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rag_kit.indexing.document_index.changes import changed_vectors
-from rag_kit.indexing.document_index.lost_rows import MirrorError, all_lost, most_unreached
+from rag_kit.indexing.document_index.lost_rows import MirrorError, all_lost, harmed, most_unreached
 from rag_kit.indexing.document_index.mirror import ChromaMirror
 from rag_kit.indexing.document_index.store import Store
 
@@ -53,10 +53,17 @@ def chroma_problems(
                 if extra := there - rows.keys():
                     found.append(f"chroma: {len(extra)} rows should be gone, for example {min(extra)}")
                 rows = {key: rows[key] for key in sorted(rows.keys() & there)}
-            lost = all_lost(mirror.opened(chroma), rows, state.dimension or 0, progress)
+            collection, dimension = mirror.opened(chroma), state.dimension or 0
+            lost = all_lost(collection, rows, dimension, progress)
+            lost = sorted(set(lost).difference(chroma.get("unreached", [])))
+            wrong = harmed(collection, lost, rows, dimension)
     except MirrorError as error:
         return [f"chroma: {error}"], []
-    lost = sorted(set(lost).difference(chroma.get("unreached", [])))
+    if wrong:
+        found.append(
+            f"chroma: {len(wrong)} rows have other vectors than were written, for example {wrong[0]}"
+        )
+        return found, []
     if len(lost) > most_unreached(len(rows)):
         return [*found, f"chroma: {len(lost)} rows do not find themselves, for example {lost[0]}"], []
     if not lost:

@@ -623,7 +623,6 @@ def test_rows_out_of_reach_of_the_graph(
     folder: Path, model: WordEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Single rows that Chroma's graph misses are a note for verify; repair records them and search finds them."""
-    monkeypatch.setattr(lost_rows, "_UNREACHED", 0.1)
     import chromadb
 
     original = chromadb.Collection.query
@@ -647,3 +646,23 @@ def test_rows_out_of_reach_of_the_graph(
         assert report.ok and "1 of 30 rows are out of reach" in report.notes[0]
         assert index.repair().notes == []
         assert index.search_dense(TEXTS[7], 1)[0][0].id == hidden
+
+
+def test_one_other_vector_in_chroma_is_damage(folder: Path, model: WordEmbeddings) -> None:
+    """A row that does not find itself because Chroma holds another vector for it is no matter of reach."""
+    program = (
+        "import sys, chromadb\n"
+        "found = chromadb.PersistentClient(sys.argv[1]).get_collection('chunks', embedding_function=None)\n"
+        "kept = found.get(limit=1, include=['embeddings'])\n"
+        "found.update(ids=kept['ids'], embeddings=-kept['embeddings'])\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(folder / "chroma")], check=True)
+    with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
+        assert "1 rows have other vectors than were written" in str(index.verify())
+        assert index.repair().ok
+
+
+@pytest.mark.parametrize(("rows", "most"), [(0, 0), (9, 0), (10, 1), (30, 3), (140, 3), (20_000, 100)])
+def test_how_many_rows_may_be_out_of_reach(rows: int, most: int) -> None:
+    """A share of a large collection, a few rows of a small one, none of a handful."""
+    assert lost_rows.most_unreached(rows) == most
