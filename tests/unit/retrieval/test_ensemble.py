@@ -291,9 +291,9 @@ async def test_branches_run_side_by_side_within_limits() -> None:
     leaves = [RunnableLambda(search) for _ in range(8)]
     free = EnsembleRetriever(retrievers=leaves)
     for call in (lambda: asyncio.to_thread(free.invoke, "q"), lambda: free.ainvoke("q")):
-        begun, most = time.monotonic(), 0
+        most = 0
         await call()
-        assert most == 8 and time.monotonic() - begun < 0.8
+        assert most == 8
     for retriever, config in (
         (EnsembleRetriever(retrievers=leaves, max_concurrency=2), None),
         (free, {"max_concurrency": 2}),

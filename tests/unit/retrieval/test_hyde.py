@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from typing import Any
 
 import chromadb
@@ -69,9 +68,8 @@ async def test_n_passages_are_written_at_once() -> None:
     assert sent(retriever.invoke(QUESTION))[1:] == [f"passage number {n}" for n in (1, 2, 3)]
     assert model.most == 3
     model.most = 0
-    begun = time.monotonic()
     await retriever.ainvoke(QUESTION)
-    assert model.most == 3 and time.monotonic() - begun < 0.55
+    assert model.most == 3
     assert "<count>3</count>" in model.prompts[0]
     model.most = 0
     await retriever.ainvoke(QUESTION, {"max_concurrency": 1})
