@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -52,6 +52,8 @@ class Answering:
         *,
         instructions: str | None = None,
         stream: bool = True,
+        name: str = "answer",
+        more: Mapping[str, Any] | None = None,
     ) -> Steps[Update]:
         """Answer from the passages; with none the model is not asked and the answer declines.
 
@@ -61,6 +63,8 @@ class Answering:
             language: ``"en"`` or ``"zh"``.
             instructions: In place of the prompt file's own.
             stream: Whether tokens go to who listens; never where a guard must see the answer first.
+            name: The prompt to answer with; it takes ``question`` and ``passages``.
+            more: Further values that this prompt takes.
 
         Returns:
             ``answer``, and ``notes`` where passages were left out.
@@ -76,8 +80,9 @@ class Answering:
         values = {
             "question": question,
             "passages": render_passages(shown, max_chars=self.max_passage_chars),
+            **(more or {}),
         }
-        prompt = self.prompts.pick("answer", language, instructions)
+        prompt = self.prompts.pick(name, language, instructions)
         text = yield write(self.llm, prompt, values, stream=stream and not self.guards.answer)
         return {"answer": text.strip(), "notes": notes}
 
