@@ -12,11 +12,42 @@ from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from rag_kit.graphs.context import PlainRagContext
+    from rag_kit.graphs.evaluators import (
+        CrossEncoderEvaluator,
+        Evaluator,
+        Fitted,
+        FunctionEvaluator,
+        Grading,
+        LexicalEvaluator,
+        LLMEvaluator,
+        Thresholds,
+        afit_thresholds,
+        as_evaluator,
+        fit_thresholds,
+    )
     from rag_kit.graphs.guards import Guards, Refusal
     from rag_kit.graphs.plain import build_plain_rag
     from rag_kit.graphs.state import PlainRagInput, PlainRagState
 
-__all__ = ["Guards", "PlainRagContext", "PlainRagInput", "PlainRagState", "Refusal", "build_plain_rag"]
+__all__ = [
+    "CrossEncoderEvaluator",
+    "Evaluator",
+    "Fitted",
+    "FunctionEvaluator",
+    "Grading",
+    "Guards",
+    "LLMEvaluator",
+    "LexicalEvaluator",
+    "PlainRagContext",
+    "PlainRagInput",
+    "PlainRagState",
+    "Refusal",
+    "Thresholds",
+    "afit_thresholds",
+    "as_evaluator",
+    "build_plain_rag",
+    "fit_thresholds",
+]
 
 __getattr__, __dir__ = lazy_attributes(
     __name__,
@@ -27,5 +58,16 @@ __getattr__, __dir__ = lazy_attributes(
         "PlainRagContext": ".context",
         "PlainRagInput": ".state",
         "PlainRagState": ".state",
+        "CrossEncoderEvaluator": ".evaluators",
+        "Evaluator": ".evaluators",
+        "Fitted": ".evaluators",
+        "FunctionEvaluator": ".evaluators",
+        "Grading": ".evaluators",
+        "LLMEvaluator": ".evaluators",
+        "LexicalEvaluator": ".evaluators",
+        "Thresholds": ".evaluators",
+        "afit_thresholds": ".evaluators",
+        "as_evaluator": ".evaluators",
+        "fit_thresholds": ".evaluators",
     },
 )

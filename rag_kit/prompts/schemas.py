@@ -169,6 +169,45 @@ class ChosenSentences(_Result):
     sentences: _Numbers = Field(description="The numbers of the sentences that matter; empty if none does.")
 
 
+def _list(value: Any) -> list[Any]:
+    """A validator: a list of at most MAX_NUMBERS entries, whatever they are; who asked judges each."""
+    if not isinstance(value, list):
+        raise ValueError("must be a list")
+    if len(value) > MAX_NUMBERS:
+        raise ValueError(f"has {len(value)} entries; at most {MAX_NUMBERS} are allowed")
+    return value
+
+
+_GRADED = {"id": "integer", "relevant": "boolean", "score": "number", "reason": "string"}
+
+
+class PassageGrades(_Result):
+    """Verdicts on several passages; one bad entry does not lose the others.
+
+    Example:
+        >>> PassageGrades(grades=[{"id": 1, "relevant": True, "score": 0.9, "reason": "Names it."}]).grades[0]["id"]
+        1
+    """
+
+    grades: Annotated[
+        list[Any],
+        BeforeValidator(_list),
+        WithJsonSchema(
+            {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {name: {"type": kind} for name, kind in _GRADED.items()},
+                    "required": list(_GRADED),
+                    "additionalProperties": False,
+                },
+            }
+        ),
+    ] = Field(
+        description="One entry a passage: its id, whether it is relevant, a score from 0 to 1, and why."
+    )
+
+
 SCHEMAS: dict[str, type[BaseModel]] = {
     cls.__name__: cls
     for cls in (
@@ -177,6 +216,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
         SubQuestions,
         Passages,
         Grade,
+        PassageGrades,
         RankedPassages,
         ChosenSentences,
         SelfQuery,

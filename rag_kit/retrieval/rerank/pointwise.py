@@ -14,6 +14,7 @@ from rag_kit.prompts.schemas import Grade
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
+from rag_kit.retrieval.rerank.grades import grade_field, grade_score
 from rag_kit.retrieval.rewrite_steps import Steps
 
 _MAX_CHARS = 8_000
@@ -81,8 +82,10 @@ class PointwiseReranker(Reranker):
         problems: list[str] = []
         for outcome in outcomes:
             grade = outcome.value
-            scores.append(_score(grade) if outcome.ok else None)
-            details.append({"relevant": _field(grade, "relevant"), "reason": _field(grade, "reason")})
+            scores.append(grade_score(grade) if outcome.ok else None)
+            details.append(
+                {"relevant": grade_field(grade, "relevant"), "reason": grade_field(grade, "reason")}
+            )
             if not outcome.ok:
                 problems.append(f"{type(outcome.error).__name__}: {outcome.error}")
         notes = []
@@ -96,25 +99,6 @@ class PointwiseReranker(Reranker):
     def parts(self) -> Iterator[Runnable[Any, Any]]:
         """The model."""
         yield self.llm
-
-
-def _score(grade: Any) -> float | None:
-    """How surely the passage passes.
-
-    Some models give how sure they are of their verdict instead; the verdict then decides the side.
-    """
-    score, relevant = _field(grade, "score"), _field(grade, "relevant")
-    if not isinstance(score, (int, float)) or isinstance(score, bool) or not 0 <= score <= 1:
-        return None
-    if relevant is False and score >= 0.5:
-        return min(1.0 - float(score), 0.49)
-    if relevant is True and score < 0.5:
-        return 0.5
-    return float(score)
-
-
-def _field(grade: Any, name: str) -> Any:
-    return grade.get(name) if isinstance(grade, dict) else getattr(grade, name, None)
 
 
 def _short(text: str) -> str:

@@ -1,0 +1,50 @@
+"""What can be given as an evaluator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.runnables import Runnable
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.evaluators.base import Evaluator
+from rag_kit.graphs.evaluators.cross_encoder import CrossEncoderEvaluator
+from rag_kit.graphs.evaluators.function import FunctionEvaluator
+from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
+from rag_kit.graphs.evaluators.llm import LLMEvaluator
+
+
+def as_evaluator(value: Any = None) -> Evaluator:
+    """Make an evaluator of what a caller gave.
+
+    Args:
+        value: An ``Evaluator``; an embedding model (evidence of words and vectors); a LangChain cross-encoder; a
+            chat model, which is asked about each passage; a function of question and passages that gives one
+            confidence a passage, from -1 to 1; or ``None``: evidence of words alone.
+
+    Raises:
+        InvalidInputError: It is something else.
+
+    Example:
+        >>> as_evaluator().name, as_evaluator(lambda question, passages: [0.0] * len(passages)).name
+        ('lexical', 'function')
+    """
+    if value is None:
+        return LexicalEvaluator()
+    if isinstance(value, Evaluator):
+        return value
+    if isinstance(value, BaseCrossEncoder):
+        return CrossEncoderEvaluator(value)
+    if isinstance(value, Embeddings):
+        return LexicalEvaluator(embeddings=value)
+    if isinstance(value, BaseLanguageModel):
+        return LLMEvaluator(value)
+    if callable(value) and not isinstance(value, (type, Runnable)):
+        return FunctionEvaluator(value)
+    raise InvalidInputError(
+        f"evaluator is a {type(value).__name__}; give an evaluator of rag_kit.graphs, a chat model, a LangChain "
+        "cross-encoder, an embedding model, a function of question and passages, or None."
+    )

@@ -1,0 +1,147 @@
+"""A chat model as an evaluator: one call a passage, all at the same time, or several passages in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_core.documents import Document
+
+from rag_kit.concurrency import check_seconds
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.evaluators.base import Evaluator, Grading
+from rag_kit.graphs.evaluators.thresholds import Thresholds
+from rag_kit.graphs.prompting import GraphPrompts
+from rag_kit.graphs.steps import Steps, ask, beside
+from rag_kit.prompts import render_passages
+from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.numbering import read_numbers
+from rag_kit.retrieval.prompting import check_model
+from rag_kit.retrieval.rerank.grades import grade_field, grade_score
+
+_LONGEST_REASON = 200
+
+
+class LLMEvaluator(Evaluator):
+    """Ask a chat model whether each passage states the answer or a part of it.
+
+    The paper measured ChatGPT as a grader (58 to 65% right) well below its small trained model (84%): an LLM is not
+    the better evaluator because it is the larger model. Its thresholds here are those of the prompt's own scale:
+    above 0.3 lies what the prompt calls stating a part of the answer, below 0 what it calls not relevant.
+
+    Args:
+        llm: A chat model.
+        prompts: Folder whose ``grade_passage`` and ``grade_passages`` files replace the packaged ones.
+        batch_size: Passages in one call. 1 judges each by itself; more costs fewer calls and lets passages
+            influence each other.
+        timeout: Seconds that one call may take.
+        max_concurrency: Most calls at the same time; ``None`` for all.
+        max_chars: Longest part of a passage that is shown to the model, in characters.
+        thresholds: Where its confidence is enough, if you fitted them.
+
+    Raises:
+        InvalidInputError: An argument is not allowed.
+        PromptError: A prompt file is wrong.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from rag_kit.graphs.steps import run
+        >>> model = FakeListChatModel(responses=['{"relevant": true, "score": 0.9, "reason": "It says why."}'])
+        >>> judged = run(LLMEvaluator(model).grade("Why is it loud?", [Document("Worn, so loud.")], "en"), {})
+        >>> judged[0].reason
+        'It says why.'
+    """
+
+    name = "llm"
+    thresholds = Thresholds(0.0, 0.3)
+
+    def __init__(
+        self,
+        llm: Any,
+        *,
+        prompts: Path | None = None,
+        batch_size: int = 1,
+        timeout: float | None = None,
+        max_concurrency: int | None = None,
+        max_chars: int = 8_000,
+        thresholds: Thresholds | None = None,
+    ) -> None:
+        self.llm = check_model(llm)
+        self.batch_size = check_count("batch_size", batch_size)
+        self.max_chars = check_count("max_chars", max_chars)
+        self.timeout = check_seconds("timeout", timeout)
+        if max_concurrency is not None:
+            check_count("max_concurrency", max_concurrency)
+        self.max_concurrency = max_concurrency
+        self.prompts = GraphPrompts(["grade_passage", "grade_passages"], prompts)
+        self.thresholds = thresholds or type(self).thresholds
+
+    def grade(
+        self,
+        question: str,
+        passages: Sequence[Document],
+        language: str,
+        *,
+        instructions: str | None = None,
+    ) -> Steps[list[Grading]]:
+        """Judge passages; see ``Evaluator.grade``.
+
+        Args:
+            question: The question.
+            passages: What was found.
+            language: Language of the prompt.
+            instructions: In place of the prompt file's own.
+        """
+        if not passages:
+            return []
+        single = self.batch_size == 1
+        prompt = self.prompts.pick("grade_passage" if single else "grade_passages", language, instructions)
+        lots = [passages[at : at + self.batch_size] for at in range(0, len(passages), self.batch_size)]
+        calls = []
+        for lot in lots:
+            shown = render_passages([_cut(passage, self.max_chars) for passage in lot])
+            values: dict[str, Any] = {"question": question, "passages": shown}
+            if not single:
+                values["count"] = len(lot)
+            calls.append(ask(self.llm, prompt, values, timeout=self.timeout))
+        fan = yield beside(calls, on_error="skip", max_concurrency=self.max_concurrency)
+        gradings: list[Grading] = []
+        for lot, outcome in zip(lots, fan.outcomes, strict=True):
+            if outcome.error is not None:
+                if isinstance(outcome.error, InvalidInputError):
+                    raise outcome.error
+                gradings.extend(self.ungraded(outcome.error) for _ in lot)
+            elif single:
+                gradings.append(self._grading(outcome.value))
+            else:
+                gradings.extend(self._batch(outcome.value, len(lot)))
+        return gradings
+
+    def _grading(self, grade: Any) -> Grading:
+        score = grade_score(grade)
+        if score is None:
+            return self.ungraded("the model gave no score from 0 to 1")
+        reason = grade_field(grade, "reason")
+        line = " ".join(reason.split()) if isinstance(reason, str) else ""
+        return Grading(2 * score - 1, line[:_LONGEST_REASON] or "the model gave no reason")
+
+    def _batch(self, answer: Any, count: int) -> list[Grading]:
+        """The grades of one call by id: unknown ids fall away, of a repeated one the first counts."""
+        items = grade_field(answer, "grades")
+        found: dict[int, Any] = {}
+        for item in items if isinstance(items, list) else []:
+            places = read_numbers([item], count).places if isinstance(item, dict) else []
+            if places:
+                found.setdefault(places[0], item)
+        return [
+            self._grading(found[place]) if place in found else self.ungraded("the model left it out")
+            for place in range(count)
+        ]
+
+
+def _cut(passage: Document, limit: int) -> Document:
+    text = passage.page_content
+    if len(text) <= limit:
+        return passage
+    return passage.model_copy(update={"page_content": text[: limit - 1] + "…"})
