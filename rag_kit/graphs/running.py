@@ -29,6 +29,9 @@ ContextT = TypeVar("ContextT", bound=RagContext)
 #: A node: reads the state and the run's settings, yields steps, returns some keys of the state or a ``Command``.
 Body = Callable[[Any, Any], Generator[Step, Any, Update | Command[Any]]]
 
+#: What a node gives instead when a cap of the run is reached: of state, settings and error; None raises the error.
+OnCap = Callable[[Any, Any, BudgetExceededError], Update | Command[Any] | None]
+
 # What another attempt cannot mend: the caller's mistakes, a refused key, a cap, a fault of the code.
 _FINAL = (
     InvalidInputError,
@@ -70,7 +73,14 @@ RETRY = RetryPolicy(
 )
 
 
-def node(body: Body, schema: type[RagContext], *, first: bool = False) -> RunnableLambda[Any, Any]:
+def node(
+    body: Body,
+    schema: type[RagContext],
+    *,
+    first: bool = False,
+    capped: bool = True,
+    on_cap: OnCap | None = None,
+) -> RunnableLambda[Any, Any]:
     """One node that runs natively under ``invoke`` and under ``ainvoke``, within the run's caps.
 
     What the node used is added to the state's ``usage``.
@@ -79,21 +89,40 @@ def node(body: Body, schema: type[RagContext], *, first: bool = False) -> Runnab
         body: The node, written once.
         schema: The graph's context.
         first: Whether it is the first node of a run, which forgets what an earlier turn of the thread used.
+        capped: Whether the run's caps hold in it; off for a node that asks no model and hands over what the run
+            has found before it reached a cap.
+        on_cap: Gives the node's update when a cap is reached before it or in it; None, or a result of None: the
+            ``BudgetExceededError`` is raised.
     """
 
     def sync(state: Any, config: RunnableConfig) -> Any:
         context = run_context(schema)
-        with metered(None if first else state.get("usage"), context) as meter:
-            update = run(body(state, context), config)
+        meter = Meter()
+        try:
+            with metered(None if first else state.get("usage"), context, capped=capped, meter=meter):
+                update = run(body(state, context), config)
+        except BudgetExceededError as error:
+            update = _at_cap(on_cap, state, context, error)
         return _counted(update, meter.used, first)
 
     async def native(state: Any, config: RunnableConfig) -> Any:
         context = run_context(schema)
-        with metered(None if first else state.get("usage"), context) as meter:
-            update = await arun(body(state, context), config)
+        meter = Meter()
+        try:
+            with metered(None if first else state.get("usage"), context, capped=capped, meter=meter):
+                update = await arun(body(state, context), config)
+        except BudgetExceededError as error:
+            update = _at_cap(on_cap, state, context, error)
         return _counted(update, meter.used, first)
 
     return RunnableLambda(sync, native)
+
+
+def _at_cap(on_cap: OnCap | None, state: Any, context: Any, error: BudgetExceededError) -> Any:
+    update = None if on_cap is None else on_cap(state, context, error)
+    if update is None:
+        raise error
+    return update
 
 
 def _counted(update: Any, used: Usage, first: bool) -> Any:
@@ -138,7 +167,13 @@ class Meter:
 
 
 @contextmanager
-def metered(used: Mapping[str, Any] | None, context: RagContext) -> Iterator[Meter]:
+def metered(
+    used: Mapping[str, Any] | None,
+    context: RagContext,
+    *,
+    capped: bool = True,
+    meter: Meter | None = None,
+) -> Iterator[Meter]:
     """Run a node's body under what is left of the run's caps.
 
     The caps are kept in the state and not in a context variable, so that they hold across nodes, threads and a
@@ -147,21 +182,26 @@ def metered(used: Mapping[str, Any] | None, context: RagContext) -> Iterator[Met
     Args:
         used: The state's ``usage``; None at the first node.
         context: The run's settings, with ``max_calls``, ``max_tokens`` and ``deadline`` (seconds).
+        capped: Whether the caps hold; if not, the node is measured alone.
+        meter: Where to put what was used, for those who need it after an error too.
 
     Raises:
         BudgetExceededError: A cap is reached.
     """
+    meter = Meter() if meter is None else meter
     before = {"calls": 0, "tokens": 0, "seconds": 0.0, **(used or {})}
-    caps = {"calls": context.max_calls, "tokens": context.max_tokens, "deadline": context.deadline}
-    left_seconds = None if context.deadline is None else context.deadline - before["seconds"]
+    max_calls, max_tokens, deadline = (
+        (context.max_calls, context.max_tokens, context.deadline) if capped else (None, None, None)
+    )
+    caps = {"calls": max_calls, "tokens": max_tokens, "deadline": deadline}
+    left_seconds = None if deadline is None else deadline - before["seconds"]
     if left_seconds is not None and left_seconds <= 0:
-        raise BudgetExceededError("deadline", context.deadline or 0)
+        raise BudgetExceededError("deadline", deadline or 0)
     budget = Budget(
-        max_calls=None if context.max_calls is None else max(0, context.max_calls - before["calls"]),
-        max_tokens=None if context.max_tokens is None else max(0, context.max_tokens - before["tokens"]),
+        max_calls=None if max_calls is None else max(0, max_calls - before["calls"]),
+        max_tokens=None if max_tokens is None else max(0, max_tokens - before["tokens"]),
         deadline=left_seconds,
     )
-    meter = Meter()
     start = time.perf_counter()
     with use_budget(budget):
         try:
