@@ -10,6 +10,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from rag_kit.prompts.filter_schema import SelfQuery
+from rag_kit.prompts.keywords import Keywords
+from rag_kit.prompts.reflection import Critique, RetrieveNeeded, Usefulness
 from rag_kit.prompts.routing import Routes
 
 MAX_QUERY = 2_000
@@ -221,6 +223,10 @@ SCHEMAS: dict[str, type[BaseModel]] = {
         ChosenSentences,
         SelfQuery,
         Routes,
+        RetrieveNeeded,
+        Critique,
+        Usefulness,
+        Keywords,
     )
 }
 """Every class that a prompt file may name under ``output.schema``."""
