@@ -32,14 +32,24 @@ def _tasks() -> dict[str, Task]:
     from rag_kit.models.extractive.answer import answer
     from rag_kit.models.extractive.condense import condense
     from rag_kit.models.extractive.rank import compress, rank
+    from rag_kit.models.extractive.related import related_questions
+    from rag_kit.models.extractive.remember import remember_facts
     from rag_kit.models.extractive.route import route
+    from rag_kit.models.extractive.summarise import summarise_history
+    from rag_kit.models.extractive.web_query import web_query
 
     return {
         "answer": answer,
+        "answer_for_user": answer,
         "compress": compress,
         "condense": condense,
+        "condense_for_user": condense,
+        "related_questions": related_questions,
+        "remember_facts": remember_facts,
         "rerank_listwise": rank,
         "route": route,
+        "summarise_history": summarise_history,
+        "web_query": web_query,
     }
 
 
