@@ -1,0 +1,118 @@
+"""The CRAG graph, put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+
+from rag_kit.graphs.answering import check_parts
+from rag_kit.graphs.crag.context import CragContext
+from rag_kit.graphs.crag.nodes import CragNodes
+from rag_kit.graphs.crag.state import CragInput, CragState
+from rag_kit.graphs.crag.web import WebSearch
+from rag_kit.graphs.crag.web_nodes import WebNodes
+from rag_kit.graphs.evaluators import as_evaluator
+from rag_kit.graphs.guards import Guards
+from rag_kit.graphs.prompting import GraphPrompts
+from rag_kit.graphs.running import RETRY, node
+from rag_kit.text import warm_up
+
+Crag = CompiledStateGraph[CragState, CragContext, CragInput, CragState]
+
+#: Nodes on the longest path, with room for a user's own.
+STEPS = 25
+
+
+def build_crag(
+    retriever: BaseRetriever,
+    llm: BaseChatModel,
+    *,
+    evaluator: Any = None,
+    web_search: Any = None,
+    prompts: Path | None = None,
+    max_passage_chars: int = 12_000,
+    guards: Guards | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | None = None,
+    store: BaseStore | None = None,
+) -> Crag:
+    """Build Corrective RAG: an evaluator judges what was retrieved, and one of three actions follows.
+
+    *Correct*: the passages are cut into strips, and those that help are kept. *Incorrect*: they are put aside, the
+    question becomes keywords for a web search, and strips of its results are selected. *Ambiguous*: both, side by
+    side. Then the question is answered from what is left, and each citation is checked. The state that comes back
+    holds, besides that of every graph, ``gradings``, ``action``, ``strips`` (kept and dropped, with confidence),
+    ``web_query`` and ``notes`` that say in words what was done.
+
+    Paper: Yan et al., Corrective Retrieval Augmented Generation, arXiv 2401.15884.
+
+    Args:
+        retriever: Any LangChain retriever; the paper retrieves about ten passages.
+        llm: Any LangChain chat model: it answers, and writes the keywords.
+        evaluator: An `Evaluator`, or what ``as_evaluator`` makes one of; None: lexical evidence.
+        web_search: Any LangChain tool or retriever. None: nothing ever leaves; the run says that it could not look
+            outside, and answers from what it has (ambiguous) or declines (incorrect).
+        prompts: Folder whose prompt files replace the packaged ones.
+        max_passage_chars: Characters of passages that go into the answer prompt.
+        guards: Functions that see each question, passage (of the web too) and answer; see `Guards`.
+        checkpointer: Memory of threads, and what ``approve_web`` needs; leave it out for LangGraph Studio.
+        store: LangGraph's long-term store, passed through.
+
+    Returns:
+        A compiled graph. Per-run settings are `CragContext`:
+        ``graph.invoke({"question": ...}, context={"upper": 0.4})``.
+
+    Raises:
+        PromptError: A prompt file is wrong.
+        InvalidInputError: A part is of the wrong kind.
+
+    Example:
+        >>> from rag_kit.models import chat_model
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> texts = ["The index is written to the folder named by --index.", "Bananas are yellow."]
+        >>> graph = build_crag(BM25Retriever.from_texts(texts, k=2), chat_model("extractive"))
+        >>> result = graph.invoke({"question": "Which folder is the index written to?"})
+        >>> result["answer"], result["status"]
+        ('The index is written to the folder named by --index.[1]', 'grounded')
+    """
+    check_parts(retriever, llm)
+    judge = as_evaluator(evaluator)
+    guards = guards or Guards()
+    web = None if web_search is None else WebSearch(web_search)
+    loaded = GraphPrompts(["condense", "answer", "web_query"], prompts)
+    warm_up()
+    nodes = CragNodes(retriever, llm, judge, loaded, guards, max_passage_chars)
+    outside = WebNodes(llm, judge, loaded, guards, web)
+
+    graph = StateGraph(CragState, context_schema=CragContext, input_schema=CragInput)
+    first = ("retrieve", END) if guards.question else ("retrieve",)
+    graph.add_node("begin", node(nodes.begin, CragContext, first=True), destinations=first)
+    graph.add_node("retrieve", node(nodes.retrieve, CragContext), retry_policy=RETRY)
+    graph.add_node("grade", node(nodes.grade, CragContext), destinations=("refine", "rewrite_query"))
+    graph.add_node("refine", node(nodes.refine, CragContext))
+    graph.add_node(
+        "rewrite_query",
+        node(outside.rewrite_query, CragContext),
+        destinations=("approve", "web_search", "generate"),
+    )
+    graph.add_node("approve", node(outside.approve, CragContext), destinations=("web_search", "generate"))
+    graph.add_node("web_search", node(outside.web_search, CragContext))
+    graph.add_node("select_external", node(outside.select_external, CragContext))
+    # defer: with two branches of unequal length it would run twice
+    graph.add_node("generate", node(nodes.generate, CragContext), defer=True)
+    graph.add_node("cite", node(nodes.cite, CragContext))
+    graph.add_edge(START, "begin")
+    graph.add_edge("retrieve", "grade")
+    graph.add_edge("refine", "generate")
+    graph.add_edge("web_search", "select_external")
+    graph.add_edge("select_external", "generate")
+    graph.add_edge("generate", "cite")
+    graph.add_edge("cite", END)
+    compiled = graph.compile(checkpointer=checkpointer, store=store, name="crag")
+    return compiled.with_config(recursion_limit=STEPS)

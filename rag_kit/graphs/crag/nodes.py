@@ -1,0 +1,194 @@
+"""The nodes of the CRAG graph that begin it, judge what was found, refine it and answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
+from langgraph.graph import END
+from langgraph.types import Command, Overwrite
+
+from rag_kit.graphs.answering import Answering, refused
+from rag_kit.graphs.crag.context import CragContext
+from rag_kit.graphs.crag.state import CragState, PassageGrading
+from rag_kit.graphs.crag.strips import MAX_JUDGED, Selection, grade_passages, select_strips
+from rag_kit.graphs.evaluators import Evaluator, Grading, Thresholds
+from rag_kit.graphs.guards import Guards, Refusal
+from rag_kit.graphs.prompting import GraphPrompts
+from rag_kit.graphs.running import report
+from rag_kit.graphs.state import Update, cleared
+from rag_kit.graphs.steps import Steps, ask, fetch
+from rag_kit.prompts import render_history
+from rag_kit.text import check_question, detect_language
+
+_NEXT = {"correct": ["refine"], "incorrect": ["rewrite_query"], "ambiguous": ["refine", "rewrite_query"]}
+_SAID = {
+    "correct": "correct: at least one passage is above {upper:.2f}; the passages are refined",
+    "incorrect": "incorrect: all passages are below {lower:.2f}; they are put aside",
+    "ambiguous": "ambiguous: no passage is above {upper:.2f}, not all are below {lower:.2f}; "
+    "passages are refined and other sources looked for",
+}
+
+
+class CragNodes:
+    """The nodes but for those of the web; each is written once for ``invoke`` and ``ainvoke``."""
+
+    def __init__(
+        self,
+        retriever: BaseRetriever,
+        llm: BaseChatModel,
+        evaluator: Evaluator,
+        prompts: GraphPrompts,
+        guards: Guards,
+        max_passage_chars: int,
+    ) -> None:
+        self.retriever = retriever
+        self.llm = llm
+        self.evaluator = evaluator
+        self.prompts = prompts
+        self.guards = guards
+        self.answering = Answering(llm, prompts, guards, max_passage_chars)
+
+    def begin(self, state: CragState, context: CragContext) -> Steps[Command[Any]]:
+        """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
+        question = check_question(state.get("question"), example="{'question': 'How ...?'}")
+        language = detect_language(question) if context.language == "auto" else context.language
+        update: Update = {**cleared(question, language), **_forgotten()}
+        verdict = yield from self.guards.check_question(question)
+        if isinstance(verdict, Refusal):
+            return Command(update={**update, **refused(question, verdict)}, goto=END)
+        update["search_query"] = verdict
+        if history := state.get("history"):
+            messages = [
+                message
+                for turn in history
+                for message in (("user", turn["question"]), ("assistant", turn["answer"]))
+            ]
+            prompt = self.prompts.pick("condense", language, context.condense_instructions)
+            values = {"question": verdict, "history": render_history(messages)}
+            query = yield ask(self.llm, prompt, values, fallback=None)
+            if query is None:
+                note = "condense: the model gave no usable rewriting; searched for the question as asked"
+                update["notes"] = Overwrite([note])
+            else:
+                update["search_query"] = query.query
+                report("condensed", search_query=query.query)
+        return Command(update=update, goto="retrieve")
+
+    def retrieve(self, state: CragState, context: CragContext) -> Steps[Update]:
+        """Fetch the passages that this user may see."""
+        found = yield fetch(self.retriever, state["search_query"], k=context.k, filter=context.filter)
+        documents = yield from self.guards.allowed(found)
+        report("retrieved", passages=len(documents))
+        return {"retrieved": documents, "documents": documents}
+
+    def grade(self, state: CragState, context: CragContext) -> Steps[Command[Any]]:
+        """Judge all passages at once, and choose the paper's action by the thresholds."""
+        passages = state["retrieved"]
+        gradings = yield from grade_passages(
+            self.evaluator, state["search_query"], passages, state["language"]
+        )
+        limits = self.thresholds(context)
+        scores = [grading.score for grading in gradings]
+        action = limits.action(scores) if scores else "incorrect"
+        report("graded", action=action, scores=scores, evaluator=self.evaluator.name)
+        said = _SAID[action].format(lower=limits.lower, upper=limits.upper)
+        if not passages:
+            said = "incorrect: the retriever found nothing"
+        failed = sum(grading.reason.startswith("not graded") for grading in gradings)
+        update: Update = {
+            "gradings": [
+                _told(grading, passage) for grading, passage in zip(gradings, passages, strict=True)
+            ],
+            "action": action,
+            "notes": [f"grade: {said}"]
+            + ([f"grade: {failed} of {len(gradings)} passages could not be judged"] if failed else []),
+        }
+        return Command(update=update, goto=_NEXT[action])
+
+    def thresholds(self, context: CragContext) -> Thresholds:
+        """The run's thresholds, where it gives them, else the evaluator's own; upper gives way to a higher lower."""
+        own = self.evaluator.thresholds
+        lower = own.lower if context.lower is None else context.lower
+        upper = own.upper if context.upper is None else context.upper
+        if lower > upper:  # one of the two was given, and passed the other one
+            lower, upper = (lower, lower) if context.upper is None else (upper, upper)
+        return Thresholds(lower, upper)
+
+    def refine(self, state: CragState, context: CragContext) -> Steps[Update]:
+        """Keep the strips of the passages that help, in the order of the passages."""
+        known = [Grading(item["score"], item["reason"]) for item in state["gradings"]]
+        chosen = yield from select_strips(
+            self.evaluator,
+            state["search_query"],
+            state["retrieved"],
+            state["language"],
+            origin="retrieved",
+            size=context.strip_sentences,
+            most=context.max_strips,
+            threshold=context.strip_threshold,
+            known=known,
+            keep_one=True,
+        )
+        kept = report_strips("refined", chosen)
+        notes = [f"refine: {kept} of {len(chosen.strips)} strips kept", *_limits("refine", chosen)]
+        return {"internal": chosen.documents, "strips": chosen.strips, "notes": notes}
+
+    def generate(self, state: CragState, context: CragContext) -> Steps[Update]:
+        """Answer from what the action left: the refined passages, the selected ones of the web, or both."""
+        documents = [*state["internal"], *state["external"]]
+        answered = yield from self.answering.answer(
+            state["search_query"], documents, state["language"], instructions=context.answer_instructions
+        )
+        return {**answered, "documents": documents}
+
+    def cite(self, state: CragState, context: CragContext) -> Steps[Update]:
+        """Check every citation against the passage that it names."""
+        update = yield from self.answering.cite(
+            state["question"], state["answer"], state["documents"], state["language"]
+        )
+        # of a refused answer nothing leaves that it was made from
+        return {**update, **_forgotten()} if update["status"] == "refused" else update
+
+
+def report_strips(event: str, chosen: Selection) -> int:
+    """Tell listeners how many strips were kept; gives that number."""
+    kept = sum(strip["kept"] for strip in chosen.strips)
+    report(event, kept=kept, dropped=len(chosen.strips) - kept)
+    return kept
+
+
+def _limits(node: str, chosen: Selection) -> Sequence[str]:
+    notes = []
+    if chosen.rescued:
+        notes.append(f"{node}: no strip reached the threshold; the best one is kept")
+    if chosen.left_out:
+        notes.append(f"{node}: {chosen.left_out} strips beyond {MAX_JUDGED} were not judged")
+    return notes
+
+
+def _told(grading: Grading, passage: Document) -> PassageGrading:
+    metadata = passage.metadata
+    return PassageGrading(
+        score=grading.score,
+        reason=grading.reason,
+        file=metadata.get("file"),
+        page=metadata.get("page", metadata.get("slide", metadata.get("sheet"))),
+    )
+
+
+def _forgotten() -> Update:
+    """Nothing of an earlier turn of the thread."""
+    return {
+        "retrieved": [],
+        "gradings": [],
+        "action": None,
+        "web_query": "",
+        "web_documents": [],
+        "internal": [],
+        "external": [],
+        "strips": Overwrite([]),
+    }

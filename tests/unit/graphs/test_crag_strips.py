@@ -1,0 +1,148 @@
+"""Strips: how passages are cut, judged, filtered and put together again."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from support.crag import Marked
+
+from rag_kit.documents import get_provenance
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.crag.strips import MAX_JUDGED, cut, grade_passages, select_strips
+from rag_kit.graphs.evaluators import Evaluator, Grading
+from rag_kit.graphs.steps import run
+from rag_kit.text import sentences
+
+
+def text_of(count: int) -> str:
+    """So many short sentences."""
+    return " ".join(f"Sentence number {n} stands here." for n in range(1, count + 1))
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "strips"),
+    [(1, 3, 1), (2, 3, 1), (2, 1, 1), (3, 3, 1), (3, 1, 3), (4, 3, 2), (6, 3, 2), (7, 3, 3), (7, 2, 4)],
+)
+def test_how_many_strips(count: int, size: int, strips: int) -> None:
+    """One or two sentences are one strip; longer passages are cut every `size` sentences."""
+    assert len(cut(text_of(count), size)) == strips
+
+
+def test_chinese_is_cut_at_its_own_stops() -> None:
+    """The same rule in Chinese."""
+    text = "水泵在四十度启动。它在三十度停止。它被漆成蓝色。没有人知道原因。"
+    assert [text[a:b] for a, b in cut(text, 3)] == [
+        "水泵在四十度启动。它在三十度停止。它被漆成蓝色。",
+        "没有人知道原因。",
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet="ab.。！? \n#-", max_size=200), st.integers(1, 5))
+def test_strips_are_verbatim_in_order_and_lose_nothing(text: str, size: int) -> None:
+    """Whatever the text: strips do not overlap, and together hold each visible character."""
+    strips = cut(text, size)
+    assert all(a < b for a, b in strips)
+    assert all(first[1] <= second[0] for first, second in itertools.pairwise(strips))
+    assert "".join("".join(text[a:b] for a, b in strips).split()) == "".join(text.split())
+    assert bool(strips) == bool(sentences(text))
+
+
+def choose(evaluator: Evaluator, *texts: str | Document, **options: Any) -> Any:
+    """Select strips of these texts."""
+    passages = [Document(text) if isinstance(text, str) else text for text in texts]
+    return run(select_strips(evaluator, "q", passages, "en", **{"origin": "retrieved", **options}), {})
+
+
+def test_the_best_five_are_kept_in_the_order_of_the_passages() -> None:
+    """Top by confidence, equal ones by place, put together in document order."""
+    marks = {"A": 0.1, "B": 0.9, "C": 0.5, "D": 0.5, "E": 0.7, "F": 0.6, "G": 0.4}
+    chosen = choose(Marked(marks), *(f"{letter} is here." for letter in marks))
+    assert [d.page_content[0] for d in chosen.documents] == ["B", "C", "D", "E", "F"]
+    assert [strip["kept"] for strip in chosen.strips] == [False, True, True, True, True, True, False]
+
+
+def test_the_threshold_is_inclusive() -> None:
+    """A strip at the threshold is kept, one below it is dropped."""
+    chosen = choose(Marked({"A": -0.5, "B": -0.51}), "A is here.", "B is here.", threshold=-0.5)
+    assert [strip["kept"] for strip in chosen.strips] == [True, False]
+
+
+def test_neighbours_are_put_together_verbatim_with_their_offsets() -> None:
+    """Strips 1 and 2 of 4 become one span, strip 4 another; both quote the passage, gaps included."""
+    text = "A one.  A two.\nA three.   B one. B two. B three. C one. C two. C three. D one. D two. D three."
+    passage = Document(
+        text, metadata={"file": "a.md", "page": 7, "heading": "H", "start": 100, "end": 100 + len(text)}
+    )
+    chosen = choose(Marked({"A": 0.9, "B": 0.2, "D": 0.3}), passage)
+    first, second = chosen.documents
+    assert first.page_content == text[: text.index(" C one.")]
+    assert second.page_content == "D one. D two. D three."
+    for part in (first, second):
+        start = part.metadata["start"] - 100
+        assert text[start : part.metadata["end"] - 100] == part.page_content
+        assert (part.metadata["file"], part.metadata["page"], part.metadata["heading"]) == ("a.md", 7, "H")
+    [stage] = get_provenance(first)["stages"]
+    assert stage["stage"] == "crag:refine"
+    assert stage["score"] == 0.9
+    assert [(s["score"], s["kept"]) for s in stage["strips"]] == [
+        (0.9, True),
+        (0.2, True),
+        (-0.9, False),
+        (0.3, True),
+    ]
+    assert [strip["text"] for strip in chosen.strips] == [text[s["start"] : s["end"]] for s in chosen.strips]
+    assert passage.page_content == text
+    assert not get_provenance(passage)
+
+
+def test_a_passage_that_is_one_strip_is_not_judged_twice() -> None:
+    """Its grading is known; only strips of longer passages are asked about."""
+    judge = Marked({"A": 0.9})
+    chosen = choose(judge, "A is short.", text_of(4), known=[Grading(0.25, "known"), Grading(0.0)])
+    assert judge.asked == [[text_of(3), "Sentence number 4 stands here."]]
+    assert chosen.strips[0]["score"] == 0.25
+    assert chosen.strips[0]["reason"] == "known"
+
+
+def test_keep_one_keeps_the_best_where_none_reaches_the_threshold() -> None:
+    """Something retrieved was worth it, though no strip of it alone is."""
+    marks = {"A": -0.8, "B": -0.7}
+    kept = choose(Marked(marks), "A is here.", "B is here.", keep_one=True)
+    assert [d.page_content for d in kept.documents] == ["B is here."]
+    assert kept.rescued
+    assert not choose(Marked(marks), "A is here.", "B is here.").documents
+
+
+def test_a_book_is_judged_up_to_a_bound() -> None:
+    """No retriever can make the graph judge without end."""
+    judge = Marked({})
+    chosen = choose(judge, text_of(3 * MAX_JUDGED + 30))
+    assert len(judge.asked[0]) == MAX_JUDGED
+    assert chosen.left_out == 10
+
+
+@pytest.mark.parametrize("texts", [(), ("",), (" \n ", "")])
+def test_nothing_to_cut(texts: tuple[str, ...]) -> None:
+    """Blank passages have no strips, and the evaluator is not asked."""
+    judge = Marked({})
+    chosen = choose(judge, *texts, keep_one=True)
+    assert (chosen.documents, chosen.strips, judge.asked) == ([], [], [])
+
+
+@pytest.mark.parametrize("given_scores", [[0.1], [0.1, float("nan")], [0.1, 1.5]])
+def test_an_evaluator_that_gives_nonsense_is_named(given_scores: list[float]) -> None:
+    """Too few gradings, or a score out of range, is an error of the evaluator's."""
+
+    class Broken(Marked):
+        def grade(self, *_: Any) -> Any:
+            yield from ()
+            return [Grading(score, "") for score in given_scores]
+
+    with pytest.raises(InvalidInputError, match="evaluator marked"):
+        run(grade_passages(Broken({}), "q", [Document("a"), Document("b")], "en"), {})
