@@ -124,8 +124,6 @@ class _AsyncRun(Generic[T]):
             asyncio.create_task(self._branch(index), context=branch_context(base, Branch(parent)))
             for index in range(len(self._tasks))
         ]
-        for branch in branches:
-            branch.add_done_callback(_retrieve)
         try:
             await asyncio.wait(
                 branches,
@@ -135,7 +133,11 @@ class _AsyncRun(Generic[T]):
                 else asyncio.ALL_COMPLETED,
             )
         finally:
-            await _cancel_and_wait([task for task in branches if not task.done()])
+            try:
+                await _cancel_and_wait([task for task in branches if not task.done()])
+            finally:
+                for branch in branches:
+                    _retrieve(branch) if branch.done() else branch.add_done_callback(_retrieve)
         failures = [outcome for outcome in self._outcomes if outcome is not None and not outcome.ok]
         if failures and self._plan.on_error == "raise":
             raise_failure(failures[0])

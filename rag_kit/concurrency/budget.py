@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager
+from contextvars import ContextVar, Token
 
 from rag_kit.concurrency.branch import check_abandoned
 from rag_kit.concurrency.seconds import brief, check_seconds
@@ -130,8 +129,24 @@ class Budget:
         return f"Budget({', '.join(f'{name}={value}' for name, value in self.snapshot().items())})"
 
 
-@contextmanager
-def use_budget(budget: Budget) -> Iterator[Budget]:
+class _Active:
+    """While entered, these budgets count everything; not a generator, since every model call enters some."""
+
+    __slots__ = ("_budgets", "_token")
+    _token: Token[tuple[Budget, ...]]
+
+    def __init__(self, *budgets: Budget) -> None:
+        self._budgets = budgets
+
+    def __enter__(self) -> Budget:
+        self._token = _active.set(_active.get() + self._budgets)
+        return self._budgets[-1]
+
+    def __exit__(self, *error: object) -> None:
+        _active.reset(self._token)
+
+
+def use_budget(budget: Budget, *further: Budget) -> AbstractContextManager[Budget]:
     """Make a budget count everything in the block, branches of fan-outs included.
 
     Budgets nest: all that are active are charged and checked.
@@ -142,17 +157,12 @@ def use_budget(budget: Budget) -> Iterator[Budget]:
         >>> budget.calls
         1
     """
-    token = _active.set((*_active.get(), budget))
-    try:
-        yield budget
-    finally:
-        _active.reset(token)
+    return _Active(budget, *further)
 
 
-@contextmanager
 def budget_scope(
     *, max_calls: int | None = None, max_tokens: int | None = None, deadline: float | None = None
-) -> Iterator[Budget]:
+) -> AbstractContextManager[Budget]:
     """Enter a new budget; without caps it only counts.
 
     Example:
@@ -162,8 +172,7 @@ def budget_scope(
         >>> budget.calls, budget.tokens
         (1, 120)
     """
-    with use_budget(Budget(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline)) as budget:
-        yield budget
+    return _Active(Budget(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline))
 
 
 def current_budget() -> Budget | None:

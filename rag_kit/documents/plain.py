@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _MAX_DEPTH = 32
+_PLAIN = frozenset({str, int, bool, type(None)})
 
 
 def to_plain(value: Any, *, _depth: int = 0) -> Any:
@@ -27,19 +28,22 @@ def to_plain(value: Any, *, _depth: int = 0) -> Any:
         {'when': '2026-01-02', 'tags': ['a', 'b'], 'at': [1, 2.5]}
     """
     kind = type(value)
-    if kind in (str, int, bool) or value is None:
+    if kind in _PLAIN:
         return value
     if kind is float:
         return value if math.isfinite(value) else None
     if _depth >= _MAX_DEPTH:
         return str(type(value).__name__)
-    if isinstance(value, Mapping):
+    below = _depth + 1  # most items are plain, and a call for each would take most of the time
+    if isinstance(value, (list, tuple)):
+        return [item if type(item) in _PLAIN else to_plain(item, _depth=below) for item in value]
+    if kind is dict or isinstance(value, Mapping):
         return {
-            key if type(key) is str else str(key): to_plain(item, _depth=_depth + 1)
+            key if type(key) is str else str(key): item
+            if type(item) in _PLAIN
+            else to_plain(item, _depth=below)
             for key, item in value.items()
         }
-    if isinstance(value, (list, tuple)):
-        return [to_plain(item, _depth=_depth + 1) for item in value]
     if isinstance(value, (set, frozenset)):
         items = [to_plain(item, _depth=_depth + 1) for item in value]
         return sorted(items, key=lambda item: (str(type(item)), str(item)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import html
 from string import Formatter
-from typing import Any, Self
+from typing import Any, Self, cast
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.prompts import (
     AIMessagePromptTemplate,
     ChatPromptTemplate,
@@ -28,6 +28,11 @@ _MESSAGES: dict[str, Any] = {
     "user": HumanMessagePromptTemplate,
     "model": AIMessagePromptTemplate,
 }
+_ROLES: dict[type, Any] = {
+    SystemMessagePromptTemplate: SystemMessage,
+    HumanMessagePromptTemplate: HumanMessage,
+    AIMessagePromptTemplate: AIMessage,
+}
 _ROLE_OF = {cls: role for role, cls in _MESSAGES.items()}
 
 
@@ -43,7 +48,10 @@ class TaggedTemplate(StringTemplate):
     def format(self, **kwargs: Any) -> str:
         """Fill in the values."""
         values = self._merge_partial_and_user_variables(**kwargs)
-        return super().format(**{name: self._literal(name, values[name]) for name in self.input_variables})
+        literal = {name: self._literal(name, values[name]) for name in self.input_variables}
+        if self.template_format == "f-string" and not self.partial_variables:
+            return self.template.format(**literal)  # the same as LangChain's formatter, which is not in C
+        return super().format(**literal)
 
     def _literal(self, name: str, value: Any) -> str:
         if isinstance(value, Markup):
@@ -190,7 +198,10 @@ class PromptTemplate(ChatPromptTemplate):
             PromptError: Values are missing, extra, or not text.
         """
         self._check_values(kwargs)
-        return super().format_messages(**kwargs)
+        if self.partial_variables or not all(map(_is_of_a_file, self.messages)):
+            return super().format_messages(**kwargs)
+        templates = cast("list[Any]", self.messages)
+        return [_ROLES[type(each)](each.prompt.format(**kwargs)) for each in templates]
 
     async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
         """As `format_messages`; there is nothing to wait for.
@@ -228,6 +239,16 @@ class PromptTemplate(ChatPromptTemplate):
     def _repr_html_(self) -> str:
         """Roles and variables as Jupyter shows them; all text escaped."""
         return render_html(self)
+
+
+def _is_of_a_file(message: Any) -> bool:
+    """Whether a message is as ``from_file`` makes it; users may add others, or change them."""
+    return (
+        type(message) in _ROLES
+        and type(message.prompt) is TaggedTemplate
+        and not message.additional_kwargs
+        and not message.prompt.partial_variables
+    )
 
 
 def _text(section: Section, tags: frozenset[str]) -> TaggedTemplate:

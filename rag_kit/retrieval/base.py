@@ -26,6 +26,7 @@ from rag_kit.models.listening import listened
 
 _Manager = TypeVar("_Manager", CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun)
 _COPIED = ("tags", "metadata", "configurable")
+_OF_ONE_RUN = ("run_name", "run_id")
 _LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
 
 
@@ -51,9 +52,11 @@ class Request:
         """The whole config (``configurable``, tags, metadata...) for a child run of this one."""
         # As LangChain's patch_config, for a config that is known to be whole.
         config: dict[str, Any] = {**self.config, "callbacks": self.run_manager.get_child(tag)}
-        for key in ("run_name", "run_id"):  # they name this run alone
+        for key in _OF_ONE_RUN:
             config.pop(key, None)
-        config.update((key, config[key].copy()) for key in _COPIED if config.get(key) is not None)
+        for key in _COPIED:
+            if config.get(key) is not None:
+                config[key] = config[key].copy()
         return cast("RunnableConfig", config)
 
 

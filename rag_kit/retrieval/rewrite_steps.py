@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -72,12 +72,8 @@ def in_thread(name: str, work: Callable[[], Any]) -> Call:
     return Call(name, work, lambda: concurrency.run_in_thread(work))
 
 
-def _budgets(budget: Budget, batch: Batch) -> ExitStack:
-    stack = ExitStack()
-    stack.enter_context(use_budget(budget))
-    if batch.budget is not None:
-        stack.enter_context(use_budget(batch.budget))
-    return stack
+def _budgets(budget: Budget, batch: Batch) -> AbstractContextManager[Budget]:
+    return use_budget(budget) if batch.budget is None else use_budget(budget, batch.budget)
 
 
 def _settings(batch: Batch) -> dict[str, Any]:
