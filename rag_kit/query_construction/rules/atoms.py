@@ -17,6 +17,7 @@ class Atom:
         field: The field.
         directive: The condition, without the negation.
         negated: It must not hold.
+        measured: It compares with a date or number.
         denial: What holds instead if it is negated, where that is more than "not".
         exclusive: A document can meet only one such condition on the field: "in 2010 and 2012" means either.
         both: "both ... and": a negation denies the two together.
@@ -31,3 +32,4 @@ class Atom:
     exclusive: bool = False
     both: bool = False
     denial: FilterDirective | None = None
+    measured: bool = False

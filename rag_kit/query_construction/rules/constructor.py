@@ -14,6 +14,7 @@ from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.joining import join
 from rag_kit.query_construction.rules.reading import Reading
 from rag_kit.query_construction.rules.remainder import remainder
+from rag_kit.query_construction.rules.scripts import simplified
 from rag_kit.query_construction.rules.values import ValueIndex
 from rag_kit.text import content_words
 
@@ -77,13 +78,14 @@ class RuleConstructor:
             config: Not used.
         """
         text = _normal(question)
-        reading = Reading(text, schema, _index(schema), self._today or date.today())
+        read = simplified(text)
+        reading = Reading(read, schema, _index(schema), self._today or date.today())
         atoms = reading.atoms()
         rest, bare = remainder(text, [*reading.used, *((atom.begin, atom.end) for atom in atoms)])
         return ConstructedQuery(
             question=question,
             query=rest if content_words(bare) else "",
-            directive=join(text, atoms),
+            directive=join(read, atoms),
             sort=reading.order.sort if reading.order else None,
             limit=reading.order.limit if reading.order else None,
             constructor="rules",

@@ -16,18 +16,11 @@ from rag_kit.query_construction.ir import all_of, any_of
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.atoms import Atom
 from rag_kit.query_construction.rules.joining import carries_on
+from rag_kit.query_construction.rules.missing import find_missing
 from rag_kit.query_construction.rules.numbers import find_numbers
 from rag_kit.query_construction.rules.ordering import find_order
 from rag_kit.query_construction.rules.spans import Compared, Span, compare
 from rag_kit.query_construction.rules.values import Named, ValueIndex
-
-_UNDATED = re.compile(
-    r"\b(?:without|with\s+no|lacking|missing)\s+(?:a\s+|any\s+|the\s+)?(?:known\s+)?(?:publication\s+)?(?:years?|dates?)\b"
-    r"|\b(?:with\s+an?\s+|whose\s+)?(?:unknown|missing)\s+(?:publication\s+)?(?:year|date)\b"
-    r"|\b(?:whose\s+|where\s+|the\s+|and\s+)*(?:publication\s+)?(?:year|date)\s+(?:is\s+)?(?:unknown|missing|absent|not\s+(?:known|given|stated))\b"
-    r"|\bundated\b|没有(?:发表|出版)?(?:年份|日期)|年份(?:缺失|不明|未知)",
-    re.IGNORECASE,
-)
 
 
 class Reading:
@@ -46,11 +39,17 @@ class Reading:
 
     def atoms(self) -> list[Atom]:
         """All conditions, in the order of the text."""
+        found = find_missing(self.text, self.schema, self._time())
+        self.used += [(atom.begin, atom.end) for atom in found]
         named = [item for item in self._index.find(self.text) if self._named(item)]
         periods = [] if self._time() is None else self._periods(named)
         barriers = [(item.begin, item.end) for item in named]
-        found = self._undated()
-        spans = sorted([*periods, *self._numbers(named, periods)], key=lambda span: span.begin)
+        numbers = self._numbers(named, periods)
+        # "a price over 1000": what a numeric field's name stands before is no year
+        periods = [
+            span for span in periods if not any(span.begin < n.end and n.begin < span.end for n in numbers)
+        ]
+        spans = sorted([*periods, *numbers], key=lambda span: span.begin)
         compared = list(compare(self.text, spans, barriers))
         for item in compared:
             found.append(self._comparison(item))
@@ -115,16 +114,10 @@ class Reading:
         return [Span(found.begin, middle, first, field.name), Span(middle + 1, found.stop, last, field.name)]
 
     def _numbers(self, named: Sequence[Named], periods: Sequence[Span]) -> list[Span]:
-        taken = [(item.begin, item.end) for item in named] + [(span.begin, span.end) for span in periods]
-        return find_numbers(self.text, self.schema, [*taken, *self.used])
-
-    def _undated(self) -> list[Atom]:
-        field = self._time()
-        match = _UNDATED.search(self.text) if field is not None else None
-        if match is None or field is None:
-            return []
-        self.used.append(match.span())
-        return [Atom(*match.span(), field.name, Comparison(Comparator.EQ, field.name, None))]
+        plain = [(s.begin, s.end) for s in periods if self.text[s.begin : s.end].isdecimal()]
+        dates = {(span.begin, span.end) for span in periods}.difference(plain)
+        taken = [*((item.begin, item.end) for item in named), *dates, *self.used]
+        return find_numbers(self.text, self.schema, taken, plain)
 
     def _comparison(self, item: Compared) -> Atom:
         field = self.schema.get(item.field)
@@ -137,7 +130,14 @@ class Reading:
         )
         exclusive = item.comparator == Comparator.EQ
         return Atom(
-            item.begin, item.end, field.name, directive, item.negated, exclusive=exclusive, denial=denial
+            item.begin,
+            item.end,
+            field.name,
+            directive,
+            item.negated,
+            exclusive=exclusive,
+            denial=denial,
+            measured=True,
         )
 
     def _values(self, named: Sequence[Named], compared: Sequence[tuple[int, int]]) -> list[Atom]:
@@ -164,7 +164,7 @@ class Reading:
             marked = quoted or cues.MARKED.search(lead) is not None or self._names_field(left, item.field)
             topical = item.exact or negated or cues.TOPIC.search(left) is not None
             if isinstance(item.value, bool):
-                directive: FilterDirective = Comparison(Comparator.EQ, item.field, not negated)
+                directive: FilterDirective = Comparison(Comparator.EQ, item.field, item.value != negated)
                 atom = Atom(begin, end, item.field, directive)
             else:
                 atom = self._value(

@@ -24,12 +24,16 @@ class Span:
         end: Character after the last.
         value: What it is.
         field: The field it belongs to.
+        comparator: How it is compared, if its own words say so ("cheaper than").
+        words: Where the words begin that name its field; ``None`` for none.
     """
 
     begin: int
     end: int
     value: Any
     field: str
+    comparator: Comparator | None = None
+    words: int | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ def _ranged(text: str, left: str, first: Span, second: Span) -> Compared:
     if open_:
         end = open_.end()
     opening = cues.BETWEEN.search(left) or cues.FROM.search(left) or cues.PLAIN_LEFT.search(left)
-    start = opening.start() if opening else len(left)
+    start = _with_name(first, left, opening.start() if opening else len(left))
     negated, start = _negation(left, start)
     if excluded := cues.EXCLUDED_AFTER.match(text, end):
         negated, end = True, excluded.end()
@@ -137,6 +141,8 @@ def _single(text: str, left: str, span: Span, following: Span | None) -> Compare
         if match := pattern.search(left):
             comparator, start = found, match.start()
             break
+    comparator = span.comparator or comparator
+    start = _with_name(span, left, start)
     for pattern, found in cues.RIGHT:
         if (match := pattern.match(text, span.end)) and not _of_next(text, match.end(), following):
             comparator, end = found, match.end()
@@ -156,6 +162,13 @@ def _single(text: str, left: str, span: Span, following: Span | None) -> Compare
     if excluded := cues.EXCLUDED_AFTER.match(text, end):
         negated, end = True, excluded.end()
     return Compared(span.begin - len(left) + start, end, span.field, comparator, span.value, negated=negated)
+
+
+def _with_name(span: Span, left: str, start: int) -> int:
+    """The beginning with the field's name before it, if that is near."""
+    if span.words is None:
+        return start
+    return min(start, max(0, span.words - (span.begin - len(left))))
 
 
 def _of_next(text: str, end: int, following: Span | None) -> bool:

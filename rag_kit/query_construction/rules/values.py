@@ -9,6 +9,7 @@ from typing import Any
 
 from rag_kit.query_construction.coercion import singular
 from rag_kit.query_construction.fields import MetadataField, Schema
+from rag_kit.query_construction.rules.scripts import simplified
 
 # the s of "Crohn's disease" is no word: the value is "Crohn Disease"
 _WORD = re.compile(r"(?!(?<=['’])s\b)[^\W_]+")
@@ -26,7 +27,15 @@ person man woman publication periodical publishing record term value new open fi
 unknown none yes no true false and or not the all any attitude pressure plasma movement motion rotation
 walking running commerce crime family school mouth foot skin water weight touch noise fire music
 """
-GENERIC = frozenset(_GENERIC.split())
+GENERIC = frozenset(map(singular, _GENERIC.split()))
+# Of these even a field with few values makes no names: what is asked for anyway, and what only joins words.
+_FRAME = """
+document article paper study research work result record text file source data information question answer value term
+name author title number and or not the all any yes no true false none unknown new first last other
+"""
+FRAME = frozenset(map(singular, _FRAME.split()))
+FEW = 24
+"""Up to so many values a field sorts documents into kinds, so that a kind's name means the kind."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class ValueIndex:
     def __init__(self, schema: Schema) -> None:
         self._first: dict[str, list[tuple[tuple[str, ...], str, Any]]] = {}
         self._han: list[tuple[str, str, Any]] = []
+        self._few = {field.name for field in schema if not field.many and len(field.values) <= FEW}
         for field in schema:
             if field.type == "bool":
                 self._add_name(field)
@@ -72,15 +82,17 @@ class ValueIndex:
 
     def _add_name(self, field: MetadataField) -> None:
         for name in (field.name, *field.aliases):
-            words = tuple(singular(word) for word in _words(re.sub(r"^(?:is|has)_", "", name)))
-            if words and not _HAN.search(name):
-                self._first.setdefault(words[0], []).append((words, field.name, True))
-            elif words:
-                self._han.append((name, field.name, True))
+            if _HAN.search(name):
+                name = simplified(name.casefold())
+                self._han += [(form, field.name, True) for form in {name, name.removeprefix("是否")} if form]
+                continue
+            said = tuple(singular(word) for word in _words(re.sub(r"^(?:is|has)_", "", name)))
+            for words, value in ((said, True), *((words, False) for words in _opposites(said))):
+                self._first.setdefault(words[0], []).append((words, field.name, value))
 
     def _add(self, field: str, value: str) -> None:
         if _HAN.search(value):
-            self._han.append((value.casefold(), field, value))
+            self._han.append((simplified(value.casefold()), field, value))
             return
         for form in _forms(value):
             words = tuple(singular(word) for word in _words(form))
@@ -117,10 +129,10 @@ class ValueIndex:
                     for at in range(start, stop - 1)
                 ):
                     continue
-                yield _named(text, begin, words[stop - 1][1], field, value, wanted)
+                yield _named(text, begin, words[stop - 1][1], field, value, wanted, field in self._few)
 
     def _chinese(self, text: str) -> Iterator[Named]:
-        folded = text.casefold()
+        folded = simplified(text.casefold())
         if not _HAN.search(folded) or len(folded) != len(text):
             return
         for wanted, field, value in self._han:
@@ -130,17 +142,34 @@ class ValueIndex:
                 begin = folded.find(wanted, begin + len(wanted))
 
 
-def _named(text: str, begin: int, end: int, field: str, value: Any, words: Sequence[str]) -> Named:
+def _named(text: str, begin: int, end: int, field: str, value: Any, words: Sequence[str], few: bool) -> Named:
     written = text[begin:end]
     initial = not text[:begin].strip(" \"'“(¿")
     exact = isinstance(value, str) and (
-        written == value or (written[:1].isupper() and value[:1].isupper() and not initial)
+        _same(written, value) or (written[:1].isupper() and value[:1].isupper() and not initial)
     )
     exact = exact and not (initial and len(words) == 1)
     # "RESULTS" and "results" are not the same word; neither are "AIDS" and "aids"
-    capitals = isinstance(value, str) and value.isupper() and len(value) > 1 and written != value
-    generic = len(words) == 1 and (words[0] in GENERIC or len(words[0]) < 3)
+    capitals = isinstance(value, str) and value.isupper() and len(value) > 1 and not _same(written, value)
+    generic = len(words) == 1 and (words[0] in (FRAME if few else GENERIC) or len(words[0]) < 3)
     return Named(begin, end, field, value, exact, not capitals and (exact or not generic))
+
+
+def _same(written: str, value: str) -> bool:
+    """Whether a value is written as it is, or in its other number: "reports" for "report"."""
+    if written == value:
+        return True
+    stem = max(1, min(len(written), len(value)) - 1)
+    return (written[:stem] == value[:stem] and written.isupper() == value.isupper()) or (
+        value.isupper() and written in (value + "s", value + "es")
+    )
+
+
+def _opposites(words: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """What says that a flag is off: "out of stock" for ``in_stock``, "unpublished", "inactive"."""
+    if words[:1] == ("in",) and len(words) > 1:
+        return [("out", "of", *words[1:])]
+    return [(prefix + words[0],) for prefix in ("un", "in", "non")] if len(words) == 1 else []
 
 
 def _spaced(text: str) -> str:
