@@ -12,6 +12,14 @@ from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from rag_kit.graphs.context import PlainRagContext
+    from rag_kit.graphs.conversational import (
+        ConversationalContext,
+        ConversationalInput,
+        ConversationalState,
+        aforget_facts,
+        build_conversational_rag,
+        forget_facts,
+    )
     from rag_kit.graphs.evaluators import (
         CrossEncoderEvaluator,
         Evaluator,
@@ -30,6 +38,9 @@ if TYPE_CHECKING:
     from rag_kit.graphs.state import PlainRagInput, PlainRagState
 
 __all__ = [
+    "ConversationalContext",
+    "ConversationalInput",
+    "ConversationalState",
     "CrossEncoderEvaluator",
     "Evaluator",
     "Fitted",
@@ -44,9 +55,12 @@ __all__ = [
     "Refusal",
     "Thresholds",
     "afit_thresholds",
+    "aforget_facts",
     "as_evaluator",
+    "build_conversational_rag",
     "build_plain_rag",
     "fit_thresholds",
+    "forget_facts",
 ]
 
 __getattr__, __dir__ = lazy_attributes(
@@ -69,5 +83,11 @@ __getattr__, __dir__ = lazy_attributes(
         "afit_thresholds": ".evaluators",
         "as_evaluator": ".evaluators",
         "fit_thresholds": ".evaluators",
+        "build_conversational_rag": ".conversational",
+        "ConversationalContext": ".conversational",
+        "ConversationalInput": ".conversational",
+        "ConversationalState": ".conversational",
+        "forget_facts": ".conversational",
+        "aforget_facts": ".conversational",
     },
 )

@@ -12,6 +12,7 @@ from langchain_core.runnables.config import merge_configs
 from rag_kit.concurrency import afan_out, fan_out, run_in_thread
 from rag_kit.concurrency import steps as driver
 from rag_kit.documents import Filter
+from rag_kit.errors import ModelError
 from rag_kit.models import RAISE, astructured_call, atext_call, structured_call, text_call
 from rag_kit.prompts import PromptTemplate
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
@@ -150,6 +151,24 @@ def beside(
 def inner(name: str, make: Callable[[], Steps[Any]]) -> Step:
     """Steps as one step: a branch of `beside` that has several steps of its own."""
     return Step(name, lambda config: run(make(), config), lambda config: arun(make(), config))
+
+
+def attempt(step: Step) -> Step:
+    """A step that the run can do without: a model's error is handed back instead of raised; caps still raise."""
+
+    def sync(config: RunnableConfig) -> Any:
+        try:
+            return step.sync(config)
+        except ModelError as error:
+            return error
+
+    async def native(config: RunnableConfig) -> Any:
+        try:
+            return await step.native(config)
+        except ModelError as error:
+            return error
+
+    return Step(step.name, sync, native)
 
 
 def _quiet(config: RunnableConfig) -> RunnableConfig:

@@ -1,0 +1,112 @@
+"""The conversational graph, put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.answering import check_parts
+from rag_kit.graphs.conversational.context import ConversationalContext
+from rag_kit.graphs.conversational.extras import ExtraNodes, remember_capped, suggest_capped
+from rag_kit.graphs.conversational.nodes import ConversationalNodes
+from rag_kit.graphs.conversational.state import ConversationalInput, ConversationalState
+from rag_kit.graphs.guards import Guards
+from rag_kit.graphs.running import RETRY, node
+
+ConversationalRag = CompiledStateGraph[
+    ConversationalState, ConversationalContext, ConversationalInput, ConversationalState
+]
+MAX_FACTS = 1_000
+
+
+def build_conversational_rag(
+    retriever: BaseRetriever,
+    llm: BaseChatModel,
+    *,
+    remember: bool = False,
+    max_facts: int = 50,
+    prompts: Path | None = None,
+    max_passage_chars: int = 12_000,
+    guards: Guards | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | None = None,
+    store: BaseStore | None = None,
+) -> ConversationalRag:
+    """Build plain RAG for conversations: threads of any length, facts about a user, questions to ask next.
+
+    As in `build_plain_rag`, and besides:
+
+    - A thread that outgrows ``max_history_turns`` or ``max_history_chars`` is summarised under a cap: the older
+      half joins what was summarised before (``summary``), the newer turns stay word for word. Below the caps no
+      call is made for it.
+    - With ``remember=True``, a store, and ``user_id`` in the run's context, lasting facts that the user states are
+      kept across threads, and help to understand and to answer later questions. They are no source.
+    - With ``related_questions`` in the context, up to five questions are offered that the passages answer.
+
+    Args:
+        retriever: Any LangChain retriever.
+        llm: Any LangChain chat model; the answer's tokens are streamed where it streams.
+        remember: Whether facts about users may be kept at all.
+        max_facts: How many are kept of one user, the newest; 1 to 1000.
+        prompts: Folder whose prompt files replace the packaged ones of the same name.
+        max_passage_chars: Characters of retrieved text that go into a prompt.
+        guards: Functions that see each question, passage, answer and offered question; see `Guards`.
+        checkpointer: Memory of threads; leave it out for LangGraph Studio, which brings its own.
+        store: LangGraph's long-term store, for facts; Studio brings its own.
+
+    Returns:
+        A compiled graph. Per-run settings are `ConversationalContext`.
+
+    Raises:
+        PromptError: A prompt file is wrong.
+        InvalidInputError: A part is of the wrong kind, or ``max_facts`` out of range.
+
+    Example:
+        >>> from langgraph.checkpoint.memory import InMemorySaver
+        >>> from rag_kit.models import chat_model
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> texts = BM25Retriever.from_texts(["Emma was written by Jane Austen.", "Jane Austen died in 1817."], k=1)
+        >>> graph = build_conversational_rag(texts, chat_model("extractive"), checkpointer=InMemorySaver())
+        >>> thread = {"configurable": {"thread_id": "1"}}
+        >>> _ = graph.invoke({"question": "Who wrote Emma?"}, thread)
+        >>> result = graph.invoke({"question": "When did she die?"}, thread)
+        >>> result["search_query"], result["answer"]
+        ('When did Jane Austen die?', 'Jane Austen died in 1817.[1]')
+    """
+    check_parts(retriever, llm)
+    if isinstance(max_facts, bool) or not isinstance(max_facts, int) or not 1 <= max_facts <= MAX_FACTS:
+        raise InvalidInputError(f"max_facts is {max_facts!r}; give a whole number from 1 to {MAX_FACTS}.")
+    nodes = ConversationalNodes(retriever, llm, prompts, guards or Guards(), max_passage_chars, remember)
+    extras = ExtraNodes(nodes, max_facts)
+    settings = ConversationalContext
+    graph = StateGraph(ConversationalState, context_schema=settings, input_schema=ConversationalInput)
+    ends = (END,) if nodes.guards.question else ()
+    graph.add_node(
+        "begin",
+        node(nodes.begin, settings, first=True),
+        destinations=("summarise", "condense", "retrieve", *ends),
+    )
+    graph.add_node("summarise", node(nodes.summarise, settings))
+    graph.add_node("condense", node(nodes.condense, settings))
+    graph.add_node("retrieve", node(nodes.retrieve, settings), retry_policy=RETRY)
+    graph.add_node("answer", node(nodes.answer, settings))
+    after = ("remember", "suggest", END) if remember else ("suggest", END)
+    graph.add_node("cite", node(nodes.cite, settings), destinations=after)
+    if remember:
+        graph.add_node("remember", node(extras.remember, settings, on_cap=remember_capped))
+        graph.add_edge("remember", END)
+    graph.add_node("suggest", node(extras.suggest, settings, on_cap=suggest_capped))
+    graph.add_edge(START, "begin")
+    graph.add_edge("summarise", "condense")
+    graph.add_edge("condense", "retrieve")
+    graph.add_edge("retrieve", "answer")
+    graph.add_edge("answer", "cite")
+    graph.add_edge("suggest", END)
+    return graph.compile(checkpointer=checkpointer, store=store, name="conversational_rag")

@@ -1,0 +1,176 @@
+"""Facts about a user in LangGraph's long-term store: who may be read, what may be kept, how it is shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+
+from rag_kit.concurrency import run_in_thread
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.steps import Step
+from rag_kit.text import content_words, fold
+
+MAX_FACT_CHARS = 200
+KEY = "facts"
+_USER_ID = re.compile(r"[\w@+:=.-]{1,128}")
+# Control characters, line breaks, and what turns the direction of text or has no width.
+_INVISIBLE = re.compile(r"[\x00-\x20\x7f-\xa0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+
+
+def check_user_id(user_id: Any) -> str:
+    """See that a text names one user and nothing else.
+
+    Returns:
+        The text, unchanged; upper and lower case are different users.
+
+    Raises:
+        ValueError: It has other characters than letters, digits and ``@ + : = . _ -``, or more than 128.
+
+    Example:
+        >>> check_user_id("ann@example.org")
+        'ann@example.org'
+    """
+    if not isinstance(user_id, str) or not _USER_ID.fullmatch(user_id):
+        shown = repr(user_id) if len(repr(user_id)) < 60 else repr(user_id)[:60] + "..."
+        raise ValueError(f"{shown} is no user id; allowed: 1 to 128 letters, digits and @ + : = . _ -")
+    return user_id
+
+
+def namespace(user_id: str) -> tuple[str, str, str]:
+    """The store's namespace of a user. Dots, which stores use to join names, are written ``%2E``.
+
+    Example:
+        >>> namespace("ann@example.org")
+        ('rag_kit', 'ann@example%2Eorg', 'facts')
+    """
+    return ("rag_kit", check_user_id(user_id).replace(".", "%2E"), "facts")
+
+
+def signed_in(user_id: str) -> Step:
+    """Refuse another user's id where the server knows who asks.
+
+    LangGraph's server puts the identity that its authentication found into the run's configuration.
+
+    Raises:
+        InvalidInputError: When the step is carried out and the identity is another one.
+    """
+
+    def sync(config: RunnableConfig) -> None:
+        known = config.get("configurable", {}).get("langgraph_auth_user_id")
+        if known is not None and known != user_id:
+            raise InvalidInputError(
+                "context.user_id is not the user who is signed in; leave it out, or give that user's own id."
+            )
+
+    async def native(config: RunnableConfig) -> None:
+        sync(config)
+
+    return Step("user", sync, native)
+
+
+def read(store: BaseStore, user_id: str) -> Step:
+    """The facts about a user.
+
+    One item is fetched by its exact name: a search by prefix would also match the names of other users that begin
+    alike.
+    """
+    operation = GetOp(namespace(user_id), KEY)
+    return _on_store(store, "read facts", operation, _texts)
+
+
+def write(store: BaseStore, user_id: str, facts: Sequence[str]) -> Step:
+    """Put the facts about a user in place of those before."""
+    operation = PutOp(namespace(user_id), KEY, {"facts": list(facts)}, index=False)
+    return _on_store(store, "write facts", operation, lambda _: None)
+
+
+def forget_facts(store: BaseStore, user_id: str) -> None:
+    """Delete all that is remembered about a user.
+
+    Example:
+        >>> from langgraph.store.memory import InMemoryStore
+        >>> forget_facts(InMemoryStore(), "ann")
+    """
+    store.batch([PutOp(namespace(user_id), KEY, None)])
+
+
+async def aforget_facts(store: BaseStore, user_id: str) -> None:
+    """As `forget_facts`, without blocking the event loop."""
+    await _native(store, PutOp(namespace(user_id), KEY, None))
+
+
+def merged(known: Sequence[str], new: Iterable[str], said: str, most: int) -> list[str]:
+    """The facts that are kept after a message: cleaned, without repeats, the newest where there are too many.
+
+    A fact must share a word with what the user wrote, so that nothing is kept that came from somewhere else.
+
+    Args:
+        known: What was known before, oldest first.
+        new: What a model noted.
+        said: What the user wrote.
+        most: How many facts are kept.
+
+    Example:
+        >>> merged(["Lives in Bonn."], ["lives in Bonn", "Drives a Golf.", "Owns a yacht."], "I drive a Golf", 9)
+        ['Lives in Bonn.', 'Drives a Golf.']
+    """
+    kept = [fact for fact in map(tidy, known) if fact]
+    words = set(content_words(said))
+    for fact in map(tidy, new):
+        if fact and words & set(content_words(fact)) and _same(fact) not in map(_same, kept):
+            kept.append(fact)
+    return kept[-most:]
+
+
+def tidy(fact: str) -> str:
+    """A fact on one line, without invisible characters, of bounded length; "" where nothing is left."""
+    line = _INVISIBLE.sub(" ", fact[: 4 * MAX_FACT_CHARS]).strip()
+    return line if len(line) <= MAX_FACT_CHARS else line[: MAX_FACT_CHARS - 1].rstrip() + "…"
+
+
+def rendered(facts: Sequence[str]) -> str:
+    """The facts for a prompt, one a line; a plain text, so that the prompt escapes every tag in it."""
+    return "\n".join(f"- {fact}" for fact in facts)
+
+
+def _same(fact: str) -> str:
+    return fold(fact).rstrip(" .。!！")
+
+
+def _texts(item: Item | None) -> list[str]:
+    value = item.value.get("facts") if item is not None and isinstance(item.value, dict) else None
+    return [fact for fact in map(tidy, filter(_is_text, value)) if fact] if isinstance(value, list) else []
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _on_store(store: BaseStore, name: str, operation: Any, then: Callable[[Any], Any]) -> Step:
+    """One operation; what the store raises is handed back as an exception object, for the run's notes."""
+
+    def sync(config: RunnableConfig) -> Any:
+        try:
+            return then(store.batch([operation])[0])
+        except Exception as error:  # noqa: BLE001 - any store, any client; the run's notes tell it
+            return error
+
+    async def native(config: RunnableConfig) -> Any:
+        try:
+            return then(await _native(store, operation))
+        except Exception as error:  # noqa: BLE001
+            return error
+
+    return Step(name, sync, native)
+
+
+async def _native(store: BaseStore, operation: Any) -> Any:
+    found: Awaitable[list[Any]] = store.abatch([operation])
+    try:
+        return (await found)[0]
+    except NotImplementedError:  # a store that only blocks, as SqliteStore
+        return (await run_in_thread(store.batch, [operation]))[0]

@@ -1,0 +1,183 @@
+"""The nodes of the conversational graph that lead to an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
+from langgraph.graph import END
+from langgraph.runtime import get_runtime
+from langgraph.types import Command, Overwrite
+
+from rag_kit.errors import ModelError
+from rag_kit.graphs.answering import Answering, refused
+from rag_kit.graphs.conversational import facts as store_of
+from rag_kit.graphs.conversational.context import ConversationalContext
+from rag_kit.graphs.conversational.memory import is_long, shown, split, summary_chars
+from rag_kit.graphs.conversational.state import ConversationalState
+from rag_kit.graphs.guards import Guards, Refusal
+from rag_kit.graphs.prompting import GraphPrompts
+from rag_kit.graphs.running import report
+from rag_kit.graphs.state import Update, cleared
+from rag_kit.graphs.steps import Steps, ask, attempt, fetch, write
+from rag_kit.prompts import Markup
+from rag_kit.text import check_question, detect_language, warm_up
+
+PROMPTS = (
+    "summarise_history",
+    "condense",
+    "condense_for_user",
+    "answer",
+    "answer_for_user",
+    "remember_facts",
+    "related_questions",
+)
+
+
+class ConversationalNodes:
+    """From the question to the checked answer.
+
+    Args:
+        retriever: Where passages come from.
+        llm: The chat model.
+        folder: Prompt files in place of the packaged ones.
+        guards: What sees question, passages and answer.
+        max_passage_chars: Characters of passages in a prompt.
+        remember: Whether this graph keeps facts about users.
+    """
+
+    def __init__(
+        self,
+        retriever: BaseRetriever,
+        llm: BaseChatModel,
+        folder: Path | None,
+        guards: Guards,
+        max_passage_chars: int,
+        remember: bool,
+    ) -> None:
+        self.retriever = retriever
+        self.llm = llm
+        self.guards = guards
+        self.remembers = remember
+        self.prompts = GraphPrompts(PROMPTS, folder)
+        self.answering = Answering(llm, self.prompts, guards, max_passage_chars)
+        warm_up()
+
+    def begin(self, state: ConversationalState, context: ConversationalContext) -> Steps[Command[Any]]:
+        """See whether the question may be asked, read what is known about the user; no model is called."""
+        question = check_question(state.get("question"), example="{'question': 'How ...?'}")
+        language = detect_language(question) if context.language == "auto" else context.language
+        update: Update = {**cleared(question, language), "asked": "", "facts": [], "related_questions": []}
+        verdict = yield from self.guards.check_question(question)
+        if isinstance(verdict, Refusal):
+            # the refused question is not remembered either, or the next turn would show it to the model
+            return Command(update={**update, **refused(question, verdict), "history": []}, goto=END)
+        update["asked"] = update["search_query"] = verdict
+        if context.user_id:
+            known, notes = yield from self._recall(context.user_id)
+            update["facts"] = known
+            update["notes"] = Overwrite(notes)
+        history, summary = state.get("history") or [], state.get("summary") or ""
+        if is_long(history, summary, context.max_history_turns, context.max_history_chars):
+            return Command(update=update, goto="summarise")
+        needed = history or summary or update["facts"]
+        return Command(update=update, goto="condense" if needed else "retrieve")
+
+    def _recall(self, user_id: str) -> Steps[tuple[list[str], list[str]]]:
+        store = get_runtime().store
+        if not self.remembers:
+            return [], ["memory: this graph was built without remember=True; user_id is not used"]
+        yield store_of.signed_in(user_id)
+        if store is None:
+            return [], ["memory: the graph has no store; nothing is known or remembered about the user"]
+        found = yield store_of.read(store, user_id)
+        if isinstance(found, Exception):
+            return [], [f"memory: the facts about the user could not be read ({type(found).__name__})"]
+        report("recalled", facts=len(found))
+        return found, []
+
+    def summarise(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
+        """Put the older turns into the summary; without one the newest turns alone are used."""
+        most = context.max_history_chars
+        older, newer = split(state["history"], context.max_history_turns, most)
+        instructions = context.summarise_history_instructions
+        prompt = self.prompts.pick("summarise_history", state["language"], instructions)
+        values = {
+            "history": shown(older, state.get("summary") or ""),
+            "max_chars": summary_chars(most),
+        }
+        written = yield attempt(write(self.llm, prompt, values, stream=False))
+        if isinstance(written, ModelError):
+            return _unsummarised(written)
+        report("summarised", turns=len(older))
+        return {
+            "summary": written.strip()[: summary_chars(most)],
+            "history": Overwrite(newer),
+            "notes": [f"summarise: {len(older)} older turns were put into the summary"],
+        }
+
+    def condense(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
+        """Make the question stand alone: without the conversation, and without knowing who asks."""
+        known = state["facts"]
+        history, summary = state.get("history") or [], state.get("summary") or ""
+        values: dict[str, Any] = {
+            "question": state["asked"],
+            "history": shown(history, summary, context.max_history_chars)
+            if history or summary
+            else Markup(""),
+        }
+        if known:
+            values["facts"] = store_of.rendered(known)
+            name, instructions = "condense_for_user", context.condense_for_user_instructions
+        else:
+            name, instructions = "condense", context.condense_instructions
+        prompt = self.prompts.pick(name, state["language"], instructions)
+        query = yield ask(self.llm, prompt, values, fallback=None)
+        if query is None:
+            return {
+                "notes": ["condense: the model gave no usable rewriting; searched for the question as asked"]
+            }
+        report("condensed", search_query=query.query)
+        return {"search_query": query.query}
+
+    def retrieve(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
+        """Fetch the passages that this user may see."""
+        found = yield fetch(self.retriever, state["search_query"], k=context.k, filter=context.filter)
+        documents = yield from self.guards.allowed(found)
+        report("retrieved", passages=len(documents))
+        return {"documents": documents}
+
+    def answer(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
+        """Answer from the passages alone; what is known about the user only says what matters to them."""
+        known = state["facts"]
+        return (
+            yield from self.answering.answer(
+                state["search_query"],
+                state["documents"],
+                state["language"],
+                name="answer_for_user" if known else "answer",
+                instructions=context.answer_for_user_instructions if known else context.answer_instructions,
+                more={"facts": store_of.rendered(known)} if known else None,
+            )
+        )
+
+    def cite(self, state: ConversationalState, context: ConversationalContext) -> Steps[Command[Any]]:
+        """Check every citation; then, side by side, remember and offer questions, where that is wanted."""
+        update = yield from self.answering.cite(
+            state["asked"], state["answer"], state["documents"], state["language"]
+        )
+        extras = []
+        if update["status"] != "refused":
+            if self.remembers and context.user_id and get_runtime().store is not None:
+                extras.append("remember")
+            if context.related_questions and state["documents"]:
+                extras.append("suggest")
+        return Command(update=update, goto=extras or END)
+
+
+def _unsummarised(error: Exception) -> Update:
+    return {
+        "notes": [f"summarise: no summary was written ({type(error).__name__}); the newest turns were used"]
+    }
