@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from rag_kit.graphs.guards import Guards, Refusal
     from rag_kit.graphs.plain import build_plain_rag
+    from rag_kit.graphs.self_rag import SelfRagContext, SelfRagInput, SelfRagState, build_self_rag
     from rag_kit.graphs.state import PlainRagInput, PlainRagState
 
 __all__ = [
@@ -53,12 +54,16 @@ __all__ = [
     "PlainRagInput",
     "PlainRagState",
     "Refusal",
+    "SelfRagContext",
+    "SelfRagInput",
+    "SelfRagState",
     "Thresholds",
     "afit_thresholds",
     "aforget_facts",
     "as_evaluator",
     "build_conversational_rag",
     "build_plain_rag",
+    "build_self_rag",
     "fit_thresholds",
     "forget_facts",
 ]
@@ -67,6 +72,10 @@ __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "build_plain_rag": ".plain",
+        "build_self_rag": ".self_rag",
+        "SelfRagContext": ".self_rag",
+        "SelfRagInput": ".self_rag",
+        "SelfRagState": ".self_rag",
         "Guards": ".guards",
         "Refusal": ".guards",
         "PlainRagContext": ".context",

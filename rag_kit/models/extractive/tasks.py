@@ -31,9 +31,17 @@ Task = Callable[[Prompt], Reply]
 def _tasks() -> dict[str, Task]:
     from rag_kit.models.extractive.answer import answer
     from rag_kit.models.extractive.condense import condense
+    from rag_kit.models.extractive.continuing import continue_answer, continue_unaided, retrieve_needed
+    from rag_kit.models.extractive.critique import (
+        critique,
+        critique_usefulness,
+        grade_support,
+        grade_usefulness,
+    )
     from rag_kit.models.extractive.rank import compress, rank
     from rag_kit.models.extractive.related import related_questions
     from rag_kit.models.extractive.remember import remember_facts
+    from rag_kit.models.extractive.rewrite import rewrite_query
     from rag_kit.models.extractive.route import route
     from rag_kit.models.extractive.summarise import summarise_history
     from rag_kit.models.extractive.web_query import web_query
@@ -41,12 +49,21 @@ def _tasks() -> dict[str, Task]:
     return {
         "answer": answer,
         "answer_for_user": answer,
+        "answer_again": answer,
         "compress": compress,
         "condense": condense,
+        "continue_answer": continue_answer,
+        "continue_unaided": continue_unaided,
+        "critique": critique,
+        "critique_usefulness": critique_usefulness,
+        "grade_support": grade_support,
+        "grade_usefulness": grade_usefulness,
         "condense_for_user": condense,
         "related_questions": related_questions,
         "remember_facts": remember_facts,
         "rerank_listwise": rank,
+        "retrieve_needed": retrieve_needed,
+        "rewrite_query": rewrite_query,
         "route": route,
         "summarise_history": summarise_history,
         "web_query": web_query,

@@ -1,0 +1,177 @@
+"""Self-RAG as a graph, in two modes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.answering import Answering, check_parts
+from rag_kit.graphs.guards import Guards
+from rag_kit.graphs.prompting import GraphPrompts
+from rag_kit.graphs.running import RETRY, node
+from rag_kit.graphs.self_rag import candidates
+from rag_kit.graphs.self_rag.candidates import Writer
+from rag_kit.graphs.self_rag.context import SelfRagContext
+from rag_kit.graphs.self_rag.opening import Ends
+from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice
+from rag_kit.graphs.self_rag.state import SelfRagInput, SelfRagState
+from rag_kit.text import warm_up
+
+SelfRag = CompiledStateGraph[SelfRagState, SelfRagContext, SelfRagInput, SelfRagState]
+_Graph = StateGraph[SelfRagState, SelfRagContext, SelfRagInput, SelfRagState]
+
+_SHOWN = 1_000_000_000
+
+
+def build_self_rag(
+    retriever: BaseRetriever,
+    llm: BaseChatModel,
+    *,
+    mode: Literal["paper", "reflect"] = "paper",
+    scoring: ScoringChoice = "auto",
+    prompts: Path | None = None,
+    max_passage_chars: int = 12_000,
+    guards: Guards | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | None = None,
+    store: BaseStore | None = None,
+) -> SelfRag:
+    """Build Self-RAG (Asai et al., arXiv 2310.11511) with any chat model in place of the trained one.
+
+    ``mode="paper"``: the answer is written in segments. For each one the model decides whether documents are looked
+    up; if so, one continuation is written for each passage, all side by side, and each is judged for the passage's
+    relevance, its support and the usefulness of the text. ``f = p(y) + w_rel s_rel + w_sup s_sup + w_use s_use``
+    decides which beams are kept. With an endpoint that serves log-probabilities the label probabilities and p(y) are
+    the model's own (``scoring == "logprobs"`` in the state); else a label counts as certain and p(y) is 1
+    (``"labels"``).
+
+    ``mode="reflect"``: the loop that is better known: passages are graded, with none relevant the query is rewritten,
+    an answer without support is written again, one that does not resolve the question leads to another search.
+
+    Text competes in both modes, so no tokens are streamed: what is decided is sent as custom events
+    (``{"event": "segment", "text": ...}``), which joined are the answer. The state's ``trace`` holds every candidate
+    or verdict and why it lost. Loops are bounded by counters in the state; a cap that is reached on the way gives the
+    best so far, with a note, and an error only where there is nothing yet.
+
+    Args:
+        retriever: Any LangChain retriever.
+        llm: Any LangChain chat model.
+        mode: ``"paper"`` or ``"reflect"``.
+        scoring: ``"auto"``: log-probabilities where the model's class and endpoint have them; ``"logprobs"``: try
+            with any model, by ``bind(logprobs=True, top_logprobs=...)``; ``"labels"``: never.
+        prompts: Folder whose prompt files replace the packaged ones of the same name.
+        max_passage_chars: Characters of one passage (reflect: of all passages) that go into a prompt.
+        guards: Functions that see each question, passage and answer; see `Guards`.
+        checkpointer: Memory of threads; leave it out for LangGraph Studio, which brings its own.
+        store: LangGraph's long-term store, passed through.
+
+    Returns:
+        A compiled graph. Per-run settings are `SelfRagContext`.
+
+    Raises:
+        PromptError: A prompt file is wrong.
+        InvalidInputError: A part or an option is something else.
+
+    Example:
+        >>> from rag_kit.models import chat_model
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> texts = ["The fan starts at 60 degrees.", "The fan is loud. Nobody likes the fan."]
+        >>> graph = build_self_rag(BM25Retriever.from_texts(texts), chat_model("extractive"))
+        >>> result = graph.invoke({"question": "At how many degrees does the fan start?"})
+        >>> result["answer"], result["status"], result["scoring"]
+        ('The fan starts at 60 degrees.[1]', 'grounded', 'labels')
+    """
+    check_parts(retriever, llm)
+    for name, given, allowed in (
+        ("mode", mode, ("paper", "reflect")),
+        ("scoring", scoring, ("auto", "logprobs", "labels")),
+    ):
+        if given not in allowed:
+            raise InvalidInputError(f"{name} is {given!r}; allowed: {', '.join(map(repr, allowed))}.")
+    warm_up()
+    guards = guards or Guards()
+    graph = StateGraph(SelfRagState, context_schema=SelfRagContext, input_schema=SelfRagInput)
+    if mode == "paper":
+        _paper(graph, retriever, llm, scoring, prompts, max_passage_chars, guards)
+    else:
+        _reflect(graph, retriever, llm, prompts, max_passage_chars, guards)
+    return graph.compile(checkpointer=checkpointer, store=store, name="self_rag")
+
+
+def _paper(
+    graph: _Graph,
+    retriever: BaseRetriever,
+    llm: BaseChatModel,
+    scoring: ScoringChoice,
+    folder: Path | None,
+    max_passage_chars: int,
+    guards: Guards,
+) -> None:
+    files = GraphPrompts(["condense", *candidates.PROMPTS], folder)
+    # the check of the citations sees each passage that the answer rests on: there are few, and each was shown
+    answering = Answering(llm, files, guards, _SHOWN)
+    nodes = Paper(retriever, answering, Writer(llm, files, _checked(max_passage_chars)), scoring)
+    ends = Ends(answering, "paper", "decide_retrieval")
+    _first(graph, ends)
+    graph.add_node(
+        "decide_retrieval",
+        node(nodes.decide_retrieval, SelfRagContext, on_cap=nodes.at_cap),
+        destinations=("generate_direct", "retrieve", "finish"),
+    )
+    graph.add_node(
+        "retrieve",
+        node(nodes.retrieve, SelfRagContext, on_cap=nodes.at_cap),
+        retry_policy=RETRY,
+        destinations=("generate_segments", "finish"),
+    )
+    for name in ("generate_direct", "generate_segments"):
+        graph.add_node(
+            name,
+            node(getattr(nodes, name), SelfRagContext, on_cap=nodes.at_cap),
+            destinations=("rank_segments", "finish"),
+        )
+    graph.add_node(
+        "rank_segments",
+        node(nodes.rank_segments, SelfRagContext, capped=False),
+        destinations=("decide_retrieval", "finish"),
+    )
+    graph.add_node("finish", node(nodes.finish, SelfRagContext, capped=False))
+    _last(graph, ends)
+
+
+def _first(graph: _Graph, ends: Ends) -> None:
+    after = (ends.after_begin, END) if ends.answering.guards.question else (ends.after_begin,)
+    graph.add_node("begin", node(ends.begin, SelfRagContext, first=True), destinations=after)
+    graph.add_edge(START, "begin")
+
+
+def _last(graph: _Graph, ends: Ends) -> None:
+    graph.add_node("cite", node(ends.cite, SelfRagContext, capped=False))
+    graph.add_edge("finish", "cite")
+    graph.add_edge("cite", END)
+
+
+def _checked(max_passage_chars: int) -> int:
+    if isinstance(max_passage_chars, bool) or max_passage_chars < 1:
+        raise InvalidInputError(
+            f"max_passage_chars is {max_passage_chars}; give a whole number of 1 or more."
+        )
+    return max_passage_chars
+
+
+def _reflect(
+    graph: _Graph,
+    retriever: BaseRetriever,
+    llm: BaseChatModel,
+    folder: Path | None,
+    max_passage_chars: int,
+    guards: Guards,
+) -> None:
+    raise NotImplementedError

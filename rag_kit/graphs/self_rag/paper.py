@@ -1,0 +1,321 @@
+"""Self-RAG as in the paper: segments, on-demand retrieval, one continuation per passage, critique, a beam."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from langchain_core.retrievers import BaseRetriever
+from langgraph.types import Command, Overwrite
+
+from rag_kit.documents import document_key
+from rag_kit.errors import (
+    BudgetExceededError,
+    ModelError,
+    ModelOutputError,
+    ModelRateLimitedError,
+    ModelUnauthorizedError,
+    ModelUnreachableError,
+)
+from rag_kit.graphs.answering import Answering
+from rag_kit.graphs.running import report
+from rag_kit.graphs.self_rag.beams import (
+    FAILED,
+    cited_pieces,
+    first_beam,
+    rank,
+    shared_segments,
+    used_passages,
+)
+from rag_kit.graphs.self_rag.candidates import Writer, probabilities
+from rag_kit.graphs.self_rag.context import SelfRagContext
+from rag_kit.graphs.self_rag.logprobs import Heard, may_have_logprobs
+from rag_kit.graphs.self_rag.opening import cap_of
+from rag_kit.graphs.self_rag.scores import RETRIEVE, certain, retrieval_probability, wants_retrieval
+from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagState
+from rag_kit.graphs.state import Update
+from rag_kit.graphs.steps import Step, Steps, beside, fetch, inner
+from rag_kit.text.citations import DECLINED
+
+logger = logging.getLogger(__name__)
+
+ScoringChoice = Literal["auto", "logprobs", "labels"]
+_CALLS_EACH = 2  # a continuation and its critique
+_OUT_OF_REACH = (ModelUnreachableError, ModelUnauthorizedError, ModelRateLimitedError)
+
+
+class Paper:
+    """The nodes of mode ``paper``; `Ends` has the first and the last one.
+
+    Args:
+        retriever: Where passages come from.
+        answering: Model, prompts and guards.
+        writer: Asks the model.
+        scoring: ``"auto"`` tries log-probabilities where the model's class knows them.
+    """
+
+    def __init__(
+        self, retriever: BaseRetriever, answering: Answering, writer: Writer, scoring: ScoringChoice
+    ) -> None:
+        self.retriever = retriever
+        self.guards = answering.guards
+        self.writer = writer
+        self.tries_logprobs = scoring == "logprobs" or (scoring == "auto" and may_have_logprobs(writer.llm))
+
+    def decide_retrieval(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+        """Decide for each way to go on whether documents are looked up for the next segment."""
+        beams = state["beams"] or [first_beam()]
+        open_ones = [beam for beam in beams if not beam["ended"]]
+        scoring, notes = state["scoring"], []
+        asked, language = state["asked"], state["language"]
+        answers: list[Heard] = []
+        if state["segment"] == 0 and self.tries_logprobs:
+            scoring = "logprobs"
+            answer = yield self.writer.decision(asked, beams[0], language, context, scoring, _refused)
+            if not answer.tokens:
+                scoring = "labels"
+                notes.append("scoring: the model gave no log-probabilities; its labels count as certain")
+            if answer.value is not None:
+                answers = [answer]
+        if not answers:
+            asks = [self.writer.decision(asked, beam, language, context, scoring) for beam in open_ones]
+            answers = yield from _all(asks)
+        decided: dict[int, Beam] = {}
+        for beam, answer in zip(open_ones, answers, strict=True):
+            if answer.value is None:
+                notes.append("retrieve_needed: the model gave no usable verdict; documents were looked up")
+            label = "yes" if answer.value is None else answer.value.retrieve
+            known = (
+                certain(label, RETRIEVE) if answer.value is None else probabilities(answer, "retrieve", label)
+            )
+            decided[beam["number"]] = _with(
+                beam, retrieve=wants_retrieval(known, context.delta), wanted=retrieval_probability(known)
+            )
+        segment = state["segment"] + 1
+        wanted = [beam["retrieve"] for beam in decided.values()]
+        report("decided", segment=segment, retrieve=wanted)
+        update = {
+            "beams": [decided.get(beam["number"], beam) for beam in beams],
+            "segment": segment,
+            "candidates": [],
+            "scoring": scoring,
+            "notes": notes,
+        }
+        return Command(update=update, goto="retrieve" if any(wanted) else "generate_direct")
+
+    def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+        """Look up passages for each way to go on: the question, and what was said last."""
+        passages = list(state["passages"])
+        place = {document_key(document): index for index, document in enumerate(passages)}
+        beams = []
+        wanting = [beam for beam in state["beams"] if beam["retrieve"] and not beam["ended"]]
+        queries = {beam["number"]: _query(state["asked"], beam) for beam in wanting}
+        distinct = list(dict.fromkeys(queries.values()))
+        lists = yield from _all(
+            [fetch(self.retriever, query, k=context.k, filter=context.filter) for query in distinct]
+        )
+        found = {}
+        for query, documents in zip(distinct, lists, strict=True):
+            found[query] = yield from self.guards.allowed(documents)
+        for beam in state["beams"]:
+            if beam["number"] in queries:
+                mine = []
+                for document in found[queries[beam["number"]]]:
+                    key = document_key(document)
+                    if key not in place:
+                        place[key] = len(passages)
+                        passages.append(document)
+                    mine.append(place[key])
+                beam = _with(beam, query=queries[beam["number"]], found=list(dict.fromkeys(mine)))
+            beams.append(beam)
+        report("retrieved", segment=state["segment"], passages=sum(map(len, found.values())))
+        update = {"beams": beams, "passages": passages, "documents": passages, "search_query": distinct[-1]}
+        return Command(update=update, goto="generate_segments")
+
+    def generate_segments(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+        """Write and judge a continuation for each passage of each way to go on, all side by side."""
+        jobs: list[tuple[Beam, int | None]] = []
+        for beam in state["beams"]:
+            if not beam["ended"]:
+                jobs += [(beam, index) for index in (beam["found"] if beam["retrieve"] else [None])]
+        return (yield from self._generate(state, context, jobs))
+
+    def generate_direct(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+        """Write and judge a continuation of each way to go on, from no passage."""
+        jobs = [(beam, None) for beam in state["beams"] if not beam["ended"]]
+        return (yield from self._generate(state, context, jobs))
+
+    def _generate(
+        self, state: SelfRagState, context: SelfRagContext, jobs: Sequence[tuple[Beam, int | None]]
+    ) -> Steps[Command[Any]]:
+        notes: list[str] = []
+        capped = False
+        if context.max_calls is not None:
+            left = max(0, context.max_calls - state["usage"]["calls"])
+            if left // _CALLS_EACH < len(jobs):
+                # cut here and not where the calls happen to run out, so that a run can be repeated
+                capped = True
+                notes.append(
+                    f"segment {state['segment']}: max_calls={context.max_calls} leaves room for "
+                    f"{left // _CALLS_EACH} of {len(jobs)} candidates"
+                )
+                jobs = jobs[: left // _CALLS_EACH]
+                if not jobs and not _has_answer(state["beams"]):
+                    raise BudgetExceededError("calls", context.max_calls)
+        branches = [
+            inner(
+                f"beam {beam['number']}, passage {passage}",
+                lambda beam=beam, passage=passage: self.writer.candidate(  # type: ignore[misc]
+                    state["asked"], state["segment"], beam, passage, state["passages"],
+                    state["language"], context, state["scoring"],
+                ),
+            )
+            for beam, passage in jobs
+        ]  # fmt: skip
+        made = (yield beside(branches, on_error="skip")) if branches else None
+        candidates: list[Candidate] = []
+        errors: list[BaseException] = []
+        for (beam, passage), outcome in zip(jobs, made.outcomes if made else [], strict=True):
+            if outcome.ok:
+                candidates.append(outcome.value)
+                continue
+            errors.append(outcome.error)
+            candidates.append(_failed(state["segment"], beam, passage, outcome.error))
+        notes += self._judge_errors(state, context, candidates, errors)
+        if any(isinstance(error, BudgetExceededError) for error in errors):
+            capped = True
+        unusable = sum(one["labels"].get("critique") == "unusable" for one in candidates)
+        if unusable:
+            notes.append(f"critique: {unusable} unusable verdicts counted as the lowest")
+        report("generated", segment=state["segment"], candidates=len(candidates))
+        update = {"candidates": candidates, "notes": notes, "capped": capped}
+        return Command(update=update, goto="rank_segments")
+
+    def _judge_errors(
+        self,
+        state: SelfRagState,
+        context: SelfRagContext,
+        candidates: Sequence[Candidate],
+        errors: Sequence[BaseException],
+    ) -> list[str]:
+        """Notes on what failed; raised where nothing else is there to answer with."""
+        if not errors:
+            return []
+        notes = []
+        capped = [error for error in errors if isinstance(error, BudgetExceededError)]
+        caps = [cap_of(error, context) for error in capped]
+        nothing = not _has_answer(state["beams"]) and not any(one["parts"] for one in candidates)
+        if nothing and (capped or len(errors) == len(candidates)):
+            raise (capped or errors)[0]
+        if caps:
+            notes.append(f"segment {state['segment']}: {caps[0]} was reached; the answer is the best so far")
+        if len(errors) > len(caps):
+            notes.append(f"segment {state['segment']}: {len(errors) - len(caps)} candidates failed")
+        return notes
+
+    def rank_segments(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+        """Score the candidates, keep the best beams, tell what is decided, go on or finish."""
+        yield from ()
+        beams, judged = rank(
+            state["beams"],
+            state["candidates"],
+            width=context.beam_width,
+            weights=context.weights,
+            hard=context.constraint == "hard",
+        )
+        told = self._tell(beams, state["told"], shared_segments(beams))
+        update: Update = {"beams": beams, "candidates": [], "trace": judged, "told": told}
+        report("ranked", segment=state["segment"], scores=[round(beam["score"], 4) for beam in beams])
+        open_ones = [beam for beam in beams if not beam["ended"]]
+        if open_ones and state["capped"]:
+            update["notes"] = ["finished early: a cap of the run was reached; the answer is the best so far"]
+        elif open_ones and state["segment"] < context.max_segments:
+            return Command(update=update, goto="decide_retrieval")
+        return Command(update=update, goto="finish")
+
+    def finish(self, state: SelfRagState, context: SelfRagContext) -> Steps[Update]:
+        """Join the best beam's segments, number the passages that they rest on."""
+        yield from ()
+        best = max(state["beams"], key=lambda beam: (beam["score"], -beam["number"]), default=None)
+        if best is None or not best["segments"]:
+            return {
+                "answer": DECLINED[state["language"]],
+                "documents": state["passages"],
+                "notes": ["finish: no passage gave a part of an answer"],
+            }
+        self._tell([best], state["told"], len(best["segments"]))
+        passages = state["passages"]
+        return {
+            "answer": "".join(cited_pieces(best["segments"])),
+            "documents": [passages[index] for index in used_passages(best["segments"])],
+            "trace": Overwrite(_crowned(state["trace"], best)),
+        }
+
+    def at_cap(
+        self, state: SelfRagState, context: SelfRagContext, error: BudgetExceededError
+    ) -> Command[Any] | None:
+        """Finish with the best so far, where there is something."""
+        if not _has_answer(state.get("beams") or []):
+            return None
+        note = f"finished early: {cap_of(error, context)} was reached; the answer is the best so far"
+        return Command(update={"notes": [note]}, goto="finish")
+
+    def _tell(self, beams: Sequence[Beam], told: int, decided: int) -> int:
+        """Send the text that is decided; with an answer guard nothing is sent, for it is not yet allowed."""
+        if decided > told and not self.guards.answer:
+            for piece in cited_pieces(beams[0]["segments"])[told:decided]:
+                report("segment", text=piece)
+        return max(told, decided)
+
+
+def _all(steps: Sequence[Step]) -> Steps[list[Any]]:
+    """Do steps side by side; the first that failed raises its own error."""
+    if len(steps) == 1:
+        return [(yield steps[0])]
+    made = yield beside(steps, on_error="skip")
+    for outcome in made.outcomes:
+        if outcome.error is not None:
+            raise outcome.error
+    return list(made.values)
+
+
+def _refused(error: Exception) -> None:
+    """Whether the endpoint took the request at all: one that refuses log-probabilities is asked without them."""
+    if not isinstance(error, ModelError) or isinstance(error, _OUT_OF_REACH):
+        raise error
+    if not isinstance(error, ModelOutputError):
+        logger.info("log-probabilities were refused: %s", error)
+
+
+def _query(question: str, beam: Beam) -> str:
+    """What is searched for: the question and the segment before, as in the paper."""
+    return f"{question} {beam['segments'][-1]['text']}" if beam["segments"] else question
+
+
+def _has_answer(beams: Sequence[Beam]) -> bool:
+    return any(beam["segments"] for beam in beams)
+
+
+def _with(beam: Beam, **changes: Any) -> Beam:
+    return Beam(**{**beam, **changes})  # type: ignore[typeddict-item]
+
+
+def _failed(segment: int, beam: Beam, passage: int | None, error: BaseException) -> Candidate:
+    return Candidate(
+        segment=segment, beam=beam["number"], passage=passage, source=None, text="", labels={},
+        probabilities={}, parts={}, f=None, score=None, kept=False, won=False,
+        reason=f"{FAILED}: {type(error).__name__}",
+    )  # fmt: skip
+
+
+def _crowned(trace: Sequence[dict[str, Any]], best: Beam) -> list[dict[str, Any]]:
+    """The trace, with those candidates marked that the answer is made of."""
+    parts = {
+        (number, part["beam"], part["text"], part["passage"])
+        for number, part in enumerate(best["segments"], start=1)
+    }
+    return [
+        {**one, "won": one["kept"] and (one["segment"], one["beam"], one["text"], one["passage"]) in parts}
+        for one in trace
+    ]
