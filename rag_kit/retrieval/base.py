@@ -7,24 +7,22 @@ import operator
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
-from langchain_core.callbacks.base import BaseCallbackManager
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
-from langchain_core.utils.uuid import uuid7
 from pydantic import ConfigDict, ValidationError, field_validator
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, clean_text, combine_filters, validate_filter
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.models.listening import listened
+from rag_kit.retrieval.unheard import callbacks_below, unheard
 
-_Manager = TypeVar("_Manager", CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun)
 _COPIED = ("tags", "metadata", "configurable")
 _OF_ONE_RUN = ("run_name", "run_id")
 _LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
@@ -51,7 +49,7 @@ class Request:
     def child(self, tag: str | None = None) -> RunnableConfig:
         """The whole config (``configurable``, tags, metadata...) for a child run of this one."""
         # As LangChain's patch_config, for a config that is known to be whole.
-        config: dict[str, Any] = {**self.config, "callbacks": self.run_manager.get_child(tag)}
+        config: dict[str, Any] = {**self.config, "callbacks": callbacks_below(self.run_manager, tag)}
         for key in _OF_ONE_RUN:
             config.pop(key, None)
         for key in _COPIED:
@@ -136,7 +134,7 @@ class RagKitRetriever(BaseRetriever):
         whole = ensure_config(config)
         if self._is_heard(whole, kwargs):
             return super().invoke(input, config, call_config=whole, **kwargs)
-        manager = _unheard(CallbackManagerForRetrieverRun, whole)
+        manager = unheard(CallbackManagerForRetrieverRun, whole)
         return self._get_relevant_documents(input, run_manager=manager, call_config=whole, **kwargs)
 
     async def ainvoke(
@@ -146,7 +144,7 @@ class RagKitRetriever(BaseRetriever):
         whole = ensure_config(config)
         if self._is_heard(whole, kwargs):
             return await super().ainvoke(input, config, call_config=whole, **kwargs)
-        manager = _unheard(AsyncCallbackManagerForRetrieverRun, whole)
+        manager = unheard(AsyncCallbackManagerForRetrieverRun, whole)
         return await self._aget_relevant_documents(input, run_manager=manager, call_config=whole, **kwargs)
 
     def _is_heard(self, config: RunnableConfig, kwargs: Mapping[str, Any]) -> bool:
@@ -236,21 +234,6 @@ class RagKitRetriever(BaseRetriever):
         lines += [f"↳ {part.get_name()}" for part in self._parts()]
         items = "".join(f"<li>{html.escape(clean_text(line))}</li>" for line in lines)
         return f"<div><strong>{html.escape(clean_text(self.get_name()))}</strong><ul>{items}</ul></div>"
-
-
-def _unheard(kind: type[_Manager], config: RunnableConfig) -> _Manager:
-    """The callbacks of a run that nothing listens to; a part inside may have listeners of its own."""
-    above = config.get("callbacks") or None
-    if not isinstance(above, BaseCallbackManager):
-        return kind(run_id=uuid7(), handlers=[], inheritable_handlers=[])
-    return kind(
-        run_id=uuid7(),
-        handlers=[],
-        inheritable_handlers=[],
-        parent_run_id=above.parent_run_id,
-        inheritable_tags=above.inheritable_tags,
-        inheritable_metadata=above.inheritable_metadata,
-    )
 
 
 def check_count(name: str, value: Any) -> int:
