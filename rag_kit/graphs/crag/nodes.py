@@ -139,11 +139,20 @@ class CragNodes:
 
     def generate(self, state: CragState, context: CragContext) -> Steps[Update]:
         """Answer from what the action left: the refined passages, the selected ones of the web, or both."""
-        documents = [*state["internal"], *state["external"]]
+        internal, external = state["internal"], state["external"]
+        update: Update = {}
+        rescued = [strip for strip in state["strips"] if strip["origin"] == "retrieved" and strip["kept"]]
+        if external and all(strip["score"] < context.strip_threshold for strip in rescued):
+            # the best of what was retrieved was kept for want of anything better, and the web gave better
+            internal = []
+            update["strips"] = Overwrite(
+                [{**strip, "kept": strip["kept"] and strip["origin"] == "web"} for strip in state["strips"]]
+            )
+        documents = [*internal, *external]
         answered = yield from self.answering.answer(
             state["search_query"], documents, state["language"], instructions=context.answer_instructions
         )
-        return {**answered, "documents": documents}
+        return {**update, **answered, "internal": internal, "documents": documents}
 
     def cite(self, state: CragState, context: CragContext) -> Steps[Update]:
         """Check every citation against the passage that it names."""

@@ -66,6 +66,7 @@ def web_documents(value: Any, *, most: int, chars: int, query: str, tool: str) -
         link = _link(document.metadata)
         marked.metadata["origin"] = "web"
         marked.metadata["source"] = link or "web"
+        marked.metadata.pop("url", None)
         if link:
             marked.metadata["url"] = link
         title = _first(document.metadata, _TITLES)
