@@ -82,20 +82,22 @@ class SelfQueryCall:
 
     def _schema(self) -> Steps[Schema]:
         """The fields, with values of those rows only that the caller may see."""
-        owner, where = self.owner, self.request.filter
+        owner = self.owner
         if owner.schema_ is not None:
             given: Schema = owner.schema_
             return given
-        key = repr(where or None)
-        if key not in owner._schemas:
+        where = owner._visible(self.request.filter, self.request.config)
+        if where == owner._visible(owner.filter):
+            return owner._found
+        # other threads may use the same dictionary: a copy is put in its place
+        kept, key = owner._schemas, repr(where)
+        schema = kept.get(key)
+        if schema is None:
             call = Call("schema", partial(owner._discover, where), partial(owner._adiscover, where))
             result = yield Batch([call], "raise", owner.timeout, self._left(), None)
-            while len(owner._schemas) >= _KEPT_SCHEMAS:
-                owner._schemas.pop(
-                    next(name for name in owner._schemas if name != repr(owner.filter or None)), None
-                )
-            owner._schemas[key] = result.values[0]
-        return owner._schemas[key]
+            schema = result.values[0]
+            owner._schemas = {**dict(list(kept.items())[1 - _KEPT_SCHEMAS :]), key: schema}
+        return schema
 
     def _construct(self, schema: Schema) -> Steps[ConstructedQuery]:
         owner = self.owner
@@ -193,7 +195,12 @@ class SelfQueryCall:
         source = self.owner._source
         if source is None:
             return None
-        arguments = (self._where, limit)
+        try:
+            visible = self.owner._visible(self._where, self.request.config)
+        except FilterError as error:
+            self._note(f"rows were not listed: {error}")
+            return None
+        arguments = (visible, limit)
         call = Call("rows", partial(source.documents, *arguments), partial(source.adocuments, *arguments))
         (outcome,) = (yield Batch([call], "skip", self.owner.timeout, self._left(), None)).outcomes
         if not outcome.ok:

@@ -252,23 +252,30 @@ def _plain_year(match: re.Match[str], today: date) -> Period | None:
     return years(int(match["year"]))
 
 
+_PLACES = {"十": 10, "百": 100, "千": 1000, "万": 10_000}
+
+
 def chinese_number(text: str, *, digits: bool = False) -> int | None:
     """A number in Chinese or Arabic numerals: 二十三, 二〇一五, 15.
 
     Example:
         >>> chinese_number("二十三"), chinese_number("二〇一五"), chinese_number("十"), chinese_number("7")
         (23, 2015, 10, 7)
+        >>> chinese_number("五千"), chinese_number("三万二千")
+        (5000, 32000)
     """
     if text.isdecimal():
         return int(text)
-    if not text or any(char not in HAN and char not in "十百" for char in text):
+    if not text or any(char not in HAN and char not in _PLACES for char in text):
         return None
-    if "十" not in text and "百" not in text:
+    if not any(char in _PLACES for char in text):
         return int("".join(str(HAN[char]) for char in text)) if len(text) > 1 or not digits else HAN[text]
     total = unit = 0
     for char in text:
-        if char in "十百":
-            total += (unit or 1) * (10 if char == "十" else 100)
+        if char == "万":
+            total, unit = (total + unit or 1) * 10_000, 0
+        elif char in _PLACES:
+            total += (unit or 1) * _PLACES[char]
             unit = 0
         else:
             unit = HAN[char]

@@ -14,7 +14,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import PrivateAttr, field_validator, model_validator
 
 from rag_kit.concurrency import Budget
-from rag_kit.documents import Filter
+from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import LANGUAGES, load_prompt
 from rag_kit.query_construction.calling import SelfQueryCall
@@ -23,8 +23,9 @@ from rag_kit.query_construction.constructor import Constructor, ModelConstructor
 from rag_kit.query_construction.discovery import adiscover_schema, discover_schema
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import RuleConstructor
-from rag_kit.query_construction.sources import Source, as_retriever, source_of
+from rag_kit.query_construction.sources import Source, as_retriever, rows_behind
 from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
+from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.rewrite_call import adrive, drive
 from rag_kit.text import detect_language
 
@@ -106,6 +107,7 @@ class SelfQueryRetriever(RagKitRetriever):
     _source: Source | None = PrivateAttr(default=None)
     _rules: RuleConstructor = PrivateAttr()
     _model: ModelConstructor | None = PrivateAttr(default=None)
+    _found: Schema = PrivateAttr(default_factory=Schema)
     _schemas: dict[str, Schema] = PrivateAttr(default_factory=dict)
 
     @classmethod
@@ -193,17 +195,25 @@ class SelfQueryRetriever(RagKitRetriever):
     def _prepare(self) -> Self:
         Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
         self._rules = RuleConstructor(today=self.today)
-        self._source = source_of(self.retriever if self.documents is None else self.documents)
+        self._source = rows_behind(self.retriever if self.documents is None else self.documents)
         if self.schema_ is not None:
             self.schema_ = Schema.of(self.schema_)
         else:
-            self._schemas[_key(self.filter)] = self._discover(self.filter)
+            self._found = self._discover(self._visible(self.filter))
         if self.llm is not None and not _is_extractive(self.llm):
             self._prompts = _prompts(self.prompt)
             self._model = ModelConstructor(self.llm, self._prompt_for, today=self.today, timeout=self.timeout)
         # dictionaries are loaded here rather than in an asynchronous call
         self._rules.construct("a 是", Schema())
         return self
+
+    def _visible(self, where: Filter | None, config: RunnableConfig | None = None) -> Filter | None:
+        """A filter, and that of the retriever inside: which rows may be read past it.
+
+        Raises:
+            FilterError: The retriever inside has a filter that cannot be read, so no row may be.
+        """
+        return combine_filters(where, own_filter(self.retriever, config, strict=True))
 
     def _discover(self, where: Filter | None) -> Schema:
         if self._source is None:
@@ -222,14 +232,13 @@ class SelfQueryRetriever(RagKitRetriever):
     @property
     def schema_in_use(self) -> Schema:
         """The fields that may be used: those given, or those found out under the retriever's own filter."""
-        return self.schema_ if self.schema_ is not None else self._schemas[_key(self.filter)]
+        return self.schema_ if self.schema_ is not None else self._found
 
     def refresh(self) -> None:
         """Find out fields and values anew, after the collection has changed."""
         if self.schema_ is None:
-            fresh = self._discover(self.filter)
-            self._schemas.clear()
-            self._schemas[_key(self.filter)] = fresh
+            self._found = self._discover(self._visible(self.filter))
+            self._schemas = {}
 
     def construct_query(self, question: str, config: RunnableConfig | None = None) -> ConstructedQuery:
         """Turn a question into text and filter without searching.
@@ -253,10 +262,6 @@ class SelfQueryRetriever(RagKitRetriever):
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         call = SelfQueryCall(self, query, request)
         return await adrive(call.steps(), call.budget)
-
-
-def _key(where: Filter | None) -> str:
-    return repr(where or None)
 
 
 def _is_extractive(llm: Any) -> bool:

@@ -13,10 +13,11 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import Filter, compile_filter, copy_document
+from rag_kit.documents import Filter, combine_filters, compile_filter, copy_document
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
+from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.stores import native_filter
 
 Read = Callable[[Filter | None, int], list[Document]]
@@ -43,12 +44,21 @@ class Source:
         """As ``documents``, on the shared pool of threads."""
         return await run_in_thread(partial(self._read, where, limit))
 
+    def narrowed(self, own: Filter) -> Source:
+        """Those of the rows that pass a filter besides."""
+        return Source(lambda where, limit: self._read(combine_filters(own, where), limit), self.kind)
+
 
 def source_of(value: Any) -> Source | None:
     """The rows behind a store, an index, documents, or a retriever over one of them.
 
+    Of a retriever only those rows are listed that pass its own filter.
+
     Returns:
         The source; ``None`` where the rows cannot be listed.
+
+    Raises:
+        FilterError: The retriever has a filter of its own that cannot be read.
 
     Example:
         >>> source = source_of([Document("a", metadata={"year": 1}), Document("b", metadata={"year": 2})])
@@ -57,6 +67,13 @@ def source_of(value: Any) -> Source | None:
         >>> source_of("nothing") is None
         True
     """
+    found = rows_behind(value)
+    where = None if found is None or not isinstance(value, Runnable) else own_filter(value, strict=True)
+    return found if found is None or where is None else found.narrowed(where)
+
+
+def rows_behind(value: Any) -> Source | None:
+    """As ``source_of``, without regard to the filter of a retriever."""
     if isinstance(value, Source):
         return value
     if isinstance(value, BM25Index):
@@ -68,10 +85,14 @@ def source_of(value: Any) -> Source | None:
     if isinstance(value, VectorStore):
         return _of_store(value)
     if isinstance(value, RunnableBindingBase):
-        return source_of(value.bound)
+        return rows_behind(value.bound)
     if isinstance(value, Runnable):
         return _of_retriever(value)
-    if isinstance(value, Sequence) and value and all(isinstance(item, Document) for item in value):
+    if (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and all(isinstance(item, Document) for item in value)
+    ):
         return Source(partial(_from_documents, tuple(value)), "documents")
     return None
 
@@ -80,7 +101,7 @@ def _of_retriever(value: Any) -> Source | None:
     for name in ("index", "vectorstore", "retriever", "base_retriever", "retrievers"):
         part = getattr(value, name, None)
         for one in part if isinstance(part, (list, tuple)) else [part]:
-            if one is not None and (found := source_of(one)) is not None:
+            if one is not None and (found := rows_behind(one)) is not None:
                 return found
     return None
 
@@ -101,7 +122,7 @@ def as_retriever(value: Any) -> Runnable[str, list[Document]]:
         return VectorRetriever(vectorstore=value)
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
         documents = list(value)
-        if documents and all(isinstance(item, Document) for item in documents):
+        if all(isinstance(item, Document) for item in documents):
             return BM25Retriever.from_documents(documents)
     raise InvalidInputError(
         f"retriever is {type(value).__name__}; it must be a LangChain retriever, a vector store, a BM25Index, a "

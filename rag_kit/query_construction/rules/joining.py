@@ -31,8 +31,8 @@ def join(text: str, atoms: Sequence[Atom]) -> FilterDirective | None:
     alternatives: list[list[FilterDirective]] = [[]]
     for place, directive in enumerate(lists):
         if place and _connector(text[spans[place - 1][1] : spans[place][0]]) == "or":
-            if _of_both(groups, place) and _ends(text, spans, place):
-                # "phones rated below 3 or priced over 1000": what stands before is of both
+            if _of_both(groups[place - 1], groups[place]):
+                # "phones rated below 3 or priced over 1000": what stands around is of both
                 alternatives[-1][-1] = any_of([alternatives[-1][-1], directive]) or directive
                 continue
             alternatives.append([])
@@ -41,18 +41,9 @@ def join(text: str, atoms: Sequence[Atom]) -> FilterDirective | None:
     return any_of([part for part in map(all_of, alternatives) if part is not None])
 
 
-def _of_both(groups: Sequence[Sequence[Atom]], place: int) -> bool:
-    """Whether comparisons of two fields stand on both sides of an "or", and something else before them."""
-    before, after = groups[place - 1], groups[place]
-    two = place > 1 and before[0].field != after[0].field
-    return two and all(atom.measured for atom in (*before, *after))
-
-
-def _ends(text: str, spans: Sequence[tuple[int, int]], place: int) -> bool:
-    """Whether nothing is joined to the last alternative."""
-    if place + 1 == len(spans):
-        return True
-    return _connector(text[spans[place][1] : spans[place + 1][0]]) == "or"
+def _of_both(before: Sequence[Atom], after: Sequence[Atom]) -> bool:
+    """Whether two fields are compared with dates or numbers on the two sides of an "or"."""
+    return before[0].field != after[0].field and all(atom.measured for atom in (*before, *after))
 
 
 def _lists(text: str, atoms: Sequence[Atom]) -> list[list[Atom]]:

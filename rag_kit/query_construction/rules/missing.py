@@ -46,6 +46,12 @@ def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[
     return found
 
 
+def _un(name: str) -> str:
+    """ "unassigned" for ``assignee``, "unrated" for ``rating``."""
+    stem = re.sub(r"(?:ing|ees?|ers?|ors?|e)$", "", name)
+    return rf"un{stem}e?d\b" if len(stem) >= 3 and stem.isalpha() else "(?!)"
+
+
 @lru_cache(maxsize=256)
 def _pattern(field: MetadataField, time: bool) -> re.Pattern[str]:
     patterns = [_UNDATED] if time else []
@@ -54,6 +60,7 @@ def _pattern(field: MetadataField, time: bool) -> re.Pattern[str]:
         patterns += [
             rf"\b(?:without|lacking|missing|(?:with|having|have|has)\s+no)\s+(?:an?\s+|any\s+|the\s+)?(?:known\s+)?{name}s?\b{_STOP}",
             rf"\b(?:whose\s+|where\s+|the\s+|with\s+)?{name}s?\s+(?:is\s+|are\s+)?(?:unknown|missing|absent|empty|null|not\s+(?:known|given|stated|set))\b",
+            rf"\b(?:no\s+{name}s?(?=\s*(?:$|[,.;:?!)]|(?:and|or|but)\b))|{_un(name)})",
             rf"\b(?:with\s+an?\s+)?(?:unknown|missing)\s+{name}\b{_STOP}",
             rf"(?:没有|缺少|缺失|无){name}{_ZH_STOP}|{name}(?:为空|缺失|不明|未知|为无)",
         ]

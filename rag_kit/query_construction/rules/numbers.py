@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from langchain_core.structured_query import Comparator
 
 from rag_kit.query_construction.coercion import parse_number
+from rag_kit.query_construction.dates import chinese_number
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.quantities import by_unit, by_word
 from rag_kit.query_construction.rules.spans import Span
 
 _NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.])(?:[$€£¥]\s?)?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*\w*[a-z]\d)",
+    r"(?<![A-Za-z0-9_.])(?:[$€£¥]\s?)?(?P<plain>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*[a-z_]*[a-z]\d)"
+    r"(?:\s?(?P<scale>thousand\b|million\b|k\b|[千万亿]))?"
+    r"|(?<![第年月一-十])(?P<han>[一二三四五六七八九十百千万两]{1,7})",
     re.IGNORECASE,
 )
+_SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "千": 1e3, "万": 1e4, "亿": 1e8}
 _LINK = r"(?:\s*(?:is|are|was|were|has|of|score|value|a|an|the|with|[=:]|为|是|在|的)\b|\s*[=:])*\s*"
 
 
@@ -47,38 +52,52 @@ def find_numbers(
         for match in _NUMBER.finditer(text)
         if not any(a < match.end() and match.start() < b for a, b in taken)
     ]
-    owner: MetadataField | None = None
-    previous = None
+    owner: Owner | None = None
+    previous: re.Match[str] | None = None
     for match in matches:
-        year = match.span(1) in years
-        mine, comparator, words = _owner(text, match, fields, year)
-        ranged = (
-            previous is not None
-            and year == (previous.span(1) in years)
-            and (
-                cues.RANGE_TO.fullmatch(text[previous.end() : match.start()])
-                or cues.RANGE_AND.fullmatch(text[previous.end() : match.start()])
-            )
-        )
-        if mine is None and ranged:
-            mine = owner
-        elif mine is not None and ranged and owner is None and previous is not None:
-            found.append(Span(previous.start(), previous.end(), parse_number(previous[1]), mine.name))
+        year = match.span("plain") in years
+        mine = _owner(text, match, fields, year)
+        if match["han"] and (mine is None or not _compared(text, match.start(), mine.end)):
+            continue  # 三 is in many words that are no numbers
+        if previous is not None:
+            between = text[owner.end if owner else previous.end() : match.start()]
+            was_year = previous.span("plain") in years
+            to, and_ = cues.RANGE_TO.fullmatch(between), cues.RANGE_AND.fullmatch(between)
+            if mine is None and owner is not None and year == was_year and (to or and_):
+                mine = Owner(owner.field, None, match.start(), match.end())
+            elif mine is not None and owner is None and (to or (and_ and year == was_year)):
+                found.append(Span(previous.start(), previous.end(), _value(previous), mine.field.name))
         if mine is not None:
-            number = parse_number(match[1])
-            found.append(Span(match.start(), match.end(), number, mine.name, comparator, words))
+            name = mine.field.name
+            found.append(Span(match.start(), mine.end, _value(match), name, mine.comparator, mine.begin))
         owner, previous = mine, match
     return found
 
 
-def _owner(
-    text: str, match: re.Match[str], fields: Sequence[MetadataField], year: bool
-) -> tuple[MetadataField | None, Comparator | None, int]:
-    """The field that a number is of, with what ``by_word`` says."""
-    left = text[max(0, match.start() - cues.REACH) : match.start()]
-    skipped = match.start() - len(left)
+class Owner(NamedTuple):
+    """What a number is of.
+
+    Attributes:
+        field: The field.
+        comparator: What ``by_word`` says.
+        begin: Where the words begin that name the field, if they stand before the number.
+        end: End of the number, its unit included.
+    """
+
+    field: MetadataField
+    comparator: Comparator | None
+    begin: int
+    end: int
+
+
+def _owner(text: str, match: re.Match[str], fields: Sequence[MetadataField], year: bool) -> Owner | None:
+    begin, end = match.span()
+    left = text[max(0, begin - cues.REACH) : begin]
+    skipped = begin - len(left)
+    unit = by_unit(text, begin, end, fields, counted=not year)
+    stop = unit[1] if unit else end
     if (said := by_word(left, fields)) and said[1] is not None:
-        return said[0], said[1], skipped + said[2]
+        return Owner(said[0], said[1], skipped + said[2], stop)
     for pattern, _ in cues.LEFT:
         if cue := pattern.search(left):
             left = left[: cue.start()]
@@ -87,16 +106,30 @@ def _owner(
     for field in fields:
         for name in _names(field):
             if named := re.search(rf"(?<![a-z0-9]){name}{_LINK}$", left, re.IGNORECASE):
-                return field, None, skipped + named.start()
-            if not year and re.match(
-                rf"\s*(?:or\s+more\s+|or\s+fewer\s+|\+\s*|-)?{name}(?![a-z0-9])",
-                text[match.end() :],
-                re.IGNORECASE,
-            ):
-                return field, None, match.start()
+                return Owner(field, None, skipped + named.start(), stop)
+            after = rf"\s*(?P<more>or\s+more\s+|or\s+fewer\s+|\+\s*|-)?{name}(?![a-z0-9])"
+            if not year and (unit_ := re.compile(after, re.IGNORECASE).match(text, end)):
+                return Owner(field, None, begin, end if unit_["more"] else unit_.end())
     if said := by_word(left, fields):
-        return said[0], None, skipped + said[2]
-    return by_unit(text, match.start(1), match.end(), fields, counted=not year), None, match.start()
+        return Owner(said[0], None, skipped + said[2], stop)
+    return Owner(unit[0], None, begin, stop) if unit else None
+
+
+def _compared(text: str, begin: int, end: int) -> bool:
+    left = text[max(0, begin - cues.REACH) : begin]
+    return any(pattern.search(left) for pattern, _ in cues.LEFT) or any(
+        pattern.match(text, end) for pattern, _ in cues.RIGHT
+    )
+
+
+def _value(match: re.Match[str]) -> int | float | None:
+    if match["han"]:
+        return chinese_number(match["han"])
+    number = parse_number(match["plain"])
+    if number is None or not match["scale"]:
+        return number
+    scaled = number * _SCALES[match["scale"].lower()]
+    return int(scaled) if scaled == int(scaled) else scaled
 
 
 def _names(field: MetadataField) -> list[str]:

@@ -32,7 +32,7 @@ _ZH_TAIL = re.compile(
     rf"(?:前|取)?(?P<n>\d{{1,3}}|[{_H}]{{1,3}})(?:篇|个|条|项|份)(?P<word>最新|最早|最近|最旧)"
 )
 _SIZE = re.compile(
-    rf"\b(?:the\s+)?(?:(?P<n1>{_N})\s+)?(?P<word>highest|largest|biggest|greatest|longest|most|top|lowest|smallest|shortest|fewest|least)"
+    rf"\b(?:the\s+)?(?:(?P<n1>{_N})\s+)?(?<!\bat\s)(?P<word>highest|largest|biggest|greatest|longest|most|top|lowest|smallest|shortest|fewest|least)"
     rf"(?:\s+(?P<n2>{_N}))?[\s-]+(?P<name>[\w-]+)",
     re.IGNORECASE,
 )

@@ -68,43 +68,48 @@ KINDS = (
 _COUNTING = frozenset(
     ["count", "num", "number", "n", "no", "of", "total", "avg", "average", "max", "min", "in", "the"]
 )
-_MONEY = re.compile(r"[$€£¥]\s?$")
+_MONEY = re.compile(r"[$€£¥]")
+_MORE = re.compile(r"\s*(?:or\s+(?:more|fewer|less|higher|lower)\b|\+|-)?\s*", re.IGNORECASE)
 
 
 def by_unit(
     text: str, begin: int, end: int, fields: Sequence[MetadataField], *, counted: bool = True
-) -> MetadataField | None:
-    """The field whose unit stands at a number; ``None`` where no field or more than one has it.
+) -> tuple[MetadataField, int] | None:
+    """The field whose unit stands at a number, and where the unit ends; ``None`` unless one field alone has it.
 
     Args:
         text: The question.
-        begin: First digit.
+        begin: First character, a sign such as $ included.
         end: Character after the last.
         fields: The numeric fields.
         counted: Words of a field's name are units too: "20 words" for ``word_count``.
 
     Example:
         >>> fields = [MetadataField("price", "float"), MetadataField("word_count", "int"), MetadataField("页数", "int")]
-        >>> [by_unit(text, 6, 8, fields).name for text in ("under 20 euros", "under 20 words", "不能少于了 20页")]
+        >>> [by_unit(text, 6, 8, fields)[0].name for text in ("under 20 euros", "under 20 words", "不能少于了 20页")]
         ['price', 'word_count', '页数']
     """
-    after = re.sub(r"^\s*(?:or\s+(?:more|fewer|less|higher|lower)|\+|-)?\s*", "", text[end : end + 40])
-    unit = re.match(r"[a-z]+", after, re.IGNORECASE)
+    more = _MORE.match(text, end)
+    start = more.end() if more else end
+    after = text[start : start + 40]
+    word = re.match(r"[a-z]+", after, re.IGNORECASE)
     found = []
     for field in fields:
-        words = name_words(field)
-        named = counted and unit is not None and singular(unit.group().lower()) in words - _COUNTING
-        # 30页 is of 页数
-        measured = after[:1] > "\u3400" and any(name.startswith(after[:1]) for name in _all_names(field))
-        if named or measured or any(_unit_of(kind, text, begin, after) for kind in KINDS if kind.fits(field)):
-            found.append(field)
+        length = 0
+        if counted and word is not None and singular(word.group().lower()) in name_words(field) - _COUNTING:
+            length = word.end()
+        elif after[:1] > "\u3400" and any(name.startswith(after[:1]) for name in _all_names(field)):
+            length = 1  # 30页 is of 页数
+        for kind in KINDS:
+            if length == 0 and kind.fits(field):
+                if unit := re.match(kind.units, after, re.IGNORECASE):
+                    length = unit.end()
+                elif kind is KINDS[0] and _MONEY.match(text, begin):
+                    found.append((field, end))
+        if length:
+            # the words of "20 or more pages" say how it is compared
+            found.append((field, end if more and more.group().strip() else start + length))
     return found[0] if len(found) == 1 else None
-
-
-def _unit_of(kind: Kind, text: str, begin: int, after: str) -> bool:
-    if kind is KINDS[0] and _MONEY.search(text[:begin]):
-        return True
-    return re.match(kind.units, after, re.IGNORECASE) is not None
 
 
 def by_word(

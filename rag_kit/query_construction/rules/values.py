@@ -148,10 +148,12 @@ def _named(text: str, begin: int, end: int, field: str, value: Any, words: Seque
     exact = isinstance(value, str) and (
         _same(written, value) or (written[:1].isupper() and value[:1].isupper() and not initial)
     )
-    exact = exact and not (initial and len(words) == 1)
+    frame = len(words) == 1 and words[0] in FRAME
+    # a field of few values sorts documents into kinds: its names are meant, however they are written
+    exact = (exact and not (initial and len(words) == 1)) or (few and not frame and isinstance(value, str))
     # "RESULTS" and "results" are not the same word; neither are "AIDS" and "aids"
     capitals = isinstance(value, str) and value.isupper() and len(value) > 1 and not _same(written, value)
-    generic = len(words) == 1 and (words[0] in (FRAME if few else GENERIC) or len(words[0]) < 3)
+    generic = len(words) == 1 and ((frame if few else words[0] in GENERIC) or len(words[0]) < 3)
     return Named(begin, end, field, value, exact, not capitals and (exact or not generic))
 
 
