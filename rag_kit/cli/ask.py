@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,25 +103,31 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _stream(graph: Any, question: str, context: dict[str, Any], *, explained: bool) -> dict[str, Any]:
-    """Print the answer as it arrives; returns the final state."""
+    """Print the answer as it arrives, and with `explained` each step; returns the final state."""
     state: dict[str, Any] = {}
-    shown = AnswerStream()
-    printed = False
-    async for mode, part in graph.astream(
-        {"question": question}, context=context, stream_mode=["messages", "updates"]
+    answer = AnswerStream()
+    printed = ""
+    async for part in graph.astream(
+        {"question": question}, context=context, stream_mode=["messages", "custom", "values"], subgraphs=True
     ):
+        path, mode, value = part
         if mode == "messages":
-            message, metadata = part
-            if metadata.get("langgraph_node") == "answer" and (text := shown.feed(_text(message))):
+            # what graders and rewriters say is not streamed by the graphs; what is, is the answer
+            if text := answer.feed(_text(value[0])):
                 _write(text)
-                printed = True
-            continue
-        for update in part.values():
-            state.update(update or {})
-            if explained and "documents" in part.get("retrieve", {}):
-                show(state["documents"], explained=True)
+                printed += text
+        elif mode == "custom" and explained:
+            hint(f"step: {shorten(json.dumps(value, ensure_ascii=False), 300)}")
+        elif mode == "values" and not path:
+            if explained and value.get("documents") and not state.get("documents"):
+                show(value["documents"], explained=True)
                 say()
-    _write(shown.end() if printed else state["answer"])
+            state = value
+    printed += (rest := answer.end())
+    _write(rest)
+    if printed.strip() != state["answer"].strip():
+        # nothing was streamed, or what was is not what the graph settled on
+        _write(("\n\n" if printed.strip() else "") + state["answer"])
     say()
     return state
 
