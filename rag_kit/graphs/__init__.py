@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         build_conversational_rag,
         forget_facts,
     )
+    from rag_kit.graphs.crag import CragContext, CragInput, CragState, build_crag
     from rag_kit.graphs.evaluators import (
         CrossEncoderEvaluator,
         Evaluator,
@@ -42,6 +43,9 @@ __all__ = [
     "ConversationalContext",
     "ConversationalInput",
     "ConversationalState",
+    "CragContext",
+    "CragInput",
+    "CragState",
     "CrossEncoderEvaluator",
     "Evaluator",
     "Fitted",
@@ -62,6 +66,7 @@ __all__ = [
     "aforget_facts",
     "as_evaluator",
     "build_conversational_rag",
+    "build_crag",
     "build_plain_rag",
     "build_self_rag",
     "fit_thresholds",
@@ -72,6 +77,10 @@ __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "build_plain_rag": ".plain",
+        "build_crag": ".crag",
+        "CragContext": ".crag",
+        "CragInput": ".crag",
+        "CragState": ".crag",
         "build_self_rag": ".self_rag",
         "SelfRagContext": ".self_rag",
         "SelfRagInput": ".self_rag",
