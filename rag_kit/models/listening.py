@@ -18,6 +18,14 @@ except ImportError:  # pragma: no cover - not with the versions that are allowed
     _tracing_v2_is_enabled = None  # type: ignore[assignment]
 
 
+def has_handlers(config: RunnableConfig) -> bool:
+    """Whether the config itself names a handler."""
+    callbacks: Any = config.get("callbacks")
+    if not callbacks or isinstance(callbacks, list):
+        return bool(callbacks)
+    return bool(callbacks.handlers or callbacks.inheritable_handlers)
+
+
 def listened(config: RunnableConfig) -> bool:
     """Whether a run under this config would be told to any handler.
 
@@ -29,8 +37,7 @@ def listened(config: RunnableConfig) -> bool:
         >>> listened({"callbacks": None}), listened({"callbacks": [StdOutCallbackHandler()]})
         (False, True)
     """
-    callbacks: Any = config.get("callbacks")
-    if callbacks and (isinstance(callbacks, list) or callbacks.handlers or callbacks.inheritable_handlers):
+    if has_handlers(config):
         return True
     if _tracing_v2_is_enabled is None or get_debug() or _tracing_v2_is_enabled():
         return True

@@ -90,7 +90,16 @@ class Target:
 
     def kind(self, name: str) -> str:
         """``"string"``, ``"boolean"``, ``"number"``, ``"integer"``, ``"strings"`` (a list of them) or ``"other"``."""
-        field = self.fields[name]
+        known = self._kinds.get(name)
+        if known is None:
+            known = self._kinds[name] = self._kind(self.fields[name])
+        return known
+
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        return {}
+
+    def _kind(self, field: dict[str, Any]) -> str:
         options = [self._resolve(option) for option in field.get("anyOf", [])] or [field]
         for option in options:
             kind = option.get("type")
@@ -151,6 +160,8 @@ class Target:
         return {_plain(name): name for name in self.fields}
 
     def _named(self, value: dict[Any, Any]) -> dict[str, Any]:
+        if value.keys() <= self.fields.keys():
+            return dict(value)
         names = self._plain_names
         known = {names[_plain(key)]: item for key, item in value.items() if _plain(key) in names}
         if self.model is None and self.json_schema.get("additionalProperties", True) is not False:

@@ -24,7 +24,7 @@ from rag_kit.errors import BranchTimeoutError, BudgetExceededError
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.folders import VARIABLE
 
-from .listening import listened
+from .listening import has_handlers
 
 T = TypeVar("T")
 _FRESH_SECONDS = 2.0
@@ -147,7 +147,8 @@ def _place(step: Render) -> tuple[str, str, str | None]:
 def _formatted(step: Format, config: RunnableConfig | None) -> list[BaseMessage] | None:
     """The messages, where nothing would be told of the prompt's own run; else None."""
     prompt = step.prompt
-    if type(prompt) not in _PLAIN_PROMPTS or config is None or listened(config):
+    # Where anybody listens, ``call_config`` has added a handler of the kit's own.
+    if type(prompt) not in _PLAIN_PROMPTS or config is None or has_handlers(config):
         return None
     return cast("ChatPromptTemplate", prompt).format_messages(**step.values)
 
