@@ -17,11 +17,12 @@ from rag_kit.graphs.answering import Answering, check_parts
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import RETRY, node
-from rag_kit.graphs.self_rag import candidates
+from rag_kit.graphs.self_rag import candidates, reflect
 from rag_kit.graphs.self_rag.candidates import Writer
 from rag_kit.graphs.self_rag.context import SelfRagContext
 from rag_kit.graphs.self_rag.opening import Ends
 from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice
+from rag_kit.graphs.self_rag.reflect import Reflect
 from rag_kit.graphs.self_rag.state import SelfRagInput, SelfRagState
 from rag_kit.text import warm_up
 
@@ -146,6 +147,38 @@ def _paper(
     _last(graph, ends)
 
 
+def _reflect(
+    graph: _Graph,
+    retriever: BaseRetriever,
+    llm: BaseChatModel,
+    folder: Path | None,
+    max_passage_chars: int,
+    guards: Guards,
+) -> None:
+    files = GraphPrompts(["condense", *reflect.PROMPTS], folder)
+    answering = Answering(llm, files, guards, max_passage_chars)
+    nodes = Reflect(retriever, answering)
+    ends = Ends(answering, "reflect", "retrieve")
+    _first(graph, ends)
+    goes = {
+        "retrieve": ("grade_documents", "finish"),
+        "grade_documents": ("generate", "rewrite_query", "finish"),
+        "rewrite_query": ("retrieve", "finish"),
+        "generate": ("grade_support", "rewrite_query", "finish"),
+        "grade_support": ("grade_usefulness", "generate", "rewrite_query", "finish"),
+        "grade_usefulness": ("rewrite_query", "finish"),
+    }
+    for name, to in goes.items():
+        graph.add_node(
+            name,
+            node(getattr(nodes, name), SelfRagContext, on_cap=nodes.at_cap),
+            retry_policy=RETRY if name == "retrieve" else None,
+            destinations=to,
+        )
+    graph.add_node("finish", node(nodes.finish, SelfRagContext, capped=False))
+    _last(graph, ends)
+
+
 def _first(graph: _Graph, ends: Ends) -> None:
     after = (ends.after_begin, END) if ends.answering.guards.question else (ends.after_begin,)
     graph.add_node("begin", node(ends.begin, SelfRagContext, first=True), destinations=after)
@@ -164,14 +197,3 @@ def _checked(max_passage_chars: int) -> int:
             f"max_passage_chars is {max_passage_chars}; give a whole number of 1 or more."
         )
     return max_passage_chars
-
-
-def _reflect(
-    graph: _Graph,
-    retriever: BaseRetriever,
-    llm: BaseChatModel,
-    folder: Path | None,
-    max_passage_chars: int,
-    guards: Guards,
-) -> None:
-    raise NotImplementedError

@@ -62,7 +62,8 @@ def continue_answer(prompt: Prompt) -> Reply:
     texts = []
     for one in telling(picked):
         text = _MARK.sub("", cite(one))
-        if _plain(text) not in known and (not answer or one.matched - held):
+        asks = text.rstrip("\"'”’」』)）").endswith(("?", "？"))
+        if not asks and _plain(text) not in known and (not answer or one.matched - held):
             texts.append(text)
     return Reply(" ".join(texts[:room]) or END)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.evidence import PassageText, collect
-from rag_kit.models.extractive.question import analyse
+from rag_kit.models.extractive.question import analyse, offers
 from rag_kit.models.extractive.select import choose
 from rag_kit.models.extractive.support import strength
 from rag_kit.models.extractive.tasks import Reply
@@ -116,11 +116,19 @@ def _support(statement: str, passage: str) -> str:
 
 
 def _rating(prompt: Prompt, title: str) -> int:
-    """From 1 to 5, by how well the statement alone would support an answer; what adds no term is worth little."""
+    """From 1 to 5, by how well the statement, after the answer so far, would support an answer.
+
+    What adds no term of the question, or asks itself, is worth little; what offers nothing of the kind that is asked
+    for (a person, a time, a number ...) is worth no more than the middle.
+    """
     statement, answer = prompt.block("statement"), prompt.block("answer")
     question = analyse(prompt.question[:_MAX_QUESTION])
-    value = _strength(prompt.question, [PassageText(1, statement, title)])
-    rating = 1 + round(4 * value)
-    if answer and not question.keys & (frozenset(terms(statement)) - frozenset(terms(answer))):
+    rating = 1 + round(
+        4 * _strength(prompt.question, [PassageText(1, f"{answer} {statement}".strip(), title)])
+    )
+    added = frozenset(terms(statement)) - frozenset(terms(answer))
+    asks = statement.rstrip("\"'”’」』)）").endswith(("?", "？"))
+    if asks or (answer and not question.keys & added):
         return min(2, rating)
-    return rating
+    offered = question.kind == "other" or offers(question.kind, statement, question.text) > 0
+    return rating if offered else min(3, rating)
