@@ -7,9 +7,12 @@ import inspect
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from support import tenants
 
 from rag_kit import retrieval
+from rag_kit.errors import InvalidInputError
+from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import RagKitRetriever
 
 LEAVES = (
@@ -79,14 +82,88 @@ def test_each_wrapper_passes_the_filter_to_each_leaf(leaves, wrapper, leaf):
     check(lambda **more: wrap(inner, **more))
 
 
-# "rerank" adds what a caller's own function fetches, which only the filters it is given can judge.
-@pytest.mark.parametrize("wrapper", [name for name in WRAPPERS if name != "rerank"])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
 @pytest.mark.parametrize("leaf", ["bm25", "parent"])
 def test_a_filter_of_the_inner_retriever_stays(leaves, wrapper, leaf):
     """An outer filter narrows an inner one and never replaces it."""
     retriever = tenants.wrappers()[wrapper](leaves[leaf](k=6, filter=OWN), k=6)
     assert {doc.metadata["tenant"] for doc in ask(retriever)} == {"a"}
     assert ask(retriever, filter=OTHER) == []
+
+
+def ways_to_hold(leaf: RagKitRetriever) -> dict[str, Any]:
+    """Retrievers that hold a filter somewhere inside: name -> retriever."""
+    rerank = {"reranker": lambda query, documents: [1.0] * len(documents)}
+    return {
+        "ensemble": retrieval.EnsembleRetriever(retrievers=[leaf, leaf], k=6),
+        "fallbacks": leaf.with_fallbacks([leaf]),
+        "bound": tenants.words(k=6).bind(filter=OWN),
+        "sequence": leaf | (lambda documents: documents),
+        "routing": retrieval.RoutingRetriever(sources={"one": (leaf, "Fans at night")}, k=6),
+        "rerank over ensemble": retrieval.RerankRetriever(
+            retriever=retrieval.EnsembleRetriever(retrievers=[leaf, leaf]), k=6, **rerank
+        ),
+    }
+
+
+@pytest.mark.parametrize("way", list(ways_to_hold(tenants.words())))
+def test_neighbours_keep_to_a_filter_deep_inside(way):
+    """What a caller's function fetches must pass the filters of the retrievers inside, however they are joined."""
+    inner = ways_to_hold(tenants.words(k=6, filter=OWN))[way]
+    found = ask(tenants.wrappers()["rerank"](inner, k=6))
+    assert len(found) == 3 and "SECRET" not in tenants.text_of(found)
+
+
+@pytest.mark.parametrize("documents", [None, tenants.documents()])
+@pytest.mark.parametrize("way", list(ways_to_hold(tenants.words())))
+def test_rows_are_listed_under_a_filter_deep_inside(way, documents):
+    """A question that is all filter lists rows; no row, and no value, of another tenant is among them."""
+    inner = ways_to_hold(tenants.words(k=6, filter=OWN))[way]
+    if documents is None and way in ("sequence", "routing"):
+        with pytest.raises(InvalidInputError, match="cannot be listed"):
+            SelfQueryRetriever.from_rules(inner)
+        return
+    retriever = SelfQueryRetriever.from_rules(inner, documents=documents, k=6)
+    assert {field.name: field.values for field in retriever.schema_in_use}["tenant"] == ("a",)
+    for question in ("papers of 2001", "tenant b", "the latest"):
+        found = retriever.invoke(question)
+        assert found == asyncio.run(retriever.ainvoke(question))
+        assert found or question == "tenant b"
+        assert "SECRET" not in tenants.text_of(found)
+
+
+def test_a_filter_that_nobody_can_read_lists_nothing():
+    """Where the inner filter is a function, rows behind the retriever stay unread."""
+    inner = tenants.store().as_retriever(
+        search_kwargs={"k": 6, "filter": lambda document: document.metadata["tenant"] == "a"}
+    )
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        SelfQueryRetriever.from_rules(inner)
+    retriever = SelfQueryRetriever.from_rules(inner, schema=[{"name": "year", "type": "int"}], k=6)
+    found = retriever.invoke("papers of 2001")
+    assert found and "SECRET" not in tenants.text_of(found)
+
+
+@pytest.mark.parametrize("bound", [False, True])
+@pytest.mark.parametrize("family", ["parent", "sentence window"])
+def test_what_stands_around_keeps_to_the_filter_of_a_search_of_ones_own(family, bound):
+    """A document with parts of two tenants is shown whole to none, also where only the search inside filters."""
+
+    def parts(documents):
+        for document in documents:
+            for tenant, line in zip("ab", document.page_content.split("\n"), strict=True):
+                yield Document(line, metadata={**document.metadata, "tenant": tenant})
+
+    mixed = Document("The fan of a is loud.\nSECRET fan of b hums.", id="mixed")
+    with retrieval.ParentDocumentRetriever.from_documents([mixed], child_splitter=parts) as written:
+        search = retrieval.index_retriever(written.index, "bm25")
+        search = search.bind(filter=OWN) if bound else search.model_copy(update={"filter": OWN})
+        made = {
+            "parent": retrieval.ParentDocumentRetriever,
+            "sentence window": retrieval.SentenceWindowRetriever,
+        }[family](index=written.index, retriever=search)
+        assert search.invoke(tenants.QUESTION)
+        assert ask(made) == []
 
 
 @pytest.mark.parametrize("outer", WRAPPERS)

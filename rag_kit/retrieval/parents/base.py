@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr, field_validator
 
 from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import compile_filter, document_key
+from rag_kit.documents import combine_filters, compile_filter, document_key
 from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index import DocumentIndex, WriteReport
 from rag_kit.indexing.document_index.families import Family, FamilyView
@@ -26,6 +26,7 @@ from rag_kit.indexing.document_index.writing import Changes
 from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.indexed import index_retriever
+from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.parents.matches import Match, Passage, Passes, place_matches, told
 
 _GROWTH = 4
@@ -50,7 +51,8 @@ class FamilyRetriever(RagKitRetriever):
     Args:
         index: The index that holds the documents.
         pipeline: How children are searched: ``"hybrid"``, ``"bm25"`` or ``"dense"``.
-        retriever: Searches children instead: any LangChain retriever over the same index.
+        retriever: Searches children instead: any LangChain retriever over the same index. A filter of its own
+            holds for what is returned too.
         k: Most passages to return; children are fetched deeper until there are so many, or no more.
         filter: Metadata filter for every call. A child must pass it, and so must what is returned for it.
         fetch_k: How many children to fetch first; default: five times ``k``, at least 20.
@@ -122,7 +124,8 @@ class FamilyRetriever(RagKitRetriever):
         yield most, True
 
     def _results(self, query: str, request: Request, found: Sequence[Document], cut: bool) -> list[Document]:
-        passes = compile_filter(request.filter) if request.filter else None
+        where = combine_filters(request.filter, own_filter(self._children, request.config))
+        passes = compile_filter(where) if where else None
         with self.index.families.view() as view:
             passages = self._passages(view, place_matches(view, found), request.k, passes)
         notes = []

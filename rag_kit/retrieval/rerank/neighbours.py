@@ -6,24 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.vectorstores import VectorStoreRetriever
 
 from rag_kit.documents import (
-    Filter,
     combine_filters,
     compile_filter,
     document_key,
     get_provenance,
     with_provenance,
 )
-from rag_kit.errors import FilterError, InvalidInputError
-from rag_kit.retrieval.base import RagKitRetriever
+from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import both_ways
 from rag_kit.retrieval.rewrite_steps import Call, Steps
-
-_MAX_DEPTH = 16
 
 
 def fetch_neighbours(
@@ -44,7 +39,7 @@ def fetch_neighbours(
         sync, native = both_ways(func, doc.model_copy(deep=True))
         calls.append(Call(f"neighbours of passage {number}", sync, native))
     outcomes = yield from call.do_all(calls)
-    where = combine_filters(call.request.filter, static_filter(call.owner.retriever))
+    where = combine_filters(call.request.filter, own_filter(call.owner.retriever, call.request.config))
     passes = compile_filter(where) if where else None
     found: list[list[Document]] = []
     failures = []
@@ -80,32 +75,3 @@ def _checked(given: Any, passes: Callable[[Mapping[str, Any]], bool] | None) -> 
             f"The function neighbours gave {type(given).__name__}; it must give a list of documents."
         )
     return [doc for doc in given if passes is None or passes(doc.metadata)]
-
-
-def static_filter(retriever: Any, _depth: int = 0) -> Filter | None:
-    """The filter that retrievers inside hold by themselves, as far as it is the filter of all of their documents.
-
-    Documents that come past the retriever, such as neighbours, have to keep to it too.
-
-    Example:
-        >>> from rag_kit.retrieval import BM25Retriever
-        >>> static_filter(BM25Retriever.from_texts(["a"], filter={"tenant": "t"}).with_retry())
-        {'tenant': 't'}
-    """
-    if _depth > _MAX_DEPTH:
-        return None
-    if isinstance(retriever, RunnableBindingBase):
-        return _both(retriever.kwargs.get("filter"), static_filter(retriever.bound, _depth + 1))
-    if isinstance(retriever, VectorStoreRetriever):
-        return _both(retriever.search_kwargs.get("filter"), None)
-    if isinstance(retriever, RagKitRetriever):
-        inner = getattr(retriever, "retriever", None)
-        return _both(retriever.filter, None if inner is None else static_filter(inner, _depth + 1))
-    return None
-
-
-def _both(first: Any, second: Filter | None) -> Filter | None:
-    try:
-        return combine_filters(first if isinstance(first, Mapping) else None, second)
-    except FilterError:  # the language of another store
-        return second
