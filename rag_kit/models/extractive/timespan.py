@@ -30,7 +30,8 @@ _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _POINT = re.compile(
     rf"(?:\b(?P<month>{_MONTH})\b\.?(?: \d{{1,2}})?(?: ?,)? )?"
     r"(?<![\d.,])(?P<year>1[0-9]{3}|20[0-9]{2})(?![\d%]|[.,]\d)"
-    r"(?P<short>[-–—/]\d{2}(?!\d))?(?:s\b)?(?: ?年 ?(?:(?P<zh>1[0-2]|[1-9]) ?月)?)?"
+    r"(?P<iso>-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))(?!\d))?"
+    r"(?P<short>[-–—/]\d{2}(?!\d))?(?P<decade>['’]?s\b)?(?: ?年 ?(?:(?P<zh>1[0-2]|[1-9]) ?月)?)?"
 )
 _JOINER = re.compile(
     r"\s*(?:\d{1,2}\s*日)?\s*(?:[-–—~〜至到]+|to|until|till|and|through)\s*(?:the )?(?:\d{1,2} )?"
@@ -53,7 +54,7 @@ class Span(NamedTuple):
 def time_spans(text: str) -> list[Span]:
     """Find the spans of time that a text names, in order of appearance.
 
-    A lone year is a span of one year, a month of one twelfth; "since 1990" ends at 9999 and "until 1990"
+    A lone year is a span of one year, a month of one twelfth, "the 1970s" of ten years; "since 1990" ends at 9999 and "until 1990"
     starts at 0. Only years from 1000 to 2099 count.
 
     Example:
@@ -61,6 +62,8 @@ def time_spans(text: str) -> list[Span]:
         [Span(start=1990.3333333333333, end=1995.0), Span(start=2001.0, end=2002.0)]
         >>> time_spans("1912年至2001年")
         [Span(start=1912.0, end=2002.0)]
+        >>> time_spans("2001-07-01 – 2003-06-30: in the 1990s style")
+        [Span(start=2001.5, end=2003.5), Span(start=1990.0, end=2000.0)]
     """
     text = unicodedata.normalize("NFKC", text).casefold()
     points = [(match, _point(match)) for match in _POINT.finditer(text)]
@@ -89,8 +92,13 @@ def time_spans(text: str) -> list[Span]:
 
 
 def _point(match: re.Match[str]) -> Span:
-    """One year or month as a span; "1914-17" and "1939/40" run to the end of the second year."""
+    """One year, month or decade as a span; "1914-17" and "1939/40" run to the end of the second year."""
     year = float(match["year"])
+    if match["iso"]:
+        start = year + (int(match["iso"][1:3]) - 1) / 12
+        return Span(start, start + 1 / 12)
+    if match["decade"] and year % 10 == 0:
+        return Span(year, year + 10)
     if match["short"]:
         end = year - year % 100 + float(match["short"][1:])
         if end > year:
