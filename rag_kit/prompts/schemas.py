@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from rag_kit.prompts.adapting import Classification, NextHop
 from rag_kit.prompts.conversing import RelatedQuestions, UserFacts
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.prompts.keywords import Keywords
@@ -224,6 +225,8 @@ SCHEMAS: dict[str, type[BaseModel]] = {
         ChosenSentences,
         SelfQuery,
         Routes,
+        Classification,
+        NextHop,
         UserFacts,
         RelatedQuestions,
         RetrieveNeeded,

@@ -29,6 +29,7 @@ Task = Callable[[Prompt], Reply]
 
 
 def _tasks() -> dict[str, Task]:
+    from rag_kit.models.extractive.adaptive import classify_question, clarify_question, direct_answer
     from rag_kit.models.extractive.answer import answer
     from rag_kit.models.extractive.condense import condense
     from rag_kit.models.extractive.continuing import continue_answer, continue_unaided, retrieve_needed
@@ -38,6 +39,7 @@ def _tasks() -> dict[str, Task]:
         grade_support,
         grade_usefulness,
     )
+    from rag_kit.models.extractive.hops import answer_from_hops, next_hop
     from rag_kit.models.extractive.rank import compress, rank
     from rag_kit.models.extractive.related import related_questions
     from rag_kit.models.extractive.remember import remember_facts
@@ -49,6 +51,11 @@ def _tasks() -> dict[str, Task]:
     return {
         "answer": answer,
         "answer_for_user": answer,
+        "answer_from_hops": answer_from_hops,
+        "clarify_question": clarify_question,
+        "classify_question": classify_question,
+        "direct_answer": direct_answer,
+        "next_hop": next_hop,
         "answer_again": answer,
         "compress": compress,
         "condense": condense,

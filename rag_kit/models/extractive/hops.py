@@ -1,0 +1,113 @@
+"""The tasks ``next_hop`` and ``answer_from_hops``: comparisons and descriptions by relation, step by step."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from rag_kit.models.extractive.answer import answer, cite
+from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.condense import _topic_en, _topic_zh
+from rag_kit.models.extractive.evidence import collect
+from rag_kit.models.extractive.question import analyse
+from rag_kit.models.extractive.select import choose
+from rag_kit.models.extractive.support import strength
+from rag_kit.models.extractive.tasks import Reply
+from rag_kit.text import detect_language, fold
+from rag_kit.text.citations import DECLINED, is_declined
+from rag_kit.text.comparisons import entity_queries
+
+_MAX_HOPS = 10
+_MAX_SUBQUESTION = 400
+_EN_DESCRIBED = re.compile(
+    r"\bthe (?P<role>(?:[a-z][\w-]* )?(?:director|author|writer|creator|founder|inventor|composer|singer|producer"
+    r"|publisher|developer|designer|architect|owner|manufacturer|president|king|queen|ceo|leader|coach|captain|mayor|husband"
+    r"|wife|mother|father|capital|headquarters|discoverer|editor|head|chief))"
+    r" of (?P<thing>(?:the )?"
+    r"(?:[\"“][^\"”]+[\"”]|[A-Z0-9][\w'’.-]*(?: (?:(?:of|the|and) )?[A-Z0-9][\w'’.-]*)*|[a-z][\w-]*))",
+)
+_PLACES = ("capital", "headquarters")
+_ZH_DESCRIBED = re.compile(
+    r"(?P<thing>《[^》]{1,40}》|[\u3400-\u9fffA-Za-z0-9·]{2,16}?)的(?P<role>导演|作者|创始人|创办人"
+    r"|发明者|发明人|作曲|主演|制片人"
+    r"|开发商|开发者|设计师|设计者|建筑师|老板|制造商|总统|国王|女王|皇帝|首相|总理|校长|市长|教练|队长|丈夫|妻子|母亲|父亲|首都|省会|总部)"
+    r"(?=.{2,})"
+)
+_ZH_PLACES = ("首都", "省会", "总部")
+
+
+def next_hop(prompt: Prompt) -> Reply:
+    """The next thing to search for: each side of a comparison, or what a description stands for and then the rest.
+
+    A question of another kind is asked as it is, once.
+
+    Example:
+        >>> question = "Where was the director of Alien born?"
+        >>> next_hop(Prompt("next_hop", "", question, (), (), None)).fields
+        {'done': False, 'query': 'Who is the director of Alien?'}
+        >>> turns = (("user", "Who is the director of Alien?"), ("assistant", "Ridley Scott directed Alien."))
+        >>> next_hop(Prompt("next_hop", "", question, (), turns, None)).fields["query"]
+        'Where was Ridley Scott born?'
+    """
+    asked = [(text, _reply(prompt, at)) for at, (role, text) in enumerate(prompt.turns) if role == "user"]
+    query = _next(prompt.question.strip()[:_MAX_SUBQUESTION], asked)
+    if any(fold(query) == fold(text) for text, _ in asked):
+        query = ""
+    return Reply(query, {"done": not query, "query": query}, as_json=True)
+
+
+def _reply(prompt: Prompt, at: int) -> str:
+    """What was noted for the question at that place; "" if nothing was found."""
+    role, text = prompt.turns[at + 1] if at + 1 < len(prompt.turns) else ("user", "")
+    return "" if role == "user" or is_declined(text) else text
+
+
+def _next(question: str, asked: list[tuple[str, str]]) -> str:
+    if sides := entity_queries(question):
+        return next((query for _, query in sides if query not in [text for text, _ in asked]), "")
+    chinese = detect_language(question) == "zh"
+    match = (_ZH_DESCRIBED if chinese else _EN_DESCRIBED).search(question)
+    if match is None or len(match.group()) + 3 >= len(question):
+        return question if not asked else ""
+    if not asked:
+        if chinese:
+            return f"{match.group()}{'是哪里' if match['role'] in _ZH_PLACES else '是谁'}？"
+        return f"{'What' if match['role'] in _PLACES else 'Who'} is {match.group()}?"
+    if len(asked) > 1:
+        return ""
+    text, reply = asked[0]
+    found = _topic_zh(text, reply, person=True) if chinese else _topic_en(text, reply, person=True)
+    if not reply or not found or fold(found) in fold(match.group()):
+        return question
+    return question[: match.start()] + found + question[match.end() :]
+
+
+def answer_from_hops(prompt: Prompt) -> Reply:
+    """For each sub-question the sentence that answers it best, each with its citation; or the decline sentence.
+
+    Example:
+        >>> from rag_kit.models.extractive.evidence import PassageText
+        >>> texts = ["The Rhine is 1230 km long.", "The Po is 652 km long."]
+        >>> passages = tuple(PassageText(i, text) for i, text in enumerate(texts, 1))
+        >>> turns = (("user", "How long is the Rhine?"), ("user", "How long is the Po?"))
+        >>> answer_from_hops(Prompt("answer_from_hops", "", "Which is longer?", passages, turns, None)).text
+        'The Rhine is 1230 km long.[1] The Po is 652 km long.[2]'
+    """
+    language = prompt.language
+    asked = [text for role, text in prompt.turns if role == "user"][:_MAX_HOPS]
+    lines: list[str] = []
+    for text in asked:
+        line = _best(prompt, text)
+        if line and line not in lines:
+            lines.append(line)
+    if not lines:
+        whole = answer(replace(prompt, turns=()))
+        return whole if not asked or not whole.fields["declined"] else Reply(DECLINED[language])
+    return Reply(("" if language == "zh" else " ").join(lines))
+
+
+def _best(prompt: Prompt, text: str) -> str:
+    question = analyse(text[:_MAX_SUBQUESTION])
+    found = collect(question, prompt.passages)
+    picked = choose(question, found, 1)
+    return cite(picked[0]) if picked and strength(question, prompt.passages, found, picked) >= 0.5 else ""
