@@ -1,0 +1,165 @@
+"""The scores of Self-RAG against values computed by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_kit.graphs.self_rag.logprobs import Token, label_probabilities, read_tokens
+from rag_kit.graphs.self_rag.scores import (
+    RELEVANCE,
+    RETRIEVE,
+    SUPPORT,
+    USEFULNESS,
+    Parts,
+    Weights,
+    beam_score,
+    certain,
+    relevance_score,
+    retrieval_probability,
+    segment_score,
+    sequence_probability,
+    support_score,
+    usefulness_score,
+    wants_retrieval,
+)
+
+probability = st.floats(0, 1)
+
+
+def test_a_candidate_by_hand() -> None:
+    """f with the paper's weights: 0.5 + 0.75 + (0.5 + 0.125) + 0.5 x 0.6 = 2.175."""
+    relevance = {"relevant": 0.6, "irrelevant": 0.2}
+    support = {"full": 0.4, "partial": 0.2, "none": 0.2}
+    usefulness = {"1": 0.0, "2": 0.1, "3": 0.1, "4": 0.3, "5": 0.5}
+    assert relevance_score(relevance) == pytest.approx(0.75)
+    assert support_score(support) == pytest.approx(0.5 + 0.5 * 0.25)
+    assert usefulness_score(usefulness) == pytest.approx(-0.05 + 0 + 0.15 + 0.5)
+    parts = Parts(0.5, relevance_score(relevance), support_score(support), usefulness_score(usefulness))
+    assert segment_score(parts) == pytest.approx(0.5 + 0.75 + 0.625 + 0.5 * 0.6)
+
+
+@pytest.mark.parametrize(
+    ("labels", "f"),
+    [
+        (("relevant", "full", "5"), 1 + 1 + 1 + 0.5),
+        (("relevant", "partial", "4"), 1 + 1 + 0.5 + 0.25),
+        (("relevant", "none", "3"), 1 + 1 + 0 + 0),
+        (("irrelevant", "none", "1"), 1 + 0 + 0 - 0.5),
+    ],
+)
+def test_prompted_labels_by_hand(labels: tuple[str, str, str], f: float) -> None:
+    """A label without log-probabilities counts as certain, p(y) is 1."""
+    parts = Parts(
+        1.0,
+        relevance_score(certain(labels[0], RELEVANCE)),
+        support_score(certain(labels[1], SUPPORT)),
+        usefulness_score(certain(labels[2], USEFULNESS)),
+    )
+    assert segment_score(parts) == f
+
+
+def test_weights_count() -> None:
+    """Other weights give another f."""
+    parts = Parts(0.5, 0.5, 0.5, 0.5)
+    assert segment_score(parts, Weights(2, 4, 1)) == 0.5 + 1 + 2 + 0.5
+    assert segment_score(parts, Weights(0, 0, 0)) == 0.5
+
+
+def test_the_threshold_is_passed_only_above_it() -> None:
+    """P(yes)/(P(yes)+P(no)) equal to delta is no; other mass does not matter."""
+    assert retrieval_probability({"yes": 0.1, "no": 0.4}) == 0.2
+    assert not wants_retrieval({"yes": 0.1, "no": 0.4}, 0.2)
+    assert wants_retrieval({"yes": 0.100001, "no": 0.4}, 0.2)
+    assert not wants_retrieval(certain("no", RETRIEVE), 0.0)
+    assert wants_retrieval(certain("yes", RETRIEVE), 0.999)
+    assert not wants_retrieval(certain("yes", RETRIEVE), 1.0)
+    assert not wants_retrieval({}, 0.0)
+
+
+def test_sequence_probability_is_normalised_by_length() -> None:
+    """A long text is as probable as a short one whose tokens are alike."""
+    assert sequence_probability([math.log(0.5)] * 3) == pytest.approx(0.5)
+    assert sequence_probability([math.log(0.5)] * 30) == pytest.approx(0.5)
+    assert sequence_probability([math.log(0.25), math.log(1.0)]) == pytest.approx(0.5)
+    assert sequence_probability([]) == 1.0
+    assert sequence_probability([-math.inf]) == 0.0
+
+
+def test_a_beam_is_worth_the_mean_of_its_segments() -> None:
+    """Two segments of 3 and 2 are worth 2.5; nothing is worth 0."""
+    assert beam_score([3.0, 2.0]) == 2.5
+    assert beam_score([]) == 0.0
+
+
+@given(st.dictionaries(st.sampled_from(SUPPORT + RELEVANCE + USEFULNESS), probability))
+def test_scores_stay_in_their_bounds(known: dict[str, float]) -> None:
+    """Whatever a model's probabilities are, also missing ones."""
+    assert 0 <= relevance_score(known) <= 1 + 1e-9
+    assert 0 <= support_score(known) <= 1 + 1e-9
+    assert -1 - 1e-9 <= usefulness_score(known) <= 1 + 1e-9
+
+
+def tokens(*parts: tuple[str, dict[str, float]] | str) -> list[Token]:
+    """Tokens with the probabilities of their alternatives."""
+    made = []
+    for part in parts:
+        text, known = (part, {part: 1.0}) if isinstance(part, str) else part
+        top = tuple((each, math.log(p)) for each, p in known.items())
+        made.append(Token(text, math.log(known.get(text, 1.0)), top))
+    return made
+
+
+def test_label_probabilities_are_read_at_the_label() -> None:
+    """Alternatives in other spellings of one label add up; what begins no label counts for none."""
+    answer = tokens(
+        '{"',
+        "relevance",
+        '":"',
+        ("relevant", {"relevant": 0.5, "Relevant": 0.1, "irre": 0.2, " irrelevant": 0.1, "the": 0.1}),
+        '","',
+        "support",
+        '": "',
+        ("par", {"par": 0.6, "full": 0.3, "no": 0.05, "none": 0.01}),
+        "tial",
+        '", "usefulness": ',
+        ("4", {"4": 0.7, "5": 0.2, "10": 0.1}),
+        "}",
+    )
+    relevance = label_probabilities(answer, "relevance", "relevant", RELEVANCE)
+    support = label_probabilities(answer, "support", "partial", SUPPORT)
+    usefulness = label_probabilities(answer, "usefulness", "4", USEFULNESS)
+    assert relevance == pytest.approx({"relevant": 0.6, "irrelevant": 0.3})
+    assert support == pytest.approx({"full": 0.3, "partial": 0.6, "none": 0.06})
+    assert usefulness == pytest.approx({"1": 0, "2": 0, "3": 0, "4": 0.7, "5": 0.2})
+
+
+@pytest.mark.parametrize("label", ["full", "none"])
+def test_tokens_that_show_another_label_say_nothing(label: str) -> None:
+    """An answer that was mended afterwards is not scored by the tokens of what stood there before."""
+    answer = tokens('{"support": "', ("partial", {"partial": 0.9, "full": 0.1}), '"}')
+    assert label_probabilities(answer, "support", label, SUPPORT) is None
+    assert label_probabilities([], "support", label, SUPPORT) is None
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        None,
+        {},
+        {"logprobs": None},
+        {"logprobs": []},
+        {"logprobs": {"content": None}},
+        {"logprobs": {"content": [{"token": "a"}]}},
+        {"logprobs": {"content": [{"token": "a", "logprob": 0.7}]}},
+        {"logprobs": {"content": [{"token": "a", "logprob": float("nan")}]}},
+        {"logprobs": {"content": [{"token": "a", "logprob": True}]}},
+        {"logprobs": {"content": ["a"]}},
+    ],
+)
+def test_malformed_log_probabilities_are_none(metadata: object) -> None:
+    """A server that says nonsense is one without log-probabilities."""
+    assert read_tokens(metadata) == []
