@@ -43,7 +43,7 @@ _NEGATION = (
     r"(?:any|every|all|no)\w*(?:\s+\w+)?\s+but)\b|\bnon-|!=\s*|<>\s*|≠\s*)"
 )
 _ZH_NEGATION = (
-    r"(?:不(?!仅|但|只|同|过|少|断|管)|没有?|未|无(?!论)|非(?!常)|除去?了?(?!非)|排除|剔除|去掉|而非|别)"
+    r"(?:不(?!仅|但|只|同|过|少|断|管)|没有?|未(?!来)|无(?!论|线|锡)|(?<![南北西东中是并除莫])非(?!常|洲)|除去?了?(?!非)|排除|剔除|去掉|而非|(?<![性类级区特分个识差鉴])别)"
     r"(?:要|是|在|含|带)?"
 )
 # Possessive (*+): a run of such words is never taken apart again, so that no text makes the search slow.
@@ -129,7 +129,7 @@ LEFT: tuple[tuple[re.Pattern[str], Comparator], ...] = tuple(
             Comparator.GTE,
         ),
         (rf"(?:晚于|迟于|大于|超过|高于|多于|新于){_ZH_FILL}", Comparator.GT),
-        (rf"(?:早于|先于|小于|低于|少于|不到|不足){_ZH_FILL}", Comparator.LT),
+        (rf"(?:早于|先于|小于|低于|少于|不到|不足|不满|未满){_ZH_FILL}", Comparator.LT),
     )
 )
 _END = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 from langchain_core.structured_query import Comparator, Comparison, FilterDirective, Operation, Operator
 
@@ -36,9 +37,30 @@ def join(text: str, atoms: Sequence[Atom]) -> FilterDirective | None:
                 alternatives[-1][-1] = any_of([alternatives[-1][-1], directive]) or directive
                 continue
             alternatives.append([])
-        if directive not in alternatives[-1]:
-            alternatives[-1].append(directive)
+        _add(alternatives[-1], directive, groups[place])
     return any_of([part for part in map(all_of, alternatives) if part is not None])
+
+
+def _add(parts: list[FilterDirective], directive: FilterDirective, members: Sequence[Atom]) -> None:
+    """Add a condition; two values that one field cannot have at once are alternatives."""
+    if members[0].exclusive and _values(directive):
+        for place, part in enumerate(parts):
+            if _values(part) and isinstance(part, Comparison) and part.attribute == members[0].field:
+                values = list(dict.fromkeys([*_values(part), *_values(directive)]))
+                if len(values) > len(_values(part)):
+                    parts[place] = Comparison(Comparator.IN, members[0].field, values)
+                return
+    if directive not in parts:
+        parts.append(directive)
+
+
+def _values(directive: FilterDirective) -> list[Any]:
+    """The values of which a condition asks for one."""
+    if not isinstance(directive, Comparison) or directive.value is None:
+        return []
+    if directive.comparator == Comparator.IN:
+        return list(directive.value)
+    return [directive.value] if directive.comparator == Comparator.EQ else []
 
 
 def _of_both(before: Sequence[Atom], after: Sequence[Atom]) -> bool:

@@ -21,6 +21,7 @@ _NUMBER = re.compile(
     r"|(?<![第年月一-十])(?P<han>[一二三四五六七八九十百千万两]{1,7})",
     re.IGNORECASE,
 )
+_MOST = 64  # numbers that are looked at
 _SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "千": 1e3, "万": 1e4, "亿": 1e8}
 _LINK = r"(?:\s*(?:is|are|was|were|has|of|score|value|a|an|the|with|[=:]|为|是|在|的)\b|\s*[=:])*\s*"
 
@@ -51,7 +52,7 @@ def find_numbers(
         match
         for match in _NUMBER.finditer(text)
         if not any(a < match.end() and match.start() < b for a, b in taken)
-    ]
+    ][:_MOST]
     owner: Owner | None = None
     previous: re.Match[str] | None = None
     for match in matches:

@@ -19,6 +19,7 @@ from rag_kit.query_construction.rules.joining import carries_on
 from rag_kit.query_construction.rules.missing import find_missing
 from rag_kit.query_construction.rules.numbers import find_numbers
 from rag_kit.query_construction.rules.ordering import find_order
+from rag_kit.query_construction.rules.scripts import simplified
 from rag_kit.query_construction.rules.spans import Compared, Span, compare
 from rag_kit.query_construction.rules.values import Named, ValueIndex
 
@@ -63,7 +64,7 @@ class Reading:
         if not self.text[item.begin : item.end].isdecimal():
             return True
         left = self.text[max(0, item.begin - 40) : item.begin]
-        return left[-1:] in ('"', "“", "'", "‘", "「") or self._names_field(left, item.field)
+        return left[-1:] in ('"', "“", "'", "‘", "「") or self._name_before(left, item.field) is not None
 
     def _free(self, begin: int, end: int) -> bool:
         return not any(begin < stop and start < end for start, stop in self.used)
@@ -150,6 +151,9 @@ class Reading:
             before = max(before, item.begin - cues.REACH)
             left = self.text[before : item.begin]
             match = cues.NEGATED.search(left)
+            name = self._name_before(left, item.field)
+            if match is None and name is not None:  # "with no author Smith"
+                match = cues.NEGATED.search(left[: name.start()])
             begin, end = item.begin, item.end
             negated = match is not None
             if match is not None:
@@ -161,7 +165,7 @@ class Reading:
             light = cues.LEADING.search(left)
             lead = light.group() if light else ""
             quoted = self.text[begin - 1 : begin] in "\"“'‘「『《" and begin > 0
-            marked = quoted or cues.MARKED.search(lead) is not None or self._names_field(left, item.field)
+            marked = quoted or cues.MARKED.search(lead) is not None or name is not None
             topical = item.exact or negated or cues.TOPIC.search(left) is not None
             if isinstance(item.value, bool):
                 directive: FilterDirective = Comparison(Comparator.EQ, item.field, item.value != negated)
@@ -197,17 +201,15 @@ class Reading:
         """Whether a generic word is what the question is about: "papers on pressure"."""
         return cues.TOPIC.search(self.text[: item.begin]) is not None and not item.value.isupper()
 
-    def _names_field(self, left: str, name: str) -> bool:
+    def _name_before(self, left: str, name: str) -> re.Match[str] | None:
         field = self.schema.get(name)
         names = (name, *(field.aliases if field else ()))
-        return any(
-            re.search(
-                rf"(?<!\w){re.escape(word)}(?:\W|\b(?:is|are|as|of|contains?|includes?|in)\b|\s)*$",
-                left,
-                re.IGNORECASE,
-            )
-            for word in names
-        )
+        for word in names:
+            link = r"(?:\W|[为是]|\b(?:is|are|as|of|contains?|includes?|in)\b)*+"
+            pattern = rf"(?<![A-Za-z0-9_]){re.escape(simplified(word))}{link}$"
+            if match := re.search(pattern, left, re.IGNORECASE):
+                return match
+        return None
 
     def _value(self, item: Named, begin: int, end: int, negated: bool, both: bool) -> Atom:
         field = self.schema.get(item.field)
