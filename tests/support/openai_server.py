@@ -10,10 +10,10 @@ A script is a list; each chat request takes the next entry, and the last entry s
 - a ``str``: an answer of that text; a ``dict``: an object, given as the request asks for it (the arguments of
   a tool call if tools were sent, else JSON text);
 - a ``Reply`` from one of the functions below (``text``, ``tool``, ``refusal``, ``truncated``, ``error``, ``hang``,
-  ``reset``, ``cut``, ``stall``);
+  ``reset``, ``cut``, ``stall``), or from ``tokens``, which has log-probabilities for requests that ask for them;
 - a callable that takes the ``Recorded`` request and returns any of these.
 
-``refuse={"json_schema", "tools", "json_object", "stream_options"}`` answers 400 to requests that use these,
+``refuse={"json_schema", "tools", "json_object", "stream_options", "logprobs"}`` answers 400 to requests that use these,
 without taking from the script: a server of lesser abilities. ``key=`` makes every other key a 401 that
 quotes the key it was given. Requests with ``stream: true`` are answered as server-sent events.
 ``/embeddings`` gives deterministic vectors and, like many compatible servers, takes strings only. ``/models``
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import socket
 import struct
 import threading
@@ -73,6 +74,7 @@ class Reply:
     delay: float = 0.0
     wire: str = "normal"  # "normal", "hang", "reset", "cut", "stall"
     usage: bool = True
+    tokens: tuple[tuple[str, dict[str, float]], ...] = ()
 
 
 Entry = Reply | str | dict[str, Any] | Callable[[Recorded], Any]
@@ -81,6 +83,15 @@ Entry = Reply | str | dict[str, Any] | Callable[[Recorded], Any]
 def text(content: str, **changes: Any) -> Reply:
     """An answer of that text."""
     return replace(Reply(content=content), **changes)
+
+
+def tokens(*pieces: str | tuple[str, dict[str, float]], **changes: Any) -> Reply:
+    """An answer of these tokens, with log-probabilities if the request asks for them.
+
+    A token is a text (probability 1) or a text with the probabilities of what might have stood there, its own too.
+    """
+    known = tuple((piece, {piece: 1.0}) if isinstance(piece, str) else piece for piece in pieces)
+    return replace(Reply(content="".join(piece for piece, _ in known), tokens=known), **changes)
 
 
 def tool(arguments: Any, **changes: Any) -> Reply:
@@ -242,6 +253,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json(400, error(400, f"'{request.asks}' is not supported by this server").body)
         if "stream_options" in owner.refuse and "stream_options" in request.body:
             return self._json(400, error(400, "unknown field 'stream_options'").body)
+        if "logprobs" in owner.refuse and request.body.get("logprobs"):
+            return self._json(400, error(400, "'logprobs' is not supported by this server").body)
         self._reply(request, owner.take(request))
 
     def _record(self, body: dict[str, Any]) -> Recorded:
@@ -274,7 +287,14 @@ class _Handler(BaseHTTPRequestHandler):
             "object": "chat.completion",
             "created": 1,
             "model": request.body.get("model"),
-            "choices": [{"index": 0, "message": message, "finish_reason": reply.finish, "logprobs": None}],
+            "choices": [
+                {
+                    "index": 0,
+                    "message": message,
+                    "finish_reason": reply.finish,
+                    "logprobs": _logprobs(request, reply.tokens),
+                }
+            ],
         }
         if reply.usage:
             answer["usage"] = _usage(request, reply)
@@ -293,13 +313,19 @@ class _Handler(BaseHTTPRequestHandler):
         pieces: list[dict[str, Any]] = [{**message, "content": ""}]
         if "tool_calls" in message:
             message["tool_calls"][0]["index"] = 0
-        pieces += [{"content": content[i : i + size]} for i in range(0, len(content), size)]
+        if reply.tokens:
+            pieces += [{"content": piece} for piece, _ in reply.tokens]
+        else:
+            pieces += [{"content": content[i : i + size]} for i in range(0, len(content), size)]
         if reply.wire == "cut":
             pieces = pieces[: len(pieces) // 2 + 1]
         for number, piece in enumerate(pieces):
             if reply.wire == "stall" and number == len(pieces) // 2 + 1:
                 self.server.owner.closing.wait(reply.delay)
-            self._event(request, [{"index": 0, "delta": piece, "finish_reason": None}])
+            choice: dict[str, Any] = {"index": 0, "delta": piece, "finish_reason": None}
+            if reply.tokens and number:
+                choice["logprobs"] = _logprobs(request, reply.tokens[number - 1 : number])
+            self._event(request, [choice])
         if reply.wire == "cut":
             self._break_off()
             return
@@ -358,6 +384,23 @@ class _Handler(BaseHTTPRequestHandler):
 def _usage(request: Recorded, reply: Reply) -> dict[str, int]:
     sent, given = len(request.prompt) // 4 + 1, len(reply.content or reply.tool_arguments or "") // 4 + 1
     return {"prompt_tokens": sent, "completion_tokens": given, "total_tokens": sent + given}
+
+
+def _logprobs(request: Recorded, pieces: Iterable[tuple[str, dict[str, float]]]) -> dict[str, Any] | None:
+    """Log-probabilities as OpenAI gives them: None unless asked for, at most ``top_logprobs`` alternatives."""
+    if not request.body.get("logprobs"):
+        return None
+    most = int(request.body.get("top_logprobs") or 0)
+
+    def entry(piece: str, probability: float) -> dict[str, Any]:
+        return {"token": piece, "logprob": math.log(probability), "bytes": list(piece.encode())}
+
+    content = []
+    for piece, known in pieces:
+        best = sorted(known.items(), key=lambda item: -item[1])[:most]
+        top = [entry(*item) for item in best]
+        content.append({**entry(piece, known.get(piece, 1.0)), "top_logprobs": top})
+    return {"content": content, "refusal": None} if content else None
 
 
 def _vector(content: str, size: int) -> list[float]:

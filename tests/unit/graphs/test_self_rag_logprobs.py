@@ -1,0 +1,193 @@
+"""Self-RAG with log-probabilities, over real HTTP through langchain-openai."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_openai import ChatOpenAI
+from support.openai_server import OpenAIServer, Recorded, Reply, text, tokens
+
+from rag_kit.errors import ModelUnauthorizedError
+from rag_kit.graphs import build_self_rag
+
+RIGHT = "The fan starts at 60 degrees."
+WRONG = "The fan was painted in 1990."
+QUESTION = "At how many degrees does the fan start?"
+
+
+class Fixed(BaseRetriever):
+    """Gives these documents in this order."""
+
+    texts: list[str]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [Document(one) for one in self.texts]
+
+
+def task_of(request: Recorded) -> str:
+    found = re.search(r"<task>(\w+)</task>", request.prompt)
+    assert found is not None
+    return found[1]
+
+
+def decision(yes: float) -> Reply:
+    """The token that is written is always no: the probability decides, not the label."""
+    return tokens('{"', "retrieve", '":"', ("no", {"no": 1 - yes, "yes": yes}), '"}')
+
+
+def critique(relevance: float, full: float, partial: float, five: float) -> Reply:
+    """Labels whose tokens have these probabilities; what is left goes to the other labels."""
+    none = max(1e-9, 1 - full - partial)
+    return tokens(
+        '{"relevance": "',
+        ("relevant", {"relevant": relevance, "irr": 1 - relevance}),
+        '", "support": "',
+        ("full", {"full": full, "part": partial, "none": none}),
+        '", "usefulness": ',
+        ("5", {"5": five, "3": 1 - five}),
+        "}",
+    )
+
+
+def serve(yes: float = 0.3) -> Callable[[Recorded], Reply]:
+    """The wrong passage is continued with more certainty, but its critique is worse."""
+
+    def answer(request: Recorded) -> Reply:
+        task = task_of(request)
+        right = RIGHT in request.prompt
+        if task == "retrieve_needed":
+            return decision(yes)
+        if task == "continue_answer":
+            if right:
+                return tokens(
+                    ("The fan starts ", {"The fan starts ": 0.5}), ("at 60 degrees.", {"at 60 degrees.": 0.5})
+                )
+            return tokens((WRONG, {WRONG: 0.9}))
+        if task == "critique":
+            return critique(0.9, 0.8, 0.1, 0.5) if right else critique(0.6, 0.5, 0.25, 0.25)
+        if task == "continue_unaided":
+            return tokens(("It starts.", {"It starts.": 0.25}))
+        return tokens('{"usefulness": ', ("4", {"4": 0.5, "5": 0.5}), "}")
+
+    return answer
+
+
+def model(server: OpenAIServer, **settings: Any) -> ChatOpenAI:
+    return ChatOpenAI(model="test", base_url=server.url, api_key="sk-test", **settings)  # type: ignore[arg-type]
+
+
+def by_passage(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["text"]: one for one in result["trace"] if one["segment"] == 1}
+
+
+def check(result: dict[str, Any]) -> None:
+    """Against f by hand."""
+    assert result["scoring"] == "logprobs"
+    assert result["answer"] == f"{RIGHT}[1]"
+    right, wrong = by_passage(result)[RIGHT], by_passage(result)[WRONG]
+    # p(y) = (0.5 x 0.5)^(1/2); 0.9; 0.8 + 0.05; 0.5 x 1 + 0.5 x 0
+    assert right["parts"] == pytest.approx({"p": 0.5, "relevance": 0.9, "support": 0.85, "usefulness": 0.5})
+    assert right["f"] == pytest.approx(0.5 + 0.9 + 0.85 + 0.25)
+    # 0.9; 0.6; 0.5 + 0.125; 0.25
+    assert wrong["parts"] == pytest.approx({"p": 0.9, "relevance": 0.6, "support": 0.625, "usefulness": 0.25})
+    assert wrong["f"] == pytest.approx(0.9 + 0.6 + 0.625 + 0.125)
+    assert right["probabilities"]["support"] == pytest.approx({"full": 0.8, "partial": 0.1, "none": 0.1})
+    assert (right["won"], wrong["won"]) == (True, False)
+
+
+async def test_f_by_hand_over_http() -> None:
+    """Label probabilities and p(y) come from the server's log-probabilities, in both forms."""
+    with OpenAIServer([serve()]) as server:
+        graph = build_self_rag(Fixed(texts=[WRONG, RIGHT]), model(server))
+        check(graph.invoke({"question": QUESTION}, context={"max_segments": 1}))
+        check(await graph.ainvoke({"question": QUESTION}, context={"max_segments": 1}))
+        assert all(request.body["logprobs"] is True for request in server.chats)
+        assert all(request.body["top_logprobs"] == 10 for request in server.chats)
+        assert len(server.chats) == 2 * (1 + 2 * 2)  # no call more than with labels
+
+
+def test_log_probabilities_of_a_stream() -> None:
+    """Someone who listens makes the client stream; the scores are the same."""
+    with OpenAIServer([serve()]) as server:
+        graph = build_self_rag(Fixed(texts=[WRONG, RIGHT]), model(server))
+        question, context = {"question": QUESTION}, {"max_segments": 1}
+        state: dict[str, Any] = {}
+        for kind, part in graph.stream(question, context=context, stream_mode=["messages", "values"]):  # type: ignore[arg-type]
+            assert kind == "values"
+            state = part
+        check(state)
+        streaming = build_self_rag(Fixed(texts=[WRONG, RIGHT]), model(server, streaming=True))
+        check(streaming.invoke(question, context=context))  # type: ignore[arg-type]
+        assert any(request.body.get("stream") for request in server.chats)
+
+
+@pytest.mark.parametrize(("yes", "searches"), [(0.3, True), (0.21, True), (0.19, False)])
+def test_delta_is_held_against_the_probability_and_not_the_label(yes: float, searches: bool) -> None:
+    """The model writes "no" each time; above 0.2 documents are looked up all the same."""
+    with OpenAIServer([serve(yes)]) as server:
+        graph = build_self_rag(Fixed(texts=[RIGHT]), model(server))
+        result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
+    assert result["beams"][0]["segments"][0]["passage"] == (0 if searches else None)
+    if not searches:
+        assert result["status"] == "unsourced"
+        assert result["trace"][0]["f"] == pytest.approx(0.25 + 0.5 * 0.75)
+
+
+def labelled(request: Recorded) -> Any:
+    """The same answers without log-probabilities."""
+    answer = serve()(request)
+    if task_of(request) == "retrieve_needed":
+        return {"retrieve": "yes"}
+    return (
+        text(answer.content or "")
+        if task_of(request).startswith("continue")
+        else json.loads(answer.content or "")
+    )
+
+
+def test_a_server_without_log_probabilities_falls_back_to_labels() -> None:
+    """It ignores the request for them: one note, labels count as certain, p(y) is 1."""
+    with OpenAIServer([labelled]) as server:
+        graph = build_self_rag(Fixed(texts=[WRONG, RIGHT]), model(server))
+        result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
+        assert [bool(r.body.get("logprobs")) for r in server.chats] == [True, False, False, False, False]
+    assert result["scoring"] == "labels"
+    assert any(note.startswith("scoring: the model gave no log-probabilities") for note in result["notes"])
+    assert by_passage(result)[RIGHT]["parts"] == {
+        "p": 1.0,
+        "relevance": 1.0,
+        "support": 1.0,
+        "usefulness": 1.0,
+    }
+
+
+def test_a_server_that_refuses_log_probabilities_falls_back_to_labels() -> None:
+    """400 for the unknown setting is no end."""
+    with OpenAIServer([labelled], refuse=["logprobs"]) as server:
+        graph = build_self_rag(Fixed(texts=[WRONG, RIGHT]), model(server))
+        result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
+    assert result["scoring"] == "labels"
+    assert result["status"] == "grounded"
+
+
+def test_labels_can_be_asked_for() -> None:
+    """scoring="labels" never asks for log-probabilities."""
+    with OpenAIServer([labelled]) as server:
+        graph = build_self_rag(Fixed(texts=[RIGHT]), model(server), scoring="labels")
+        result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
+        assert not any(request.body.get("logprobs") for request in server.chats)
+    assert result["scoring"] == "labels" and not result["notes"]
+
+
+def test_a_refused_key_is_an_error_and_no_fallback() -> None:
+    """401 comes through by name."""
+    with OpenAIServer([serve()], key="sk-other") as server:
+        graph = build_self_rag(Fixed(texts=[RIGHT]), model(server))
+        with pytest.raises(ModelUnauthorizedError):
+            graph.invoke({"question": QUESTION})
