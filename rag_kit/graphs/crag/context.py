@@ -69,8 +69,11 @@ class CragContext(RagContext):
         description="Most strips that are kept of each source (the index, the web).",
         json_schema_extra=shown_at("refine", "select_external"),
     )
-    strip_threshold: float = _threshold(
-        "Strips whose confidence is below it are dropped.", -0.5, "refine", "select_external"
+    strip_threshold: float | None = _threshold(
+        "Strips whose confidence is below it are dropped; empty: the lower threshold.",
+        None,
+        "refine",
+        "select_external",
     )
     approve_web: bool = Field(
         default=False,
@@ -103,6 +106,9 @@ class CragContext(RagContext):
     deadline: float | None = deadline_field("retrieve", "grade", "web_search", "generate")
     condense_instructions: str | None = instructions_field("condense", "begin")
     web_query_instructions: str | None = instructions_field("web_query", "rewrite_query")
+    grade_instructions: str | None = instructions_field(
+        "grade_passage (with a chat model as evaluator)", "grade", "refine", "select_external"
+    )
     answer_instructions: str | None = instructions_field("answer", "generate")
 
     def __init__(self, **values: Any) -> None:

@@ -89,9 +89,13 @@ class CragNodes:
         """Judge all passages at once, and choose the paper's action by the thresholds."""
         passages = state["retrieved"]
         gradings = yield from grade_passages(
-            self.evaluator, state["search_query"], passages, state["language"]
+            self.evaluator,
+            state["search_query"],
+            passages,
+            state["language"],
+            instructions=context.grade_instructions,
         )
-        limits = self.thresholds(context)
+        limits = thresholds_of(self.evaluator, context)
         scores = [grading.score for grading in gradings]
         action = limits.action(scores) if scores else "incorrect"
         report("graded", action=action, scores=scores, evaluator=self.evaluator.name)
@@ -109,15 +113,6 @@ class CragNodes:
         }
         return Command(update=update, goto=_NEXT[action])
 
-    def thresholds(self, context: CragContext) -> Thresholds:
-        """The run's thresholds, where it gives them, else the evaluator's own; upper gives way to a higher lower."""
-        own = self.evaluator.thresholds
-        lower = own.lower if context.lower is None else context.lower
-        upper = own.upper if context.upper is None else context.upper
-        if lower > upper:  # one of the two was given, and passed the other one
-            lower, upper = (lower, lower) if context.upper is None else (upper, upper)
-        return Thresholds(lower, upper)
-
     def refine(self, state: CragState, context: CragContext) -> Steps[Update]:
         """Keep the strips of the passages that help, in the order of the passages."""
         known = [Grading(item["score"], item["reason"]) for item in state["gradings"]]
@@ -129,9 +124,10 @@ class CragNodes:
             origin="retrieved",
             size=context.strip_sentences,
             most=context.max_strips,
-            threshold=context.strip_threshold,
+            threshold=strip_threshold(self.evaluator, context),
             known=known,
             keep_one=True,
+            instructions=context.grade_instructions,
         )
         kept = report_strips("refined", chosen)
         notes = [f"refine: {kept} of {len(chosen.strips)} strips kept", *_limits("refine", chosen)]
@@ -142,7 +138,8 @@ class CragNodes:
         internal, external = state["internal"], state["external"]
         update: Update = {}
         rescued = [strip for strip in state["strips"] if strip["origin"] == "retrieved" and strip["kept"]]
-        if external and all(strip["score"] < context.strip_threshold for strip in rescued):
+        enough = strip_threshold(self.evaluator, context)
+        if external and all(strip["score"] < enough for strip in rescued):
             # the best of what was retrieved was kept for want of anything better, and the web gave better
             internal = []
             update["strips"] = Overwrite(
@@ -161,6 +158,25 @@ class CragNodes:
         )
         # of a refused answer nothing leaves that it was made from
         return {**update, **_forgotten()} if update["status"] == "refused" else update
+
+
+def thresholds_of(evaluator: Evaluator, context: CragContext) -> Thresholds:
+    """The run's thresholds, where it gives them, else the evaluator's own.
+
+    Where only one is given and passes the other one, the other one gives way.
+    """
+    own = evaluator.thresholds
+    lower = own.lower if context.lower is None else context.lower
+    upper = own.upper if context.upper is None else context.upper
+    if lower > upper:
+        lower = upper = lower if context.upper is None else upper
+    return Thresholds(lower, upper)
+
+
+def strip_threshold(evaluator: Evaluator, context: CragContext) -> float:
+    """What strips must reach; by default what keeps a passage from being put aside."""
+    given = context.strip_threshold
+    return thresholds_of(evaluator, context).lower if given is None else given
 
 
 def report_strips(event: str, chosen: Selection) -> int:

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from rag_kit.documents import copy_document, with_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.crag.state import Strip
-from rag_kit.graphs.evaluators import Evaluator, Grading
+from rag_kit.graphs.evaluators import Evaluator, Grading, LexicalEvaluator, LLMEvaluator
 from rag_kit.graphs.steps import Steps
 from rag_kit.text import sentences
 
@@ -66,16 +66,31 @@ def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
 
 
 def grade_passages(
-    evaluator: Evaluator, question: str, passages: Sequence[Document], language: str
+    evaluator: Evaluator,
+    question: str,
+    passages: Sequence[Document],
+    language: str,
+    *,
+    instructions: str | None = None,
 ) -> Steps[list[Grading]]:
     """Have passages judged, and see that each got a confidence between -1 and 1.
+
+    Args:
+        evaluator: Who judges.
+        question: What passages are judged by.
+        passages: The passages.
+        language: ``"en"`` or ``"zh"``.
+        instructions: In place of the prompt file's own, for an evaluator that has a prompt.
 
     Raises:
         InvalidInputError: The evaluator gave another number of gradings, or a score out of range.
     """
     if not passages:
         return []
-    gradings = yield from evaluator.grade(question, passages, language)
+    if instructions and isinstance(evaluator, LLMEvaluator):
+        gradings = yield from evaluator.grade(question, passages, language, instructions=instructions)
+    else:
+        gradings = yield from evaluator.grade(question, passages, language)
     if len(gradings) != len(passages):
         raise InvalidInputError(
             f"the evaluator {evaluator.name} gave {len(gradings)} gradings for {len(passages)} passages; "
@@ -101,6 +116,7 @@ def select_strips(
     threshold: float = -0.5,
     known: Sequence[Grading] | None = None,
     keep_one: bool = False,
+    instructions: str | None = None,
 ) -> Steps[Selection]:
     """Cut, judge, filter and put together again, in the order of the passages.
 
@@ -115,6 +131,7 @@ def select_strips(
         threshold: Strips of a lower confidence are dropped.
         known: Gradings of the whole passages: one that is a single strip is not judged twice.
         keep_one: Keep the best strip where none reaches the threshold.
+        instructions: For the evaluator, see `grade_passages`.
     """
     places = [
         (number, start, end)
@@ -124,11 +141,12 @@ def select_strips(
     judged = places[:MAX_JUDGED]
     if not judged:
         return Selection()
-    whole = _whole(judged, passages) if known is not None else set()
+    # lexical evidence is weighed against that of the other strips, so it is judged anew; it costs no call
+    reuse = known is not None and not isinstance(evaluator, LexicalEvaluator)
+    whole = _whole(judged, passages) if reuse else set()
     asked = [place for place in judged if place not in whole]
-    fresh = yield from grade_passages(
-        evaluator, question, [_part(passages[n], start, end) for n, start, end in asked], language
-    )
+    parts = [_part(passages[number], start, end) for number, start, end in asked]
+    fresh = yield from grade_passages(evaluator, question, parts, language, instructions=instructions)
     by_place = dict(zip(asked, fresh, strict=True))
     scored = [(place, known[place[0]] if known and place in whole else by_place[place]) for place in judged]
     # the best first; of equals the earlier one, whose passage ranks higher

@@ -9,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.types import Command, interrupt
 
 from rag_kit.graphs.crag.context import CragContext
-from rag_kit.graphs.crag.nodes import report_strips
+from rag_kit.graphs.crag.nodes import report_strips, strip_threshold
 from rag_kit.graphs.crag.state import CragState
 from rag_kit.graphs.crag.strips import MAX_JUDGED, select_strips
 from rag_kit.graphs.crag.web import WebSearch
@@ -115,7 +115,8 @@ class WebNodes:
             origin="web",
             size=context.strip_sentences,
             most=context.max_strips,
-            threshold=context.strip_threshold,
+            threshold=strip_threshold(self.evaluator, context),
+            instructions=context.grade_instructions,
         )
         kept = report_strips("selected", chosen)
         notes = []
