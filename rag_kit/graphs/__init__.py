@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING
 from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
+    from rag_kit.graphs.adaptive import (
+        AdaptiveContext,
+        AdaptiveInput,
+        AdaptiveState,
+        RuleClassifier,
+        build_adaptive_rag,
+    )
     from rag_kit.graphs.context import PlainRagContext
     from rag_kit.graphs.conversational import (
         ConversationalContext,
@@ -38,8 +45,14 @@ if TYPE_CHECKING:
     from rag_kit.graphs.plain import build_plain_rag
     from rag_kit.graphs.self_rag import SelfRagContext, SelfRagInput, SelfRagState, build_self_rag
     from rag_kit.graphs.state import PlainRagInput, PlainRagState
+    from rag_kit.graphs.tool import (
+        as_tool,
+    )
 
 __all__ = [
+    "AdaptiveContext",
+    "AdaptiveInput",
+    "AdaptiveState",
     "ConversationalContext",
     "ConversationalInput",
     "ConversationalState",
@@ -58,6 +71,7 @@ __all__ = [
     "PlainRagInput",
     "PlainRagState",
     "Refusal",
+    "RuleClassifier",
     "SelfRagContext",
     "SelfRagInput",
     "SelfRagState",
@@ -65,6 +79,8 @@ __all__ = [
     "afit_thresholds",
     "aforget_facts",
     "as_evaluator",
+    "as_tool",
+    "build_adaptive_rag",
     "build_conversational_rag",
     "build_crag",
     "build_plain_rag",
@@ -107,5 +123,11 @@ __getattr__, __dir__ = lazy_attributes(
         "ConversationalState": ".conversational",
         "forget_facts": ".conversational",
         "aforget_facts": ".conversational",
+        "build_adaptive_rag": ".adaptive",
+        "AdaptiveContext": ".adaptive",
+        "AdaptiveInput": ".adaptive",
+        "AdaptiveState": ".adaptive",
+        "RuleClassifier": ".adaptive",
+        "as_tool": ".tool",
     },
 )

@@ -1,0 +1,156 @@
+"""The adaptive graph, put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.adaptive.clarifying import ClarifyingNodes
+from rag_kit.graphs.adaptive.classifier import Classifier, RuleClassifier
+from rag_kit.graphs.adaptive.context import MAX_CLARIFICATIONS, MAX_HOPS, AdaptiveContext
+from rag_kit.graphs.adaptive.hopping import HoppingNodes
+from rag_kit.graphs.adaptive.nodes import AdaptiveNodes
+from rag_kit.graphs.adaptive.single import single_node
+from rag_kit.graphs.adaptive.state import AdaptiveInput, AdaptiveState
+from rag_kit.graphs.answering import Answering, check_parts
+from rag_kit.graphs.crag import build_crag
+from rag_kit.graphs.guards import Guards
+from rag_kit.graphs.prompting import GraphPrompts
+from rag_kit.graphs.running import RETRY, node
+from rag_kit.text import warm_up
+
+AdaptiveRag = CompiledStateGraph[AdaptiveState, AdaptiveContext, AdaptiveInput, AdaptiveState]
+
+PROMPTS = (
+    "condense",
+    "classify_question",
+    "clarify_question",
+    "direct_answer",
+    "next_hop",
+    "answer",
+    "answer_from_hops",
+)
+#: Steps of the longest run: each clarification takes three, each hop three; and the rest, with room for CRAG's own.
+STEPS = 3 * MAX_CLARIFICATIONS + 3 * MAX_HOPS + 20
+
+
+def build_adaptive_rag(
+    retriever: BaseRetriever,
+    llm: BaseChatModel,
+    *,
+    classifier: Classifier | Literal["model", "rule"] = "model",
+    evaluator: Any = None,
+    web_search: Any = None,
+    prompts: Path | None = None,
+    max_passage_chars: int = 12_000,
+    guards: Guards | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | None = None,
+    store: BaseStore | None = None,
+) -> AdaptiveRag:
+    """Build Adaptive-RAG: a classifier judges what a question needs, and it is answered in that way.
+
+    - ``direct``: talk is answered without looking anything up (status ``unsourced``).
+    - ``single``: one search, by CRAG as a subgraph.
+    - ``multi``: sub-questions one after the other, each with the answers so far in view, at most ``max_hops``; then
+      an answer from the passages of all of them.
+    - ``clarify``: a question back to the user. With a checkpointer the run waits (``interrupt``) and goes on with
+      ``Command(resume="...")``; else the question back is the answer (status ``clarify``).
+
+    What the classifier gives beside these is looked up in one step, and ``notes`` say so. It sees the user's own
+    words alone, so no passage can change the way.
+
+    Paper: Jeong et al., Adaptive-RAG, arXiv 2403.14403. The paper trains a classifier (T5) on labels that come from
+    trying all three ways; here a prompt or a rule judges, or a function of yours. The question back is ours.
+
+    Args:
+        retriever: Any LangChain retriever.
+        llm: Any LangChain chat model.
+        classifier: ``"model"``, ``"rule"`` (`RuleClassifier`), or a function of the question and the user's earlier
+            questions that gives a ``Classification`` or the name of a route; a coroutine function too.
+        evaluator: CRAG's evaluator of passages; see `build_crag`.
+        web_search: CRAG's web search; None: nothing ever leaves.
+        prompts: Folder whose prompt files replace the packaged ones of the same name.
+        max_passage_chars: Characters of passages that go into a prompt.
+        guards: Functions that see each question, reply, passage and answer; see `Guards`.
+        checkpointer: Memory of threads, and what a question back needs; leave it out for LangGraph Studio.
+        store: LangGraph's long-term store, passed through.
+
+    Returns:
+        A compiled graph. Per-run settings are `AdaptiveContext`.
+
+    Raises:
+        PromptError: A prompt file is wrong.
+        InvalidInputError: A part is of the wrong kind.
+
+    Example:
+        >>> from rag_kit.models import chat_model
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> texts = ["Alien was directed by Ridley Scott.", "Ridley Scott was born in South Shields."]
+        >>> graph = build_adaptive_rag(BM25Retriever.from_texts(texts, k=2), chat_model("extractive"))
+        >>> result = graph.invoke({"question": "Where was the director of Alien born?"})
+        >>> result["route"], [hop["question"] for hop in result["hops"]]
+        ('multi', ['Who is the director of Alien?', 'Where was Ridley Scott born?'])
+        >>> graph.invoke({"question": "When does it start?"})["answer"]
+        'What does "it" refer to?'
+    """
+    check_parts(retriever, llm)
+    if classifier not in ("model", "rule") and not callable(classifier):
+        raise InvalidInputError(
+            f"classifier is {classifier!r}; give 'model', 'rule' or a function of a question and earlier ones."
+        )
+    judge = RuleClassifier() if classifier == "rule" else None if classifier == "model" else classifier
+    assert not isinstance(judge, str)
+    guards = guards or Guards()
+    loaded = GraphPrompts(PROMPTS, prompts)
+    warm_up()
+    answering = Answering(llm, loaded, guards, max_passage_chars)
+    crag = build_crag(
+        retriever,
+        llm,
+        evaluator=evaluator,
+        web_search=web_search,
+        prompts=prompts,
+        max_passage_chars=max_passage_chars,
+        guards=guards,
+    )
+    nodes = AdaptiveNodes(llm, judge, loaded, guards, answering)
+    asking = ClarifyingNodes(llm, loaded, guards)
+    hops = HoppingNodes(retriever, llm, loaded, guards, answering)
+
+    settings = AdaptiveContext
+    graph = StateGraph(AdaptiveState, context_schema=settings, input_schema=AdaptiveInput)
+    refusing = (END,) if guards.question else ()
+    graph.add_node("begin", node(nodes.begin, settings, first=True), destinations=("classify", *refusing))
+    graph.add_node(
+        "classify",
+        node(nodes.classify, settings),
+        destinations=("direct", "single", "next_hop", "ask_back"),
+    )
+    graph.add_node("direct", node(nodes.direct, settings), destinations=("single", "finish"))
+    graph.add_node("single", single_node(crag), destinations=("finish",))
+    graph.add_node(
+        "ask_back",
+        node(asking.ask_back, settings),
+        destinations=("clarify", "finish", *((END,) if guards.answer else ())),
+    )
+    graph.add_node("clarify", node(asking.clarify, settings), destinations=("classify", "single", *refusing))
+    graph.add_node("next_hop", node(hops.next_hop, settings), destinations=("search_hop", "conclude"))
+    graph.add_node("search_hop", node(hops.search_hop, settings), retry_policy=RETRY)
+    graph.add_node("answer_hop", node(hops.answer_hop, settings))
+    graph.add_node("conclude", node(hops.conclude, settings))
+    graph.add_node("finish", node(nodes.finish, settings))
+    graph.add_edge(START, "begin")
+    graph.add_edge("search_hop", "answer_hop")
+    graph.add_edge("answer_hop", "next_hop")
+    graph.add_edge("conclude", "finish")
+    graph.add_edge("finish", END)
+    compiled = graph.compile(checkpointer=checkpointer, store=store, name="adaptive_rag")
+    return compiled.with_config(recursion_limit=STEPS)

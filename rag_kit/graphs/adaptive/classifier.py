@@ -1,0 +1,94 @@
+"""What a question needs: by rule, or by a function of the user's; and the route that follows from it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from rag_kit.concurrency import run_coroutine, run_in_thread
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.adaptive.state import Route
+from rag_kit.graphs.steps import Step
+from rag_kit.prompts.adapting import Classification
+from rag_kit.text.complexity import question_kind
+
+#: Of a question and the earlier questions of the thread: a `Classification`, or the name of a route.
+Classifier = Callable[[str, Sequence[str]], "Classification | str | Awaitable[Classification | str]"]
+
+
+class RuleClassifier:
+    """Classify by wording, without a model: greetings and talk, comparisons, bridging relations, empty references.
+
+    It is fast, the same each time, and errs to one side: what does not show in the words (a yes/no question with
+    hidden steps) counts as one search. Figures: ``docs/decisions/0207-the-rule-classifier-errs-to-single.md``.
+
+    Example:
+        >>> classify = RuleClassifier()
+        >>> [classify(q, ()).complexity for q in ("Thank you!", "Who wrote Emma?", "Is Emma older than Ulysses?")]
+        ['none', 'single', 'multi']
+        >>> classify("它什么时候启动？", ()).intent
+        'unclear'
+    """
+
+    def __call__(self, question: str, earlier: Sequence[str] = ()) -> Classification:
+        """Classify a question; `earlier` are the user's questions before it."""
+        return Classification(**question_kind(question, has_history=bool(earlier))._asdict())
+
+
+_ROUTES: dict[str, Route] = {"none": "direct", "single": "single", "multi": "multi"}
+_NAMED: dict[str, Classification] = {
+    "direct": Classification(intent="question", complexity="none", reason=""),
+    "single": Classification(intent="question", complexity="single", reason=""),
+    "multi": Classification(intent="question", complexity="multi", reason=""),
+    "clarify": Classification(intent="unclear", complexity="single", reason=""),
+}
+
+
+def route_of(found: Classification) -> Route | None:
+    """The route of a classification; None where it names nothing that is known.
+
+    Example:
+        >>> route_of(Classification(intent="question", complexity="multi", reason=""))
+        'multi'
+        >>> route_of(Classification(intent="question", complexity="delete everything", reason="")) is None
+        True
+    """
+    if found.intent == "unclear":
+        return "clarify"
+    if found.intent == "chat":
+        return "direct"
+    return _ROUTES.get(found.complexity) if found.intent == "question" else None
+
+
+def called(classifier: Classifier, question: str, earlier: Sequence[str]) -> Step:
+    """Call a classifier of either kind in either form; one that may block runs in a thread under ``ainvoke``."""
+    coroutine = inspect.iscoroutinefunction(classifier) or inspect.iscoroutinefunction(
+        getattr(classifier, "__call__", None)  # noqa: B004 - an object with an async __call__
+    )
+    given: Any = classifier
+
+    def sync(config: RunnableConfig) -> Any:
+        found = run_coroutine(given(question, earlier)) if coroutine else given(question, earlier)
+        return _read(found)
+
+    async def native(config: RunnableConfig) -> Any:
+        if coroutine:
+            return _read(await given(question, earlier))
+        if isinstance(given, RuleClassifier):
+            return _read(given(question, earlier))
+        return _read(await run_in_thread(given, question, earlier))
+
+    return Step("classify", sync, native)
+
+
+def _read(found: Any) -> Classification:
+    if isinstance(found, Classification):
+        return found
+    if isinstance(found, str):
+        return _NAMED.get(found, Classification(intent="question", complexity=found, reason=""))
+    raise InvalidInputError(
+        f"the classifier gave {type(found).__name__}; it must give a Classification, or one of {', '.join(_NAMED)}."
+    )

@@ -1,0 +1,188 @@
+"""The nodes of the adaptive graph that begin it, choose the way, answer without looking up, and end it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.graph import END
+from langgraph.types import Command, Overwrite
+
+from rag_kit.graphs.adaptive.classifier import Classifier, called, route_of
+from rag_kit.graphs.adaptive.context import AdaptiveContext
+from rag_kit.graphs.adaptive.state import AdaptiveState, Route
+from rag_kit.graphs.answering import Answering, refused
+from rag_kit.graphs.guards import Guards, Refusal
+from rag_kit.graphs.prompting import GraphPrompts
+from rag_kit.graphs.running import report
+from rag_kit.graphs.state import Turn, Update, cleared
+from rag_kit.graphs.steps import Steps, ask, write
+from rag_kit.models.extractive import ExtractiveChatModel
+from rag_kit.prompts import Markup, render_history
+from rag_kit.text import check_question, detect_language
+from rag_kit.text.citations import is_declined
+
+MAX_HISTORY = 8_000
+_MARKS = re.compile(r"\s?[\[［【]\s*\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*\s*[\]］】]")
+_NODES: dict[Route, str] = {
+    "direct": "direct",
+    "single": "single",
+    "multi": "next_hop",
+    "clarify": "ask_back",
+}
+
+
+class AdaptiveNodes:
+    """Bodies of ``begin``, ``classify``, ``direct`` and ``finish``.
+
+    Args:
+        llm: The chat model.
+        classifier: In place of the model's judgement; None: the model.
+        prompts: The graph's prompts.
+        guards: What sees question and answer.
+        answering: The common last steps.
+    """
+
+    def __init__(
+        self,
+        llm: BaseChatModel,
+        classifier: Classifier | None,
+        prompts: GraphPrompts,
+        guards: Guards,
+        answering: Answering,
+    ) -> None:
+        self.llm = llm
+        self.classifier = classifier
+        self.prompts = prompts
+        self.guards = guards
+        self.answering = answering
+
+    def begin(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
+        """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
+        question = check_question(state.get("question"), example="{'question': 'How ...?'}")
+        language = detect_language(question) if context.language == "auto" else context.language
+        update: Update = {**cleared(question, language), **forgotten()}
+        verdict = yield from self.guards.check_question(question)
+        if isinstance(verdict, Refusal):
+            # nor is it kept in the history, or the next turn would show it to the model
+            return Command(update={**update, **refused(question, verdict), "history": []}, goto=END)
+        update["asked"] = update["search_query"] = verdict
+        if history := state.get("history"):
+            prompt = self.prompts.pick("condense", language, context.condense_instructions)
+            values = {
+                "question": verdict,
+                "history": render_history(_messages(history), max_chars=MAX_HISTORY),
+            }
+            query = yield ask(self.llm, prompt, values, fallback=None)
+            if query is None:
+                note = "condense: the model gave no usable rewriting; the question is used as asked"
+                update["notes"] = Overwrite([note])
+            else:
+                update["search_query"] = query.query
+                report("condensed", search_query=query.query)
+        return Command(update=update, goto="classify")
+
+    def classify(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
+        """Choose the way by the words of the user alone: no passage and no answer is shown to the classifier."""
+        if context.route != "auto":
+            return self._go(context.route, {"reason": "set by the context"}, [])
+        question = state["search_query"]
+        earlier = [turn["question"] for turn in state.get("history") or []]
+        earlier += [item["reply"] for item in state["clarifications"]]
+        if self.classifier is not None:
+            found = yield called(self.classifier, question, earlier)
+        else:
+            instructions = context.classify_question_instructions
+            prompt = self.prompts.pick("classify_question", state["language"], instructions)
+            history = (
+                render_history([("user", text) for text in earlier], max_chars=MAX_HISTORY)
+                if earlier
+                else Markup("")
+            )
+            values = {"question": question, "history": history}
+            found = yield ask(self.llm, prompt, values, fallback=None)
+        if found is None:
+            return self._go("single", {}, ["classify: the model gave nothing usable; looked up in one step"])
+        told = {"intent": found.intent, "complexity": found.complexity, "reason": found.reason}
+        route = route_of(found)
+        if route is None:
+            note = f"classify: {found.intent!r} / {found.complexity!r} is no known way; looked up in one step"
+            return self._go("single", told, [note])
+        if route == "clarify" and len(state["clarifications"]) >= context.max_clarifications:
+            note = (
+                "classify: the question is unclear, but the user was asked often enough; looked up as it is"
+            )
+            return self._go("single", told, [note])
+        if route == "direct" and not context.direct:
+            return self._go(
+                "single", told, ["classify: nothing is answered without looking it up in this run"]
+            )
+        return self._go(route, told, [])
+
+    def _go(self, route: Route, told: Update, notes: list[str]) -> Command[Any]:
+        report("classified", route=route, reason=told.get("reason", ""))
+        return Command(update={**told, "route": route, "notes": notes}, goto=_NODES[route])
+
+    def direct(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
+        """Answer without looking anything up; a model that cannot hands over to the search."""
+        note = "direct: the model cannot answer without passages; looked up in one step"
+        handed_over: Command[Any] = Command(update={"route": "single", "notes": [note]}, goto="single")
+        if isinstance(self.llm, ExtractiveChatModel):
+            return handed_over
+        prompt = self.prompts.pick("direct_answer", state["language"], context.direct_answer_instructions)
+        history = state.get("history") or []
+        shown = render_history(_messages(history), max_chars=MAX_HISTORY) if history else Markup("")
+        values = {"question": state["search_query"], "history": shown}
+        text = yield write(self.llm, prompt, values, stream=not self.guards.answer)
+        if is_declined(text):
+            return handed_over
+        # a number in brackets would read as a citation, and nothing stands behind it
+        return Command(update={"answer": _MARKS.sub("", text).strip()}, goto="finish")
+
+    def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Update]:
+        """Check what leaves: citations where something was looked up, guards wherever they have not seen it yet."""
+        asked, answer, route = state["asked"], state["answer"], state["route"]
+        if route == "multi":
+            update = yield from self.answering.cite(asked, answer, state["documents"], state["language"])
+            return {**update, **(forgotten() if update["status"] == "refused" else {})}
+        if route == "direct":
+            verdict = yield from self.guards.check_answer(answer)
+            if isinstance(verdict, Refusal):
+                return {**refused(asked, verdict), **forgotten()}
+            notes = ["direct: nothing was looked up"]
+            notes += ["answer: changed by a guard"] if verdict != answer else []
+            report("cited", status="unsourced")
+            return {
+                "answer": verdict,
+                "status": "unsourced",
+                "notes": notes,
+                "history": [Turn(question=asked, answer=verdict)],
+            }
+        # the answer of the single step, and a question back, were checked where they were made
+        if state["status"] == "refused":
+            return {**forgotten(), "search_query": "", "history": [Turn(question=asked, answer=answer)]}
+        report("cited", status=state["status"])
+        return {"history": [Turn(question=asked, answer=answer)]}
+
+
+def forgotten() -> Update:
+    """This graph's own keys as a run begins, and as a refused one ends."""
+    return {
+        "asked": "",
+        "route": "single",
+        "intent": "",
+        "complexity": "",
+        "reason": "",
+        "question_back": "",
+        "clarifications": [],
+        "hops": [],
+        "sub_question": "",
+        "hop_documents": [],
+    }
+
+
+def _messages(history: list[Turn]) -> list[tuple[str, str]]:
+    return [
+        message for turn in history for message in (("user", turn["question"]), ("assistant", turn["answer"]))
+    ]

@@ -1,0 +1,49 @@
+"""The typed state of the adaptive graph."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langchain_core.documents import Document
+from typing_extensions import TypedDict
+
+from rag_kit.graphs.state import QuestionInput, RagState
+
+Route = Literal["direct", "single", "multi", "clarify"]
+
+
+class Hop(TypedDict):
+    """One step of a question that needs several facts; ``answer`` is "" where nothing was found."""
+
+    question: str
+    answer: str
+
+
+class Clarification(TypedDict):
+    """A question back to the user, and the reply."""
+
+    question: str
+    reply: str
+
+
+class AdaptiveInput(QuestionInput):
+    """What a caller of the adaptive graph gives: the question."""
+
+
+class AdaptiveState(RagState, total=False):
+    """State of the adaptive graph after and between its nodes.
+
+    ``asked`` is the question as the guards left it, with the replies to questions back in brackets; ``route`` the
+    way it was answered, and ``reason`` why; ``hops`` the steps of a question that needs several facts.
+    """
+
+    asked: str
+    route: Route
+    intent: str
+    complexity: str
+    reason: str
+    question_back: str
+    clarifications: list[Clarification]
+    hops: list[Hop]
+    sub_question: str
+    hop_documents: list[list[Document]]
