@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rag_kit.models.extractive.question import Question, offers
 from rag_kit.models.extractive.terms import terms
@@ -17,6 +18,7 @@ MAX_SENTENCES = 400
 """Sentences looked at in one prompt; what follows is left out, so that time is bounded."""
 
 _MAX_HEADING = 100
+_MAX_TITLE = 500
 _STOPS = ".!?。！？…;；:："
 
 FEATURES = (
@@ -42,6 +44,17 @@ class PassageText:
     number: int
     text: str
     title: str = ""
+
+
+def passage_text(number: int, text: str, metadata: Mapping[str, Any]) -> PassageText:
+    """A passage as this model sees it; its title is what the metadata name as title and heading.
+
+    Example:
+        >>> passage_text(1, "Text.", {"title": "Emma", "heading": "Plot", "page": 3}).title
+        'Emma\\nPlot'
+    """
+    names = (metadata.get("title"), metadata.get("heading"))
+    return PassageText(number, text, "\n".join(name[:_MAX_TITLE] for name in names if isinstance(name, str)))
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ Task = Callable[[Prompt], Reply]
 
 
 def _tasks() -> dict[str, Task]:
-    from rag_kit.models.extractive.adaptive import classify_question, clarify_question, direct_answer
+    from rag_kit.models.extractive.adaptive import clarify_question, classify_question, direct_answer
     from rag_kit.models.extractive.answer import answer
     from rag_kit.models.extractive.condense import condense
     from rag_kit.models.extractive.continuing import continue_answer, continue_unaided, retrieve_needed
@@ -39,6 +39,7 @@ def _tasks() -> dict[str, Task]:
         grade_support,
         grade_usefulness,
     )
+    from rag_kit.models.extractive.grade import grade_passage, grade_passages
     from rag_kit.models.extractive.hops import answer_from_hops, next_hop
     from rag_kit.models.extractive.rank import compress, rank
     from rag_kit.models.extractive.related import related_questions
@@ -63,6 +64,8 @@ def _tasks() -> dict[str, Task]:
         "continue_unaided": continue_unaided,
         "critique": critique,
         "critique_usefulness": critique_usefulness,
+        "grade_passage": grade_passage,
+        "grade_passages": grade_passages,
         "grade_support": grade_support,
         "grade_usefulness": grade_usefulness,
         "condense_for_user": condense,

@@ -54,8 +54,8 @@ class Span(NamedTuple):
 def time_spans(text: str) -> list[Span]:
     """Find the spans of time that a text names, in order of appearance.
 
-    A lone year is a span of one year, a month of one twelfth, "the 1970s" of ten years; "since 1990" ends at 9999 and "until 1990"
-    starts at 0. Only years from 1000 to 2099 count.
+    A lone year is a span of one year, a month of one twelfth, "the 1970s" of ten years; "since 1990" ends at
+    9999 and "until 1990" starts at 0. Only years from 1000 to 2099 count.
 
     Example:
         >>> time_spans("She led the club from May 1990 to 1994, and again in 2001.")

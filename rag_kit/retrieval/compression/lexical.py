@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rag_kit.models.extractive.evidence import MAX_SENTENCES, Candidate, PassageText, collect
+from rag_kit.models.extractive.evidence import MAX_SENTENCES, Candidate, PassageText, collect, passage_text
 from rag_kit.models.extractive.question import analyse
 from rag_kit.models.extractive.worth import LEAST_NEAR, worth
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection, keep_by_score
@@ -96,17 +96,10 @@ def batches(passages: Sequence[Passage]) -> Iterator[list[Piece]]:
                 yield lot
                 lot, room = [], MAX_SENTENCES
             text = passage.document.page_content[part[0].start : part[-1].end]
-            lot.append(Piece(number, start, PassageText(number + 1, text, _title(passage))))
+            lot.append(Piece(number, start, passage_text(number + 1, text, passage.document.metadata)))
             room -= len(part)
     if lot:
         yield lot
-
-
-def _title(passage: Passage) -> str:
-    known = passage.document.metadata
-    return "\n".join(
-        str(known[name])[:500] for name in ("title", "heading") if isinstance(known.get(name), str)
-    )
 
 
 def _place(passage: Passage, found: Candidate, start: int) -> int | None:
