@@ -33,7 +33,8 @@ async def afan_out(
     """Run coroutine functions side by side; the arguments mean what they mean in ``fan_out``.
 
     Nothing outlives the call: branches that are late, or not needed any more because one failed or the caller
-    was cancelled, are cancelled and waited for (one second at most, should one refuse to end).
+    was cancelled, are cancelled and waited for (one second at most, should one refuse to end). A single branch
+    without a limit of time runs in the caller's own task.
 
     Args:
         tasks: Functions without arguments that return an awaitable.
@@ -71,6 +72,8 @@ async def afan_out(
     check_abandoned()
     if not tasks:
         return FanOut([])
+    if len(tasks) == 1 and the_plan.timeout is None and the_plan.seconds is None:
+        return FanOut([await _alone(tasks[0], the_plan)])
     return FanOut(await _AsyncRun(tasks, the_plan).result())
 
 
@@ -107,6 +110,28 @@ async def afan_out_map(
 
 class _Failed(Exception):
     """Tells the waiting caller that a branch failed; the outcome holds why."""
+
+
+async def _alone(function: Callable[[], Awaitable[T]], the_plan: Plan) -> Outcome[T]:
+    """One branch that no clock has to watch: a task of its own would only cost time."""
+    name, started = the_plan.names[0], time.monotonic()
+    task = asyncio.current_task()
+    before = 0 if task is None else task.cancelling()
+    token = current_branch.set(Branch(current_branch.get()))
+    try:
+        value = await function()
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > before:
+            raise
+        outcome = Outcome[T](name, error=error, seconds=time.monotonic() - started)
+        if the_plan.on_error == "raise":
+            raise_failure(outcome)
+        return outcome
+    finally:
+        current_branch.reset(token)
+    if task is not None and task.cancelling() > before:
+        raise asyncio.CancelledError  # the branch took it for itself, but the caller was meant
+    return Outcome(name, value=value, seconds=time.monotonic() - started)
 
 
 class _AsyncRun(Generic[T]):

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 import time
+from contextlib import suppress
 from contextvars import ContextVar
 
 import pytest
@@ -263,3 +264,45 @@ def test_sync_in_async_in_sync_does_not_deadlock(monkeypatch: pytest.MonkeyPatch
         return len((await afan_out([lambda: run_in_thread(time.sleep, 0.01)] * 3)).values)
 
     assert fan_out([lambda: asyncio.run(inner())] * 6, deadline=30).values == [3] * 6
+
+
+async def test_one_branch_runs_in_the_callers_task() -> None:
+    """A single branch without a limit of time needs no task; errors and values are as with several."""
+
+    async def which() -> object:
+        return asyncio.current_task()
+
+    async def broken() -> None:
+        raise ValueError("no")
+
+    assert (await afan_out([which])).values == [asyncio.current_task()]
+    assert (await afan_out([which], timeout=5)).values != [asyncio.current_task()]
+    (outcome,) = (await afan_out([broken], on_error="skip", names=["first"])).outcomes
+    assert outcome.name == "first" and isinstance(outcome.error, ValueError)
+    with pytest.raises(BranchError, match="no"):
+        await afan_out([broken])
+
+
+async def test_cancelling_the_caller_of_one_branch() -> None:
+    """The caller's cancellation reaches a single branch, and is not lost if the branch swallows it."""
+    seen: list[str] = []
+
+    async def polite() -> None:
+        try:
+            await asyncio.sleep(9)
+        except asyncio.CancelledError:
+            seen.append("told")
+            raise
+
+    async def greedy() -> str:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(9)
+        return "done all the same"
+
+    for branch in (polite, greedy):
+        caller = asyncio.create_task(afan_out([branch], on_error="skip"))
+        await asyncio.sleep(0.02)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+    assert seen == ["told"]
