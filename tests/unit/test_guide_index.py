@@ -1,0 +1,42 @@
+"""The guide's index pages: each page can be reached, each link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = ROOT / "docs" / "guide"
+_LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def links(page: Path) -> set[Path]:
+    """The files that a page links to."""
+    return {(page.parent / target).resolve() for target in _LINK.findall(page.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_page_is_linked_from_the_index(language: str) -> None:
+    """A page that is added to the guide is added to the index of its language too."""
+    index = GUIDE / language / "index.md"
+    missing = set((GUIDE / language).glob("*.md")) - {index} - links(index)
+    assert not missing, f"not in {index.relative_to(ROOT)}: {sorted(page.name for page in missing)}"
+
+
+def test_both_languages_have_the_same_pages() -> None:
+    """A page of one language is there in the other."""
+    assert {p.name for p in (GUIDE / "en").glob("*.md")} == {p.name for p in (GUIDE / "zh").glob("*.md")}
+
+
+def test_links_lead_somewhere() -> None:
+    """No link of README, the guide or the benchmarks page is broken."""
+    pages = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md", *GUIDE.rglob("*.md")]
+    broken = [f"{page.name} -> {target}" for page in pages for target in links(page) if not target.exists()]
+    assert not broken
+
+
+def test_the_readme_leads_to_both_indexes() -> None:
+    """README links to the guide in both languages."""
+    assert {GUIDE / "en" / "index.md", GUIDE / "zh" / "index.md"} <= links(ROOT / "README.md")
