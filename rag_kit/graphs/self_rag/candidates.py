@@ -75,7 +75,8 @@ class Writer:
         """Ask whether documents are to be looked up for the next segment; answered by a `Heard`."""
         values = {"question": question, "answer": said(beam)}
         prompt = self._prompt("retrieve_needed", language, context)
-        return heard(ask(self._model(scoring), prompt, values, fallback=fallback or unreadable))
+        step = ask(self._model(scoring), prompt, values, fallback=fallback or unreadable)
+        return heard(step, listen=scoring == "logprobs")
 
     def candidate(
         self,
@@ -103,7 +104,9 @@ class Writer:
             shown = {"passages": render_passages([document], max_chars=self.max_passage_chars)}
         name = "continue_unaided" if passage is None else "continue_answer"
         prompt = self._prompt(name, language, context)
-        written: Heard = yield heard(write(self._model(scoring), prompt, {**values, **shown}, stream=False))
+        listen = scoring == "logprobs"
+        step = write(self._model(scoring), prompt, {**values, **shown}, stream=False)
+        written: Heard = yield heard(step, listen=listen)
         text = tidy(written.value, context.segment_sentences)
         one = Candidate(
             segment=segment, beam=beam["number"], passage=passage, source=None if source is None else str(source),
@@ -119,7 +122,8 @@ class Writer:
         name = "critique_usefulness" if passage is None else "critique"
         prompt = self._prompt(name, language, context)
         judged = {"question": question, "answer": answer, "statement": text, **shown}
-        verdict: Heard = yield heard(ask(self._model(scoring), prompt, judged, fallback=unreadable))
+        step = ask(self._model(scoring), prompt, judged, fallback=unreadable)
+        verdict: Heard = yield heard(step, listen=listen)
         names = ("usefulness",) if passage is None else ("relevance", "support", "usefulness")
         one["labels"] = {
             each: _WORST[each] if verdict.value is None else str(getattr(verdict.value, each))

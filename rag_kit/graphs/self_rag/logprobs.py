@@ -64,8 +64,19 @@ def with_logprobs(llm: Any) -> Runnable[Any, Any]:
     return bound
 
 
-def heard(step: Step) -> Step:
-    """A call to a model whose answer is a `Heard`: with the log-probabilities, if there were any."""
+def heard(step: Step, *, listen: bool = True) -> Step:
+    """A call to a model whose answer is a `Heard`: with the log-probabilities, if there were any.
+
+    Args:
+        step: The call.
+        listen: Off where none are asked for: then no callback is set up.
+    """
+    if not listen:
+
+        async def silent(config: RunnableConfig) -> Heard:
+            return Heard(await step.native(config))
+
+        return Step(step.name, lambda config: Heard(step.sync(config)), silent)
 
     def catching(config: RunnableConfig) -> tuple[_Catcher, RunnableConfig]:
         catcher = _Catcher()

@@ -33,7 +33,7 @@ def erratic(seed: int) -> ByTask:
     """Answers each prompt at random, of all that may be said and some that may not; the same for the same prompt."""
 
     def pick(prompt: Prompt, options: list[Any]) -> Any:
-        return random.Random(f"{seed} {prompt.task} {prompt.body}").choice(options)  # noqa: S311
+        return random.Random(f"{seed} {prompt.task} {prompt.body}").choice(options)
 
     def grade(prompt: Prompt) -> Any:
         return pick(prompt, [{"relevant": g, "score": float(g), "reason": "r"} for g in (True, False)] + [""])
