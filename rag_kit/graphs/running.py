@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeVar, cast
 
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite, RetryPolicy
@@ -80,7 +81,7 @@ def node(
     first: bool = False,
     capped: bool = True,
     on_cap: OnCap | None = None,
-) -> RunnableLambda[Any, Any]:
+) -> Runnable[Any, Any]:
     """One node that runs natively under ``invoke`` and under ``ainvoke``, within the run's caps.
 
     What the node used is added to the state's ``usage``.
@@ -115,7 +116,25 @@ def node(
             update = _at_cap(on_cap, state, context, error)
         return _counted(update, meter.used, first)
 
-    return RunnableLambda(sync, native)
+    return _Node(sync, native)
+
+
+class _Node(Runnable[Any, Any]):
+    """Both forms of a node. LangGraph opens the node's run itself; a ``RunnableLambda`` would open a second one."""
+
+    def __init__(
+        self,
+        sync: Callable[[Any, RunnableConfig], Any],
+        native: Callable[[Any, RunnableConfig], Awaitable[Any]],
+    ) -> None:
+        self._sync = sync
+        self._native = native
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return self._sync(input, config or {})
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return await self._native(input, config or {})
 
 
 def _at_cap(on_cap: OnCap | None, state: Any, context: Any, error: BudgetExceededError) -> Any:
@@ -144,7 +163,7 @@ def run_context(schema: type[ContextT]) -> ContextT:
     """
     given: Any = get_runtime().context
     if given is None:
-        return schema()
+        return cast("ContextT", _default(schema))
     if isinstance(given, schema):
         return given
     if not isinstance(given, Mapping):
@@ -152,6 +171,12 @@ def run_context(schema: type[ContextT]) -> ContextT:
             f"context is a {type(given).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
         )
     return schema(**given)
+
+
+@cache
+def _default(schema: type[RagContext]) -> RagContext:
+    """The defaults of a graph's settings; nodes only read them."""
+    return schema()
 
 
 def report(event: str, **details: Any) -> None:
