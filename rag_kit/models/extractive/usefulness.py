@@ -65,7 +65,7 @@ def usefulness(
         True
     """
     measured = measure(question, passages, cosines)
-    weights = WEIGHTS["alone" if len(passages) < 2 else "beside", "words" if cosines is None else "vectors"]
+    weights = WEIGHTS[("alone" if len(passages) < 2 else "beside", "words" if cosines is None else "vectors")]
     found = []
     for measures in measured:
         total = weights["bias"] + sum(
