@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import PrivateAttr, field_validator, model_validator
 
-from rag_kit.concurrency import Budget
+from rag_kit.concurrency import Budget, check_seconds
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import LANGUAGES, load_prompt
@@ -185,11 +185,7 @@ class SelfQueryRetriever(RagKitRetriever):
     @field_validator("timeout", "deadline")
     @classmethod
     def _seconds_are_allowed(cls, value: float | None, info: Any) -> float | None:
-        if value is not None and not value > 0:
-            raise InvalidInputError(
-                f"{info.field_name}={value!r} was given; it must be seconds > 0, or None."
-            )
-        return value
+        return check_seconds(info.field_name, value)
 
     @model_validator(mode="after")
     def _prepare(self) -> Self:

@@ -16,7 +16,7 @@ from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, combine_filters, compile_filter, copy_document
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
-from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
+from rag_kit.retrieval import BM25Retriever, ExactVectorStore, VectorRetriever, index_retriever
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.stores import native_filter
 
@@ -159,6 +159,8 @@ def _from_memory(store: InMemoryVectorStore, where: Filter | None, limit: int) -
 
 
 def _of_store(store: VectorStore) -> Source | None:
+    if isinstance(store, ExactVectorStore):
+        return rows_behind(store.vectorstore)
     module = {base.__module__.split(".")[0] for base in type(store).__mro__}
     if "langchain_chroma" in module:
         return Source(partial(_from_chroma, store), "Chroma")

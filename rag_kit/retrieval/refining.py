@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import field_validator, model_validator
 
-from rag_kit.concurrency import Budget
+from rag_kit.concurrency import Budget, check_seconds
 from rag_kit.documents import add_note, document_keys
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
@@ -66,11 +66,7 @@ class RefiningRetriever(RagKitRetriever):
     @field_validator("timeout", "deadline")
     @classmethod
     def _seconds_are_allowed(cls, value: float | None, info: Any) -> float | None:
-        if value is not None and not value > 0:
-            raise InvalidInputError(
-                f"{info.field_name}={value!r} was given; it must be seconds > 0, or None."
-            )
-        return value
+        return check_seconds(info.field_name, value)
 
     @model_validator(mode="after")
     def _caps_are_allowed(self) -> Self:

@@ -84,12 +84,15 @@ class RewriteCall:
         if text not in self.notes:
             self.notes.append(text)
 
-    def cost(self) -> str:
-        """What the models were asked so far."""
+    def costs(self) -> list[str]:
+        """What the models were asked so far; nothing where there is no model to ask."""
         calls = self.budget.calls
+        model: Any = self.owner.llm  # a technique may do without
+        if model is None and not calls:
+            return []
         told = f"model: {calls} call{'' if calls == 1 else 's'}, {self.budget.tokens} tokens"
         served = self.memory.served
-        return f"{told}, {served} answer{'' if served == 1 else 's'} from the cache" if served else told
+        return [f"{told}, {served} answer{'' if served == 1 else 's'} from the cache" if served else told]
 
     def ask(
         self, values: Sequence[Mapping[str, Any]], *, prompt: Any = None, form: Any = None, name: str = ""

@@ -18,7 +18,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 
-from rag_kit.concurrency import Budget
+from rag_kit.concurrency import Budget, check_seconds
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import RewriteCache
 from rag_kit.models.rewrite_cache import model_identity
@@ -146,11 +146,7 @@ class RewritingRetriever(RagKitRetriever):
     @field_validator("timeout", "deadline")
     @classmethod
     def _seconds_are_allowed(cls, value: float | None, info: Any) -> float | None:
-        if value is not None and not value > 0:
-            raise InvalidInputError(
-                f"{info.field_name}={value!r} was given; it must be seconds > 0, or None."
-            )
-        return value
+        return check_seconds(info.field_name, value)
 
     @field_validator("weights", mode="before")
     @classmethod
@@ -251,7 +247,7 @@ class RewritingRetriever(RagKitRetriever):
             fusion=self.fusion,
             rrf_k=self.rrf_k,
             id_key=self.id_key,
-            notes=[*call.notes, call.cost()],
+            notes=[*call.notes, *call.costs()],
             extra=call.extra,
             **more,
         )

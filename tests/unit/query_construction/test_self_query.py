@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
+from langchain_chroma import Chroma
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
+from support.chroma import memory_client
 from support.rewriters import Scripted, Words, both, ids, notes
 
 from rag_kit.concurrency import Budget, use_budget
@@ -25,7 +27,7 @@ from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, 
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.models import chat_model
 from rag_kit.query_construction import SelfQueryRetriever
-from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
+from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, ExactVectorStore, VectorRetriever
 
 DOCS = [
     Document(
@@ -279,6 +281,11 @@ def test_sources(tmp_path: Any) -> None:
         assert {"year", "mesh"} <= set(retriever.schema_in_use.names)
         assert ids(retriever.invoke("Stroke since 2010")) == ["b"], part
     index.close()
+    chroma = Chroma("sources", DeterministicFakeEmbedding(size=8), client=memory_client())
+    chroma.add_documents([Document(doc.page_content, id=doc.id, metadata=doc.metadata) for doc in DOCS])
+    exact = ExactVectorStore(chroma, changes="manual")
+    for part in (exact, VectorRetriever(vectorstore=exact)):
+        assert "year" in SelfQueryRetriever.from_rules(part).schema_in_use.names
     retriever = SelfQueryRetriever.from_rules(bm25)
     assert retriever.construct_query("about Asthma").filter is None
     bm25.add([Document("new", metadata={"mesh": ["Asthma"]})])
@@ -342,6 +349,7 @@ def test_wrong_arguments() -> None:
     for settings, says in (
         ({"words": "bm25"}, "retriever is str"),
         ({"timeout": 0}, "timeout=0"),
+        ({"timeout": 1e300}, "timeout=1e"),
         ({"deadline": -1}, "deadline=-1"),
         ({"max_calls": -1}, "max_calls=-1"),
         ({"relax": 3}, "relax=3"),

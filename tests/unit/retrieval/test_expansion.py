@@ -95,6 +95,7 @@ async def test_nothing_to_add_is_the_plain_search() -> None:
     assert ids(found) == ids(bm25().invoke("hot tea")) == ["tea"] and sent(found) == ["hot tea"]
     assert "expansion: nothing to add" in notes(found)
     assert not any(note.startswith("degraded") for note in notes(found))
+    assert not any(note.startswith("model:") for note in notes(found))  # there is none
     score = get_provenance(bm25().invoke("hot tea")[0])["score"]
     assert get_provenance(found[0])["score"] == score
 

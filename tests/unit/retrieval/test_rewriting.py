@@ -313,6 +313,7 @@ def test_wrong_parts(make: Make) -> None:
     for settings, says in (
         ({"words": "bm25"}, "retriever is str"),
         ({"timeout": 0}, "timeout=0"),
+        ({"timeout": 1e300}, "timeout=1e"),
         ({"deadline": -1}, "deadline=-1"),
         ({"max_calls": -1}, "max_calls=-1"),
         ({"max_concurrency": 0}, "max_concurrency=0"),

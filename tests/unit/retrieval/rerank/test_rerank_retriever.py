@@ -467,6 +467,7 @@ def test_wrong_arguments() -> None:
         ({"reranker": []}, "empty list"),
         ({"reranker": model}, r"PointwiseReranker\(model\)"),
         ({"timeout": 0}, "timeout=0"),
+        ({"timeout": 1e300}, "timeout=1e"),
         ({"deadline": -1}, "deadline=-1"),
         ({"max_calls": -1}, "max_calls=-1"),
         ({"fetch_k": 0}, "fetch_k=0"),
