@@ -48,6 +48,8 @@ class RewriteCache:
     def __init__(self, path: str | os.PathLike[str], *, max_entries: int = 10_000) -> None:
         if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
             raise InvalidInputError(f"max_entries={max_entries!r} was given; it must be a whole number >= 1.")
+        if not isinstance(path, (str, os.PathLike)):
+            raise InvalidInputError(f"path is {type(path).__name__}; give the path of a file as str or Path.")
         self.path = Path(path)
         self.max_entries = max_entries
         self._lock = threading.Lock()
@@ -82,7 +84,7 @@ class RewriteCache:
         for key, text, _ in found:
             try:
                 answers[key] = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue  # not written by this class; the next put mends it
         return {key: answers[key] for key in wanted if key in answers}
 

@@ -54,8 +54,6 @@ def _make(path: Path) -> None:
             raise InvalidInputError(
                 f"cache={path.name!r} is no regular file of yours; name a file in a folder of your own."
             )
-        if stat.S_IMODE(state.st_mode) != 0o600:
-            path.chmod(0o600)
     except OSError as error:
         raise InvalidInputError(
             f"cache={path.name!r} cannot be opened for writing: {error.strerror or error}. Name a file (no link) "
@@ -70,11 +68,12 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous=OFF")
         connection.execute("PRAGMA trusted_schema=OFF")
         _see_that_it_is_ours(connection, path)
+        _for_the_owner_alone(path)  # not before: somebody else's file keeps its mode
         return connection
     except sqlite3.OperationalError as error:
         connection.close()
         raise InvalidInputError(f"cache={path.name!r} cannot be opened: {error}.") from error
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         connection.close()
         if _marked(path):
             raise _DamagedError(str(error)) from error
@@ -112,6 +111,11 @@ def _see_that_it_is_ours(connection: sqlite3.Connection, path: Path) -> None:
         raise _DamagedError(check if check != "ok" else "its table is another")
 
 
+def _for_the_owner_alone(path: Path) -> None:
+    if stat.S_IMODE(path.lstat().st_mode) != 0o600:
+        path.chmod(0o600)
+
+
 def _marked(path: Path) -> bool:
     """Whether the head of the file says that it is a cache of ours."""
     with path.open("rb") as file:
@@ -132,6 +136,7 @@ def _put_aside(path: Path, reason: str) -> None:
         "The cache %r is damaged (%s); it is put aside as %r and begun anew.", path.name, reason, aside.name
     )
     path.replace(aside)
+    _for_the_owner_alone(aside)
     # A journal that is left behind would be played back into the new file.
     for suffix in ("-journal", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -103,14 +103,18 @@ def test_endless_answers_are_not_kept(path: Path) -> None:
 def test_a_file_of_something_else_is_left_alone(path: Path) -> None:
     """Notes, another program's database, a folder and a link are refused by name, unchanged."""
     path.write_text("my notes\n" * 100)
+    path.chmod(0o644)
     with pytest.raises(InvalidInputError, match="no rewrite cache wrote"):
         RewriteCache(path)
     assert path.read_text().startswith("my notes")
     other = path.with_name("other.db")
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE mine (x)")
+    other.chmod(0o640)
     with pytest.raises(InvalidInputError, match=r"other\.db"):
         RewriteCache(other)
+    if os.name == "posix":
+        assert [stat.S_IMODE(file.stat().st_mode) for file in (path, other)] == [0o644, 0o640]
     with pytest.raises(InvalidInputError, match="cannot be opened"):
         RewriteCache(path.parent)
     link = path.with_name("link")
@@ -120,9 +124,11 @@ def test_a_file_of_something_else_is_left_alone(path: Path) -> None:
     for wrong in (0, -1, True, 2.5):
         with pytest.raises(InvalidInputError, match="max_entries"):
             RewriteCache(path.with_name("new"), max_entries=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="path is NoneType"):
+        RewriteCache(None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("damage", ["middle", "cut", "version", "table"])
+@pytest.mark.parametrize("damage", ["middle", "cut", "version", "table", "names"])
 def test_a_damaged_cache_is_begun_anew(path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
     """A cache of ours that is damaged is put aside and begun anew, and the log says so."""
     cache = RewriteCache(path)
@@ -133,7 +139,10 @@ def test_a_damaged_cache_is_begun_anew(path: Path, damage: str, caplog: pytest.L
         data[100:60_000] = b"\xff" * 59_900
     elif damage == "cut":
         data = data[:5000]
-    if damage in ("middle", "cut"):
+    elif damage == "names":
+        place = data.index(b"answers (key")
+        data[place : place + 4] = b"\xf2\xf2\xf2\xf2"  # no UTF-8 in the schema
+    if damage in ("middle", "cut", "names"):
         path.write_bytes(data)
         path.with_name("cache.sqlite-journal").write_bytes(b"left behind")
     else:
@@ -161,7 +170,8 @@ def test_what_is_in_it_is_never_executed(path: Path) -> None:
     cache.put({"a": 1})
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE answers SET answer = ?", ("cos\nsystem\n(S'true'\ntR.",))
-    assert cache.get(["a"]) == {}
+        connection.execute("INSERT INTO answers VALUES ('deep', ?, 1)", ("[" * 200_000,))
+    assert cache.get(["a", "deep"]) == {}
 
 
 def test_threads_share_one(path: Path) -> None:
