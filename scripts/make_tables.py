@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import parents_table  # noqa: E402 - found by the line above
+import peers_table  # noqa: E402
 import quality  # noqa: E402
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -129,6 +130,12 @@ def verdict_table(loaded: Loaded, tolerance: dict[str, float]) -> str:
     return table(["set", "score", "expected", "measured", "verdict"], rows)
 
 
+def peers() -> str:
+    """The kit beside its peers."""
+    result = peers_table.load()
+    return f"{table(peers_table.head(result), peers_table.rows(result))}\n\n{peers_table.note(result)}"
+
+
 def commands(loaded: Loaded) -> str:
     """The commands, as a block to paste."""
     lines = []
@@ -165,6 +172,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "speed": speed_table(loaded),
         "verdicts": verdict_table(loaded, content["tolerance"]),
         "parents": table(parents_table.HEAD, parents_table.rows()),
+        "peers": peers(),
         "commands": commands(every),
         "versions": versions(every),
     }
