@@ -72,6 +72,10 @@ def _connect(path: Path) -> sqlite3.Connection:
         return connection
     except sqlite3.OperationalError as error:
         connection.close()
+        # a locked file or a full disk has a code of its own
+        general = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR
+        if general and _marked(path):
+            raise _DamagedError(str(error)) from error
         raise InvalidInputError(f"cache={path.name!r} cannot be opened: {error}.") from error
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         connection.close()
