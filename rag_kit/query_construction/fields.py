@@ -86,7 +86,7 @@ class MetadataField:
         """Whether it holds years: by its name, or because all its numbers are years."""
         if self.type != "int" or self.many:
             return False
-        if re.search(r"(?:^|_)(?:year|yr)s?(?:$|_)|年(?:份|度)?(?:$|_)", self.name.lower()):
+        if re.search(r"(?:^|_)(?:year|yr)s?(?:$|_)|年(?:份|度|代)?(?:$|_)", self.name.lower()):
             return True
         known = isinstance(self.minimum, int) and isinstance(self.maximum, int)
         return known and self.minimum >= 1500 and self.maximum <= 2100 and self.minimum < self.maximum

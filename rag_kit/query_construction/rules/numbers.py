@@ -9,16 +9,23 @@ from typing import NamedTuple
 from langchain_core.structured_query import Comparator
 
 from rag_kit.query_construction.coercion import parse_number
+from rag_kit.query_construction.date_patterns import NUMBERS
 from rag_kit.query_construction.dates import chinese_number
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.quantities import by_unit, by_word
 from rag_kit.query_construction.rules.spans import Span
 
+_WORDS = {
+    word: number
+    for word, number in NUMBERS.items()
+    if number > 1 and " " not in word and word not in ("few", "several", "hundred")
+}
 _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.])(?:[$€£¥]\s?)?(?P<plain>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*[a-z_]*[a-z]\d)"
     r"(?:\s?(?P<scale>thousand\b|million\b|k\b|[千万亿]))?"
-    r"|(?<![第年月一-十])(?P<han>[一二三四五六七八九十百千万两]{1,7})",
+    r"|(?<![第年月一-十])(?P<han>[一二三四五六七八九十百千万两]{1,7})"
+    rf"|\b(?P<word>{'|'.join(sorted(_WORDS, key=len, reverse=True))})\b",
     re.IGNORECASE,
 )
 _MOST = 64  # numbers that are looked at
@@ -58,12 +65,12 @@ def find_numbers(
     for match in matches:
         year = match.span("plain") in years
         mine = _owner(text, match, fields, year)
-        if match["han"] and (mine is None or not _compared(text, match.start(), mine.end)):
-            continue  # 三 is in many words that are no numbers
+        if not match["plain"] and (mine is None or not _compared(text, match.start(), mine.end)):
+            continue  # 三 and "one" are in much that is no number
         if previous is not None:
             between = text[owner.end if owner else previous.end() : match.start()]
             was_year = previous.span("plain") in years
-            to, and_ = cues.RANGE_TO.fullmatch(between), cues.RANGE_AND.fullmatch(between)
+            to, and_ = cues.RANGE_TO.fullmatch(between), cues.RANGE_AND.fullmatch(_without_cue(between))
             if mine is None and owner is not None and year == was_year and (to or and_):
                 mine = Owner(owner.field, None, match.start(), match.end())
             elif mine is not None and owner is None and (to or (and_ and year == was_year)):
@@ -99,10 +106,7 @@ def _owner(text: str, match: re.Match[str], fields: Sequence[MetadataField], yea
     stop = unit[1] if unit else end
     if (said := by_word(left, fields)) and said[1] is not None:
         return Owner(said[0], said[1], skipped + said[2], stop)
-    for pattern, _ in cues.LEFT:
-        if cue := pattern.search(left):
-            left = left[: cue.start()]
-            break
+    left = _without_cue(left)
     left = re.sub(r"(?:\bbetween|\bfrom|介于|在)\s*$", "", left, flags=re.IGNORECASE)
     for field in fields:
         for name in _names(field):
@@ -116,6 +120,12 @@ def _owner(text: str, match: re.Match[str], fields: Sequence[MetadataField], yea
     return Owner(unit[0], None, begin, stop) if unit else None
 
 
+def _without_cue(left: str) -> str:
+    """The text before "more than", "at most", ">=" and their like, if it ends with one."""
+    found = next((cue for pattern, _ in cues.LEFT if (cue := pattern.search(left))), None)
+    return left[: found.start()] + " " if found else left
+
+
 def _compared(text: str, begin: int, end: int) -> bool:
     left = text[max(0, begin - cues.REACH) : begin]
     return any(pattern.search(left) for pattern, _ in cues.LEFT) or any(
@@ -126,6 +136,8 @@ def _compared(text: str, begin: int, end: int) -> bool:
 def _value(match: re.Match[str]) -> int | float | None:
     if match["han"]:
         return chinese_number(match["han"])
+    if match["word"]:
+        return _WORDS[match["word"].lower()]
     number = parse_number(match["plain"])
     if number is None or not match["scale"]:
         return number

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rag_kit.query_construction.constructed import Sort
 from rag_kit.query_construction.dates import chinese_number
 from rag_kit.query_construction.fields import MetadataField, Schema
+from rag_kit.query_construction.rules.quantities import KINDS
 
 _WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _N = rf"(?:\d{{1,3}}|{'|'.join(_WORDS)}|fifteen|twenty)"
@@ -36,17 +37,36 @@ _SIZE = re.compile(
     rf"(?:\s+(?P<n2>{_N}))?[\s-]+(?P<name>[\w-]+)",
     re.IGNORECASE,
 )
-_UP = ("oldest", "earliest", "最早", "最旧", "最老", "lowest", "smallest", "shortest", "fewest", "least")
+_UP = ("oldest", "earliest", "最早", "最旧", "最老", "lowest", "smallest", "shortest", "fewest",
+       "least", "最低", "最少", "最小", "最短")  # fmt: skip
+_COUNTED = rf"(?:的(?:(?P<n>\d{{1,3}}|[{_H}]{{1,3}})(?:篇|个|条|项|份|部|款|台|件|本))?)?"
+_ZH_MOST = rf"(?P<word>最高|最多|最大|最长|最低|最少|最小|最短){_COUNTED}"
+
+
+def _most(words: str, zh: str = r"(?!)") -> re.Pattern[str]:
+    return re.compile(
+        rf"\b(?:the\s+)?(?:(?P<n1>{_N})\s+)?(?:{words})(?:\s+(?P<n2>{_N}))?(?!\s+than)\b|(?:{zh}){_COUNTED}",
+        re.IGNORECASE,
+    )
+
+
+_KINDS = (
+    (KINDS[0], True, _most(r"cheapest|least\s+expensive", "最便宜")),
+    (KINDS[0], False, _most(r"most\s+expensive|priciest|dearest|costliest", "最贵")),
+    (KINDS[1], False, _most(r"(?:best|highest|top)[\s-]+rated", "最受好评")),
+    (KINDS[1], True, _most(r"(?:worst|lowest)[\s-]+rated")),
+)
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """An order, a number, and the place of the words that ask for them."""
+    """An order, a number, and the place of the words that ask for them; ``noun`` is where their noun begins."""
 
     sort: Sort
     limit: int | None
     begin: int
     end: int
+    noun: int
 
 
 def find_order(text: str, schema: Schema) -> Ordered | None:
@@ -63,6 +83,13 @@ def find_order(text: str, schema: Schema) -> Ordered | None:
         for pattern in (_FIRST_SORT, _EN, _LAST, _ZH, _ZH_TAIL):
             if match := pattern.search(text):
                 return _ordered(match, field)
+    for kind, up, pattern in _KINDS:
+        owners = [candidate for candidate in schema if candidate.ordered and kind.fits(candidate)]
+        if len(owners) == 1 and (match := pattern.search(text)):
+            return _ordered(match, owners[0], up=up)
+    for candidate in schema:
+        if candidate.ordered and (match := re.search(rf"{re.escape(candidate.name)}{_ZH_MOST}", text)):
+            return _ordered(match, candidate)
     for match in _SIZE.finditer(text):
         name = match["name"].lower().rstrip("s")
         for candidate in schema:
@@ -71,7 +98,7 @@ def find_order(text: str, schema: Schema) -> Ordered | None:
     return None
 
 
-def _ordered(match: re.Match[str], field: MetadataField) -> Ordered:
+def _ordered(match: re.Match[str], field: MetadataField, up: bool | None = None) -> Ordered:
     groups = match.groupdict()
     word = (groups.get("word") or "latest").lower()
     number = groups.get("n") or groups.get("n1") or groups.get("n2")
@@ -80,7 +107,14 @@ def _ordered(match: re.Match[str], field: MetadataField) -> Ordered:
     if limit is None and noun in ("paper", "article", "study", "work", "publication", "document", "abstract", "report",
                                   "trial", "record", "result", "entry", "item", "review", "one"):  # fmt: skip
         limit = 1
-    return Ordered(Sort(field.name, word not in _UP), limit or None, match.start(), match.end())
+    start = match.start("noun") if noun else match.end()
+    return Ordered(
+        Sort(field.name, word not in _UP if up is None else not up),
+        limit or None,
+        match.start(),
+        match.end(),
+        start,
+    )
 
 
 def _number(text: str) -> int:

@@ -36,13 +36,15 @@ class Reading:
         self._index = index
         self.order = find_order(text, schema)
         if self.order is not None:
-            self.used.append((self.order.begin, self.order.end))
+            self.used.append((self.order.begin, self.order.noun))
 
     def atoms(self) -> list[Atom]:
         """All conditions, in the order of the text."""
         found = find_missing(self.text, self.schema, self._time())
         self.used += [(atom.begin, atom.end) for atom in found]
         named = [item for item in self._index.find(self.text) if self._named(item)]
+        if self.order is not None:  # "the last three reports": a noun may name a kind, else it says nothing
+            self.used.append((self.order.begin, self.order.end))
         periods = [] if self._time() is None else self._periods(named)
         barriers = [(item.begin, item.end) for item in named]
         numbers = self._numbers(named, periods)

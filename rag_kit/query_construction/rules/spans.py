@@ -141,7 +141,8 @@ def _single(text: str, left: str, span: Span, following: Span | None) -> Compare
         if match := pattern.search(left):
             comparator, start = found, match.start()
             break
-    comparator = span.comparator or comparator
+    if span.comparator is not None:  # "older than" is below for a date, above for an age
+        comparator, start = span.comparator, len(left)
     start = _with_name(span, left, start)
     for pattern, found in cues.RIGHT:
         if (match := pattern.match(text, span.end)) and not _of_next(text, match.end(), following):

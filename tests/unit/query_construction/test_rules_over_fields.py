@@ -107,6 +107,10 @@ def test_other_words_are_no_plurals(question: str) -> None:
         ("Ann Lee's memos, then the movies", {"$and": [
             {"assignee": {"$eq": "Ann Lee"}}, {"type": {"$in": ["memos", "movie"]}}]}),
         ("since March 2019", {"released": {"$gte": "2019-03-01"}}),
+        ("not older than 30", {"age": {"$lte": 30}}),
+        ("at least three stars", {"rating": {"$gte": 3}}),
+        ("price >= 20 and <= 50", {"$and": [{"price": {"$gte": 20}}, {"price": {"$lte": 50}}]}),
+        ("five stars", None),
         ("300 miles", None),
         ("what costs the world", None),
     ],
@@ -142,6 +146,25 @@ def test_english(question: str, expected: Any) -> None:
 def test_chinese(question: str, expected: Any) -> None:
     """Units, numbers in words, either script, flags, what is missing."""
     assert made(question, OFFICE) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "where", "field", "descending", "limit"),
+    [
+        ("the last three reports", {"type": {"$eq": "report"}}, "released", True, 3),
+        ("the latest papers on sleep", None, "released", True, None),
+        ("the three cheapest movies", {"type": {"$eq": "movie"}}, "price", False, 3),
+        ("most expensive memos", {"type": {"$eq": "memos"}}, "price", True, None),
+        ("best rated movies", {"type": {"$eq": "movie"}}, "rating", True, None),
+        ("最便宜的三款手机", {"类别": {"$eq": "手机"}}, "价格", False, 3),
+        ("页数最多的5份文档", None, "页数", True, 5),
+    ],
+)
+def test_orders(question: str, where: Any, field: str, descending: bool, limit: int | None) -> None:
+    """Superlatives give order and number; a noun that names a kind is a condition too."""
+    found = RULES.construct(question, OFFICE if question[-1] > "z" else SHOP)
+    assert found.filter == where and found.limit == limit
+    assert found.sort is not None and (found.sort.field, found.sort.descending) == (field, descending)
 
 
 _PIECES = [
