@@ -28,7 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: Graphs that ``--graph`` can name -> builder in rag_kit.graphs.
-GRAPHS = {"plain": "build_plain_rag"}
+GRAPHS = {
+    "plain": "build_plain_rag",
+    "crag": "build_crag",
+    "self-rag": "build_self_rag",
+    "adaptive": "build_adaptive_rag",
+}
 
 
 def add_parser(commands: Any) -> None:
@@ -54,7 +59,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--prompts", type=Path, metavar="DIR", help="folder with your own prompt files")
     parser.add_argument(
-        "--max-calls", type=int, default=8, metavar="N", help="model calls allowed (default 8)"
+        "--max-calls", type=int, metavar="N", help="model calls allowed (default: the graph's own, plain 8)"
     )
     parser.add_argument("--max-tokens", type=int, metavar="N", help="tokens allowed, in and out")
     parser.add_argument(
@@ -76,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
     context = {
         "language": arguments.language,
-        "max_calls": arguments.max_calls,
+        **({} if arguments.max_calls is None else {"max_calls": arguments.max_calls}),
         "max_tokens": arguments.max_tokens,
         "deadline": arguments.deadline,
     }

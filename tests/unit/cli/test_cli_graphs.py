@@ -1,0 +1,72 @@
+"""``rag-kit ask --graph``: every graph answers from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rag_kit.cli import exits
+from rag_kit.cli.ask import GRAPHS
+from rag_kit.cli.main import main
+
+every_graph = pytest.mark.parametrize("graph", sorted(GRAPHS))
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index over two pages."""
+    base = tmp_path_factory.mktemp("graphs")
+    docs = base / "docs"
+    docs.mkdir()
+    (docs / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees. It is blue.\n", encoding="utf-8")
+    (docs / "fan.md").write_text("# 风扇\n\n风扇在六十度时启动，噪音很大。\n", encoding="utf-8")
+    arguments = ["ingest", str(docs), "--index", str(base / "index"), "--embedding-model", "none", "--quiet"]
+    assert main(arguments) == exits.OK
+    return base / "index"
+
+
+@every_graph
+def test_answers_in_both_languages(graph: str, index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The answer is printed once, with its source and quote."""
+    for question, said, file in (
+        ("At how many degrees does the pump start?", "40 degrees", "pump.md"),
+        ("风扇什么时候启动？", "六十度", "fan.md"),
+    ):
+        capsys.readouterr()
+        assert main(["ask", question, "--index", str(index), "--graph", graph]) == exits.OK
+        out, _ = capsys.readouterr()
+        answer, sources = out.split("\nSources")
+        assert answer.count(said) == 1 and file in sources and said in sources
+
+
+@every_graph
+def test_declines_and_json(graph: str, index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is not in the documents is said to be so; --json is nothing but JSON."""
+    capsys.readouterr()
+    question = "Who won the chess championship of Norway?"
+    assert main(["ask", question, "--index", str(index), "--graph", graph, "--json"]) == exits.OK
+    result = json.loads(capsys.readouterr().out)
+    assert result["status"] == "declined" and result["question"] == question
+    assert result["usage"]["seconds"] > 0
+
+
+def test_explain_tells_each_step(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --explain the passages and the steps of the graph are shown."""
+    capsys.readouterr()
+    arguments = ["--index", str(index), "--graph", "crag", "--explain"]
+    assert main(["ask", "At how many degrees does the pump start?", *arguments]) == exits.OK
+    out, err = capsys.readouterr()
+    assert "graded" in err and "bm25" in out
+
+
+@every_graph
+def test_a_cap_is_an_exit_code(graph: str, index: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--max-calls 0 ends in one line that names the cap, or in an answer that needed no call."""
+    capsys.readouterr()
+    code = main(
+        ["ask", "When does the pump start?", "--index", str(index), "--graph", graph, "--max-calls", "0"]
+    )
+    _, err = capsys.readouterr()
+    assert code == exits.BUDGET and "max_calls" in err and "Traceback" not in err
