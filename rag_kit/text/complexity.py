@@ -74,7 +74,7 @@ _BARE = re.compile(
 _GOES_ON = re.compile(r"(?:and|but|or) (?:in|for|with|on|at|since|before|after) .{0,25}", re.IGNORECASE)
 _ZH_PRONOUN = re.compile(
     r"^(?:那么?|请问|但是?|而且?|所以)?[，,]?(?:它们?|他们?|她们?"
-    r"|(?:这|那)(?:个|种|些|件|样|里|款|家|位|本|部)?(?![\u3400-\u9fff]{0,3}(?:年|月|天|日))"
+    r"|(?:这|那)(?:个|种|些|件|样|里|款|家|位|本|部)?(?=[是有在怎什多为能会可何要吗的呢哪由如贵好]|[？?]|$)"
     r"|前者|后者|该(?:公司|产品|设备|系统)|其(?![中他实余次它间]))"
 )
 _REPLY = re.compile(r"[(（][^()（）]+[)）]\s*$")
@@ -85,14 +85,14 @@ _EN_COMPARES = re.compile(
     r"|(?:older|younger|larger|bigger|smaller|longer|shorter|taller|higher|lower|heavier|lighter|faster|slower|earlier"
     r"|later|richer|poorer|cheaper|closer|farther|further|newer|better|worse|stronger|greater|(?:more|less|fewer) \w+)"
     r"(?: \w+){0,4} than)\b"
-    r"|\bboth\b.+\band\b|\bbetween\b.+\band\b.+\b(?:which|who)\b"
-    r"|^(?:which|who)\b.+\b\w+(?:er|est|more|most|first|last)\b.*[,:]?.+\bor\b",
+    r"|\bboth\b.{1,80}\band\b|\bbetween\b.{1,60}\band\b.{1,60}\b(?:which|who)\b"
+    r"|^(?:which|who)\b.{1,60}\b\w{1,20}(?:er|est|more|most|first|last)\b.{1,80}\bor\b",
     re.IGNORECASE,
 )
 _ZH_COMPARES = re.compile(
-    r"比较|对比|相比|区别|差异|差别|异同|优劣|有(?:何|什么|哪些)不同|(?:和|与|跟|同).+(?:一样|相同|不同)"
+    r"比较|对比|相比|区别|差异|差别|异同|优劣|有(?:何|什么|哪些)不同|(?:和|与|跟|同).{1,30}(?:一样|相同|不同)"
     r"|(?:哪|谁)(?:一?[个种家款位座条部名])?(?:人|国家|城市)?(?:更|最先|比较)"
-    r"|.+比.+(?:更|还|[多少大小高低长短早晚快慢重轻]).{0,3}吗|都是.+吗|还是.+[更先大小高]"
+    r"|.{1,30}比.{1,30}(?:更|还|[多少大小高低长短早晚快慢重轻]).{0,3}吗|都是.{1,30}吗|还是.{1,30}[更先大小高]"
 )
 _ROLES = (
     r"director|author|writer|creator|founder|inventor|composer|singer|performer|producer|publisher|developer|designer"
@@ -106,13 +106,14 @@ _KINDS = (
 )
 _EN_BRIDGES = re.compile(
     rf"\bthe (?:[\w-]+ ){{0,2}}(?:{_ROLES})(?:'s|’s)? (?:of|to) (?:the )?(?:[\w-]+ ){{0,2}}(?:{_ROLES}|{_KINDS})\b"
-    rf"|\b(?:when|where|what|which|who|how|whom|did|is|was|does|has)\b[^,?]*\bthe (?:[\w-]+ ){{0,2}}(?:{_ROLES}) of\b"
-    r"(?=.+\b(?:born|die[ds]?|live[ds]?|work(?:s|ed)?|stud(?:y|ied)|come|located|found(?:ed)?|made|married|play(?:s|ed)?"
+    rf"|\b(?:when|where|what|which|who|how|whom|did|is|was|does|has)\b[^,?]{{0,60}}"
+    rf"\bthe (?:[\w-]+ ){{0,2}}(?:{_ROLES}) of\b"
+    r"(?=.{1,100}\b(?:born|die[ds]?|live[ds]?|work(?:s|ed)?|stud(?:y|ied)|come|located|found(?:ed)?|made|married|play(?:s|ed)?"
     r"|educated|buried|from|move[ds]?|graduate[ds]?|wr(?:o|i)te|attend(?:ed)?|serve[ds]?|nationality|direct(?:ed)?)\b)"
     rf"|\b(?:born|die[ds]?|nationality|age|birthday|birthplace|wife|husband|father|mother|son"
     r"|daughter|capital|education|job)\b"
-    rf"[^?]*\bof the (?:[\w-]+ ){{0,2}}(?:{_ROLES}|{_KINDS}) (?:of|who|that|which|where|whose)\b"
-    rf"|\b(?:{_KINDS}) (?:where|whose|in which|to which|for which)\b.+\b"
+    rf"[^?]{{0,60}}\bof the (?:[\w-]+ ){{0,2}}(?:{_ROLES}|{_KINDS}) (?:of|who|that|which|where|whose)\b"
+    rf"|\b(?:{_KINDS}) (?:where|whose|in which|to which|for which)\b.{{1,100}}\b"
     r"(?:when|where|what|who|how|is|was|did|born|located)\b"
     rf"|\w(?:'s|’s) (?:[\w-]+ ){{0,2}}(?:{_ROLES})(?:'s|’s) \w"
     rf"|\b(?:of|by|from) the (?:same )?(?:{_KINDS}) (?:that|who|which|where)\b",
@@ -130,17 +131,17 @@ _ZH_BRIDGES = re.compile(
     rf"|(?:所在的?|所属的?)(?:国家|城市|省|公司|大学|球队|组织)的|(?:{_ZH_ROLES})的(?:{_ZH_ROLES})"
 )
 _EN_SEVERAL = re.compile(
-    r"\?.+\?|\b(?:what|who|when|where|how|why|which)\b.{3,},? and"
+    r"\?[^?]+\?|\b(?:what|who|when|where|how|why|which)\b.{3,100}?,? and"
     r" (?:what|who|when|where|how|why|which|in which|for how)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _ZH_SEVERAL = re.compile(
-    r"[？?].+[？?]|(?:什么|谁|哪|多少|何时|如何|怎么|为什么).{1,}[，,、；;]"
-    r"(?:并且|以及|又|同时|还有)?.*(?:什么|谁|哪|多少|何时|如何|怎么|为什么|几)"
+    r"[？?][^？?]+[？?]|(?:什么|谁|哪|多少|何时|如何|怎么|为什么).{1,40}[，,、；;]"
+    r"(?:并且|以及|又|同时|还有)?.{0,40}(?:什么|谁|哪|多少|何时|如何|怎么|为什么|几)"
     r"|分别(?:是|有|在|为|由|叫)",
     re.DOTALL,
 )
-_MAX = 2_000
+_MAX = 500  # the patterns look no further, so that no text keeps them busy
 
 
 def question_kind(question: str, *, has_history: bool = False) -> Kind:

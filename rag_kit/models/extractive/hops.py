@@ -34,6 +34,33 @@ _ZH_DESCRIBED = re.compile(
     r"(?=.{2,})"
 )
 _ZH_PLACES = ("首都", "省会", "总部")
+_MEASURES = {
+    "longer": "long", "shorter": "long", "taller": "tall", "higher": "high", "lower": "high", "deeper": "deep",
+    "wider": "wide", "larger": "large", "bigger": "large", "smaller": "large", "heavier": "heavy",
+    "lighter": "heavy", "faster": "fast", "slower": "fast", "hotter": "hot", "colder": "hot", "older": "old",
+    "younger": "old", "newer": "old", "farther": "far", "closer": "far",
+}  # fmt: skip
+_EN_MEASURE = re.compile(rf"\b({'|'.join(_MEASURES)})\b", re.IGNORECASE)
+_EN_THAN = re.compile(
+    r"^(?:is|are|was|were) (?P<a>(?:the )?[\w'’.-]+(?: [\w'’.-]+){0,5}?) (?:much |any )?\w+er than (?P<b>[^?]{1,60})",
+    re.IGNORECASE,
+)
+_ZH_OPPOSITE = {
+    "短": "长",
+    "低": "高",
+    "小": "大",
+    "轻": "重",
+    "近": "远",
+    "慢": "快",
+    "浅": "深",
+    "窄": "宽",
+}
+_ZH_MEASURE = re.compile(
+    r"(?:更|还|最|[比].{1,20}?)(?P<adj>[长短高低大小重轻远近快慢深浅宽窄])(?=吗|[？?]|$)"
+)
+_ZH_THAN = re.compile(
+    r"^(?P<a>.{1,20}?)比(?P<b>.{1,20}?)(?:更|还)?[长短高低大小重轻远近快慢深浅宽窄]吗?[？?]?$"
+)
 
 
 def next_hop(prompt: Prompt) -> Reply:
@@ -63,9 +90,9 @@ def _reply(prompt: Prompt, at: int) -> str:
 
 
 def _next(question: str, asked: list[tuple[str, str]]) -> str:
-    if sides := entity_queries(question):
-        return next((query for _, query in sides if query not in [text for text, _ in asked]), "")
     chinese = detect_language(question) == "zh"
+    if sides := _sides(question, chinese):
+        return next((query for query in sides if query not in [text for text, _ in asked]), "")
     match = (_ZH_DESCRIBED if chinese else _EN_DESCRIBED).search(question)
     if match is None or len(match.group()) + 3 >= len(question):
         return question if not asked else ""
@@ -80,6 +107,20 @@ def _next(question: str, asked: list[tuple[str, str]]) -> str:
     if not reply or not found or fold(found) in fold(match.group()):
         return question
     return question[: match.start()] + found + question[match.end() :]
+
+
+def _sides(question: str, chinese: bool) -> list[str]:
+    """A question about each thing that is compared: for its measure, where the comparison names one."""
+    pairs = entity_queries(question)
+    match = (_ZH_THAN if chinese else _EN_THAN).search(question)
+    names = [name for name, _ in pairs] or ([match["a"], match["b"].strip()] if match else [])
+    measure = (_ZH_MEASURE if chinese else _EN_MEASURE).search(question)
+    if not names or measure is None:
+        return [query for _, query in pairs] or names
+    if chinese:
+        adjective = measure["adj"]
+        return [f"{name}有多{_ZH_OPPOSITE.get(adjective, adjective)}？" for name in names]
+    return [f"How {_MEASURES[measure[1].lower()]} is {name}?" for name in names]
 
 
 def answer_from_hops(prompt: Prompt) -> Reply:

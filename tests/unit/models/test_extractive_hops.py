@@ -1,0 +1,159 @@
+"""The extractive model's tasks of Adaptive-RAG: what a question needs, the next step, a question back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_kit.models import chat_model, structured_call, text_call
+from rag_kit.prompts import load_prompt, render_history, render_passages
+from rag_kit.text import detect_language
+from rag_kit.text.citations import DECLINED
+from rag_kit.text.complexity import pointing_word, question_kind
+
+KINDS = [
+    ("Hello!", "chat", "none"),
+    ("Hi there, how are you?", "chat", "none"),
+    ("Thanks a lot!", "chat", "none"),
+    ("你好！", "chat", "none"),
+    ("谢谢你的帮助。", "chat", "none"),
+    ("您能做什么？", "chat", "none"),
+    ("Thanks, what is BM25?", "question", "single"),
+    ("Who wrote Emma?", "question", "single"),
+    ("What is the capital of France?", "question", "single"),
+    ("水泵什么时候启动？", "question", "single"),
+    ("How long does it take to charge the battery?", "question", "single"),
+    ("Where was hepcidin first discovered?", "question", "single"),
+    ("Is it legal to park here at night?", "question", "single"),
+    ("When does the fan start if it is hot?", "question", "single"),
+    ("Is the Danube longer than the Rhine?", "question", "multi"),
+    ("What is the difference between BM25 and SPLADE?", "question", "multi"),
+    ("Where was the director of Alien born?", "question", "multi"),
+    ("Who founded Intel and when was it sold?", "question", "multi"),
+    ("长江和黄河哪个更长？", "question", "multi"),
+    ("《活着》的作者毕业于哪所大学？", "question", "multi"),
+    ("水泵和风扇分别在多少度启动？", "question", "multi"),
+    ("When does it start?", "unclear", "single"),
+    ("And in 2020?", "unclear", "single"),
+    ("Why?", "unclear", "single"),
+    ("它什么时候启动？", "unclear", "single"),
+    ("那北京呢？", "unclear", "single"),
+    ("When does it start? (the pump)", "question", "single"),
+]
+
+
+@pytest.mark.parametrize(("question", "intent", "complexity"), KINDS)
+def test_what_a_question_needs(question: str, intent: str, complexity: str) -> None:
+    """By wording, in both languages; the reason is in the question's language."""
+    kind = question_kind(question)
+    assert (kind.intent, kind.complexity) == (intent, complexity)
+    assert detect_language(kind.reason) == detect_language(question)
+
+
+@pytest.mark.parametrize("question", [q for q, intent, _ in KINDS if intent == "unclear"])
+def test_with_a_history_nothing_is_unclear(question: str) -> None:
+    """A reference may point to the conversation."""
+    assert question_kind(question, has_history=True).intent == "question"
+
+
+@given(st.text(max_size=3000))
+@settings(max_examples=200, deadline=None)
+def test_any_text_has_a_kind(text: str) -> None:
+    """Never an exception, always a known kind, and bounded work."""
+    kind = question_kind(text)
+    assert kind.intent in {"chat", "question", "unclear"} and kind.complexity in {"none", "single", "multi"}
+    assert isinstance(pointing_word(text), str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the director " * 500,
+        "who is older, " * 300 + "or",
+        "比" * 2000,
+        "的导演" * 700,
+        "What is the wife of the " * 200,
+        "是什么，" * 600,
+    ],
+)
+def test_long_texts_take_no_long_time(text: str) -> None:
+    """No pattern runs away."""
+    import time
+
+    start = time.perf_counter()
+    question_kind(text)
+    hop(text)
+    assert time.perf_counter() - start < 2.0
+
+
+def hop(question: str, *steps: tuple[str, str]) -> Any:
+    turns = [turn for asked, said in steps for turn in (("user", asked), ("assistant", said))]
+    language = detect_language(question)
+    values = {"question": question, "history": render_history(turns), "count": 3}
+    return structured_call(chat_model("extractive"), load_prompt("next_hop", language=language), values)
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "asked"),
+    [
+        (
+            "Where was the director of Alien born?",
+            ["Alien was directed by Ridley Scott.", "x"],
+            ["Who is the director of Alien?", "Where was Ridley Scott born?"],
+        ),
+        (
+            "Is the Danube longer than the Rhine?",
+            ["2850 km", "1230 km"],
+            ["How long is the Danube?", "How long is the Rhine?"],
+        ),
+        ("长江比黄河长吗？", ["6300公里", "5464公里"], ["长江有多长？", "黄河有多长？"]),
+        ("《活着》的作者毕业于哪所大学？", ["余华。", "x"], ["《活着》的作者是谁？", "余华毕业于哪所大学？"]),
+        ("Compare BM25 and SPLADE in terms of memory.", ["a", "b"], ["BM25 memory", "SPLADE memory"]),
+        ("Who wrote Emma?", ["Jane Austen."], ["Who wrote Emma?"]),
+    ],
+)
+def test_steps_end_by_themselves(question: str, said: list[str], asked: list[str]) -> None:
+    """Each side of a comparison once; a description, then the rest with the name that was found; then done."""
+    steps: list[tuple[str, str]] = []
+    while not (found := hop(question, *steps)).done:
+        steps.append((found.query, said[len(steps)]))
+    assert [text for text, _ in steps] == asked
+
+
+def test_a_step_that_found_nothing_asks_the_question_itself() -> None:
+    """Without a name for the description the question is asked as it is, and then no more."""
+    question = "Where was the director of Alien born?"
+    first = ("Who is the director of Alien?", DECLINED["en"])
+    assert hop(question, first).query == question
+    assert hop(question, first, (question, "x")).done
+
+
+def answered(question: str, steps: list[str], texts: list[str]) -> str:
+    turns = [turn for asked in steps for turn in (("user", asked), ("assistant", "x"))]
+    language = detect_language(question)
+    values = {"question": question, "history": render_history(turns), "passages": render_passages(texts)}
+    return text_call(chat_model("extractive"), load_prompt("answer_from_hops", language=language), values)
+
+
+def test_the_answer_holds_a_sentence_for_each_step() -> None:
+    """With the number of its passage; a step without evidence adds nothing; no evidence at all declines."""
+    texts = ["The Rhine is 1230 km long.", "The Danube is 2850 km long."]
+    steps = ["How long is the Danube?", "How long is the Rhine?", "Who wrote Emma?"]
+    said = answered("Is the Danube longer than the Rhine?", steps, texts)
+    assert said == "The Danube is 2850 km long.[2] The Rhine is 1230 km long.[1]"
+    assert answered("Who wrote Emma?", ["Who wrote Emma?"], texts) == DECLINED["en"]
+    assert answered("谁写了《家》？", ["谁写了《家》？"], ["水泵在四十度时启动。"]) == DECLINED["zh"]
+
+
+@pytest.mark.parametrize(
+    ("question", "word"), [("When does it start?", "it"), ("它什么时候启动？", "它"), ("Why?", "name it")]
+)
+def test_the_question_back_names_the_unclear_word(question: str, word: str) -> None:
+    """In the language of the question."""
+    language = detect_language(question)
+    prompt = load_prompt("clarify_question", language=language)
+    found = structured_call(chat_model("extractive"), prompt, {"question": question, "reason": "x"})
+    assert word in found.query and detect_language(found.query) == language
