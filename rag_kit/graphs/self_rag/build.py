@@ -30,6 +30,9 @@ SelfRag = CompiledStateGraph[SelfRagState, SelfRagContext, SelfRagInput, SelfRag
 _Graph = StateGraph[SelfRagState, SelfRagContext, SelfRagInput, SelfRagState]
 
 _SHOWN = 1_000_000_000
+# more steps than the widest settings need (10 rounds of 24 nodes, 20 segments of 4): the loops are bounded by
+# counters in the state, never by this
+_MOST_STEPS = 300
 
 
 def build_self_rag(
@@ -103,7 +106,8 @@ def build_self_rag(
         _paper(graph, retriever, llm, scoring, prompts, max_passage_chars, guards)
     else:
         _reflect(graph, retriever, llm, prompts, max_passage_chars, guards)
-    return graph.compile(checkpointer=checkpointer, store=store, name="self_rag")
+    compiled = graph.compile(checkpointer=checkpointer, store=store, name="self_rag")
+    return compiled.with_config(recursion_limit=_MOST_STEPS)
 
 
 def _paper(

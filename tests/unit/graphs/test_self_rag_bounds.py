@@ -228,3 +228,32 @@ def test_settings_have_bounds() -> None:
     }.items():
         with pytest.raises(ValueError, match=name):
             graph.invoke({"question": "What?"}, context={name: value})
+
+
+@pytest.mark.parametrize("mode", ["paper", "reflect"])
+def test_the_widest_settings_stay_within_the_steps_of_the_graph(mode: Any) -> None:
+    """Twenty segments, or ten rounds of ten generations, reach no recursion limit."""
+    counter = iter(range(10_000))
+    llm = by_task(
+        {
+            "retrieve_needed": {"retrieve": "yes"},
+            "continue_answer": first_sentence,
+            "critique": labels(),
+            "rerank_pointwise": {"relevant": True, "score": 1.0, "reason": "r"},
+            "answer": "Fact number 1 holds here.[1]",
+            "answer_again": "Fact number 2 holds here.[1]",
+            "grade_support": {"relevant": False, "score": 0.0, "reason": "no"},
+            "rewrite_query": lambda p: {"query": f"q{next(counter)}"},
+        }
+    )
+    graph = build_self_rag(Endless(), llm, mode=mode)
+    context: Any = {
+        "max_segments": 20,
+        "max_rounds": 10,
+        "max_generations": 10,
+        "beam_width": 1,
+        "max_calls": None,
+    }
+    result = graph.invoke({"question": "Which facts hold?"}, context=context)
+    assert graph.name == "self_rag"
+    assert (result["segment"] == 20) if mode == "paper" else (len(result["drafts"]) == 100)
