@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 MAX_DEPTH = 8
 MAX_CONDITIONS = 64
+UNREADABLE = "unreadable"
+"""The operator of what is no condition; it is dropped, and told, where conditions are checked."""
 _FIELD_KEYS = ("field", "attribute", "key", "name", "column", "metadata")
 _OPERATOR_KEYS = ("operator", "comparator", "op", "comparison")
 _VALUE_KEYS = ("value", "values", "val", "operand")
@@ -118,7 +120,7 @@ class SelfQuery(BaseModel):
 
 
 def read_filter(value: Any) -> dict[str, Any] | None:
-    """A filter in any usual shape as conditions and groups; what cannot be read is left out.
+    """A filter in any usual shape as conditions and groups; what cannot be read is marked, so that it can be told.
 
     Read are this form's own names, LangChain's (``comparator``, ``attribute``, ``arguments``), lists, and
     Mongo-style mappings such as ``{"year": {"$gte": 2010}}``.
@@ -127,10 +129,15 @@ def read_filter(value: Any) -> dict[str, Any] | None:
         >>> read_filter([{"attribute": "year", "comparator": "gt", "value": 2010}])
         {'field': 'year', 'operator': 'gt', 'value': 2010}
         >>> read_filter("year > 2010")
+        {'field': 'it is no form of a filter', 'operator': 'unreadable', 'value': 'year > 2010'}
     """
     left = [MAX_CONDITIONS]
     parts = _read(value, 0, left)
     return _group("and", parts)
+
+
+def _unreadable(value: Any, why: str) -> list[dict[str, Any]]:
+    return [{"field": why, "operator": UNREADABLE, "value": str(value)[:60]}]
 
 
 def _group(join: str, parts: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -142,12 +149,17 @@ def _group(join: str, parts: list[dict[str, Any]]) -> dict[str, Any] | None:
 def _read(value: Any, depth: int, left: list[int]) -> list[dict[str, Any]]:
     if isinstance(value, BaseModel):
         value = value.model_dump()
-    if depth > MAX_DEPTH or left[0] <= 0:
-        return []
+    if depth > MAX_DEPTH:
+        return _unreadable("a group", f"it is nested deeper than {MAX_DEPTH} levels")
+    if left[0] <= 0:
+        left[0] -= 1  # told once
+        more = _unreadable("further conditions", f"there are more than {MAX_CONDITIONS}")
+        return more if left[0] == -1 else []
     if isinstance(value, list):
         return [part for item in value for part in _read(item, depth + 1, left)]
     if not isinstance(value, Mapping):
-        return []
+        empty = value is None or value == "" or isinstance(value, bool)
+        return [] if empty else _unreadable(value, "it is no form of a filter")
     field, operator = _first(value, _FIELD_KEYS), _first(value, _OPERATOR_KEYS)
     inner = next((value[key] for key in _GROUP_KEYS if isinstance(value.get(key), (list, Mapping))), None)
     if inner is not None and not isinstance(field, str):
@@ -180,7 +192,11 @@ def _mongo(value: Mapping[Any, Any], depth: int, left: list[int]) -> list[dict[s
             left[0] -= 1
             several = isinstance(operand, list) and len(operand) > 1
             parts.append({"field": name, "operator": "in" if several else "eq", "value": _operand(operand)})
-    return parts[:MAX_CONDITIONS]
+    if len(parts) > MAX_CONDITIONS:
+        return parts[:MAX_CONDITIONS] + _unreadable(
+            "further conditions", f"there are more than {MAX_CONDITIONS}"
+        )
+    return parts
 
 
 def _operand(value: Any) -> Any:

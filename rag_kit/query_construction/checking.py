@@ -7,12 +7,11 @@ from typing import Any
 
 from langchain_core.structured_query import FilterDirective
 
-from rag_kit.errors import FilterError
-from rag_kit.prompts.filter_schema import FilterCondition, FilterGroup, SelfQuery
+from rag_kit.prompts.filter_schema import UNREADABLE, FilterCondition, FilterGroup, SelfQuery
 from rag_kit.query_construction.conditions import Fitting, operator_of
 from rag_kit.query_construction.constructed import ConstructedQuery, Sort
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.ir import all_of, any_of, conditions, none_of, to_filter
+from rag_kit.query_construction.ir import all_of, any_of, bounded, none_of
 
 MAX_LIMIT = 1_000
 _MAX_QUERY = 2_000
@@ -76,6 +75,9 @@ class _Checker:
 
     def _condition(self, given: FilterCondition) -> FilterDirective | None:
         shown = f"{given.field[:60]} {given.operator[:20]} {_short(given.value)}"
+        if given.operator == UNREADABLE:
+            self.fitting.repair(f"dropped: {_short(given.value)}: {given.field}")
+            return None
         field = self._field(given.field)
         if field is None:
             allowed = ", ".join(self.schema.names[:20])
@@ -99,15 +101,10 @@ class _Checker:
 
     def bounded(self, directive: FilterDirective | None) -> FilterDirective | None:
         """Drop conditions from the end until the filter is within the bounds of filters."""
-        kept = conditions(directive)
-        while kept:
-            try:
-                to_filter(all_of(kept))
-                break
-            except FilterError as error:
-                kept.pop()
-                self.fitting.repair(f"dropped the last condition: {error}")
-        return all_of(kept)
+        kept, told = bounded(directive)
+        if told is not None:
+            self.fitting.repair(told)
+        return kept
 
     def sort(self, answer: SelfQuery) -> Sort | None:
         if answer.sort_by is None:
@@ -120,7 +117,10 @@ class _Checker:
         return Sort(field.name, answer.descending)
 
     def limit(self, limit: int | None) -> int | None:
-        if limit is None or limit < 1:
+        if limit is None:
+            return None
+        if limit < 1:
+            self.fitting.repair(f"dropped: limit {limit}: it must be at least 1")
             return None
         if limit > MAX_LIMIT:
             self.fitting.repair(f"limit {limit} was cut to {MAX_LIMIT}")

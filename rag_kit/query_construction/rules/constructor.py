@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig
 
 from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.ir import bounded
 from rag_kit.query_construction.rules.joining import join
 from rag_kit.query_construction.rules.reading import Reading
 from rag_kit.query_construction.rules.remainder import remainder
@@ -82,14 +83,15 @@ class RuleConstructor:
         reading = Reading(read, schema, _index(schema), self._today or date.today())
         atoms = reading.atoms()
         rest, bare = remainder(text, [*reading.used, *((atom.begin, atom.end) for atom in atoms)])
+        directive, told = bounded(join(read, atoms))
         return ConstructedQuery(
             question=question,
             query=rest if content_words(bare) else "",
-            directive=join(read, atoms),
+            directive=directive,
             sort=reading.order.sort if reading.order else None,
             limit=reading.order.limit if reading.order else None,
             constructor="rules",
-            repairs=tuple(reading.notes),
+            repairs=(*reading.notes, *([told] if told else [])),
         )
 
 

@@ -1,0 +1,60 @@
+"""What a model or a question asks for and does not get is told, and never ends in an exception."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
+
+from rag_kit.documents import get_provenance
+from rag_kit.prompts.filter_schema import MAX_CONDITIONS, SelfQuery
+from rag_kit.query_construction import SelfQueryRetriever
+from rag_kit.query_construction.checking import check_answer
+from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.rules import RuleConstructor
+
+SCHEMA = Schema.of([{"name": "year", "type": "int"}])
+TODAY = date(2026, 1, 1)
+
+
+def nested(depth):
+    where = {"year": 2010}
+    for _ in range(depth):
+        where = {"$and": [where]}
+    return where
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"filter": "year > 2010"}, "'year > 2010': it is no form of a filter"),
+        ({"filter": ["year > 2010", {"year": 2011}]}, "'year > 2010'"),
+        ({"filter": 7}, "'7': it is no form of a filter"),
+        ({"filter": nested(40)}, "nested deeper"),
+        ({"filter": [{"year": number} for number in range(200)]}, f"more than {MAX_CONDITIONS}"),
+        ({"filter": None, "limit": -4}, "limit -4"),
+    ],
+)
+def test_what_a_model_says_in_vain_is_told(answer, told):
+    """A filter that is no filter, or too large, does not vanish without a word."""
+    form = SelfQuery.model_validate({"query": "x", **answer})
+    made = check_answer(form, "x", SCHEMA, TODAY)
+    assert [repair for repair in made.repairs if repair.startswith("dropped") and told in repair]
+    reply = FakeListChatModel(responses=[json.dumps({"query": "fan", **answer})])
+    documents = [Document("fan", metadata={"year": year}) for year in (2010, 2011)]
+    found = SelfQueryRetriever.from_llm(reply, documents).invoke("fan")
+    assert any(told in note for note in get_provenance(found[0])["notes"])
+
+
+@pytest.mark.parametrize(
+    "question", ["近三年" * 2000, "in the last three years or " * 2000, "not 2010, " * 2000]
+)
+def test_a_question_that_repeats_itself_has_a_filter(question):
+    """A question cannot make a filter that is larger than filters may be."""
+    made = RuleConstructor(today=TODAY).construct(question, SCHEMA)
+    assert made.filter is None or len(str(made.filter)) < 100_000
+    documents = [Document("fan 2025", metadata={"year": 2025}), Document("fan 2001", metadata={"year": 2001})]
+    SelfQueryRetriever.from_rules(documents, schema=SCHEMA, today=TODAY).invoke(question)
