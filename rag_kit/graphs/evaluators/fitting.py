@@ -15,6 +15,7 @@ from rag_kit.graphs.evaluators.measuring import (
     best_cut,
     check_labelled,
     intervals,
+    kept_above,
     lowest_upper,
     roc_auc,
 )
@@ -27,6 +28,9 @@ Pair = tuple[str, "Document | str", bool]
 @dataclass(frozen=True)
 class Fitted:
     """Thresholds and what they are worth on the pairs they were fitted on.
+
+    CRAG decides by the highest confidence of all passages: to fit thresholds for that decision give the highest
+    confidence of each question, and whether an answer is among its passages.
 
     The figures flatter the thresholds, for they were fitted on these pairs: report those of other pairs.
 
@@ -66,6 +70,7 @@ def fit_thresholds(
     *,
     precision: float = ...,
     negative_precision: float | None = ...,
+    recall: float | None = ...,
     groups: Sequence[Hashable] | None = ...,
     level: float = ...,
     resamples: int = ...,
@@ -80,6 +85,7 @@ def fit_thresholds(
     *,
     precision: float = ...,
     negative_precision: float | None = ...,
+    recall: float | None = ...,
     language: str = ...,
     level: float = ...,
     resamples: int = ...,
@@ -100,6 +106,8 @@ def fit_thresholds(scores: Any, labels: Any, *, language: str = "en", **settings
             follow each other are judged together, in the order given, as a graph would.
         precision: What "correct" must be worth, above 0.5 and below 1; 0.8 by default.
         negative_precision: What "incorrect" must be worth; by default the same.
+        recall: Share of relevant pairs that must not lie below ``lower``, which is lowered where more would; None
+            for no such rule. Where "incorrect" means to decline, this is the share of answers that are kept.
         groups: The question of each confidence: pairs of one question are not independent, and the bootstrap then
             draws questions. With pairs this is done anyway.
         language: Language of an evaluator's prompts.
@@ -173,6 +181,7 @@ def _fit(
     *,
     precision: float = 0.8,
     negative_precision: float | None = None,
+    recall: float | None = None,
     level: float = 0.95,
     resamples: int = 2_000,
     seed: int = 0,
@@ -182,6 +191,8 @@ def _fit(
     for name, share in wanted.items():
         if not isinstance(share, (int, float)) or not 0.5 < share < 1:
             raise InvalidInputError(f"{name} is {share!r}; give a number above 0.5 and below 1.")
+    if recall is not None and (not isinstance(recall, (int, float)) or not 0 < recall <= 1):
+        raise InvalidInputError(f"recall is {recall!r}; give a number above 0 and at most 1, or None.")
     ungraded = 0
     if evaluator is not None:
         kept = [place for place, score in enumerate(scores) if score == score]
@@ -204,6 +215,8 @@ def _fit(
         )
     high = 1.0 if upper is None else upper
     low = -1.0 if opposite is None else -opposite
+    if recall is not None:
+        low = min(low, kept_above(values, truth, recall))
     if low > high:
         low = high = min(max(cut, high), low)
     above, below = truth[values > high], ~truth[values < low]

@@ -104,6 +104,21 @@ def lowest_upper(scores: np.ndarray, truth: np.ndarray, precision: float) -> flo
     return float(cuts[fine[0]]) if fine.size else None
 
 
+def kept_above(scores: np.ndarray, truth: np.ndarray, share: float) -> float:
+    """The highest confidence below which at most ``1 - share`` of the relevant ones lie.
+
+    Example:
+        >>> import numpy as np
+        >>> kept_above(np.array([-0.5, 0.1, 0.2, 0.6]), np.array([True, True, False, True]), 0.6)
+        0.1
+    """
+    import numpy as np
+
+    relevant = np.sort(scores[truth])
+    lost = int(np.floor((1 - share) * relevant.size + 1e-9))
+    return float(relevant[min(lost, relevant.size - 1)])
+
+
 def intervals(
     scores: np.ndarray,
     truth: np.ndarray,

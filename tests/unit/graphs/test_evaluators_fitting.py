@@ -45,6 +45,17 @@ def test_a_precision_out_of_reach_is_told() -> None:
     assert len(fitted.notes) == 2
 
 
+def test_recall_lowers_the_lower_threshold() -> None:
+    """No more relevant pairs than allowed lie below it."""
+    scores = [-0.9, -0.8, -0.7, -0.6, -0.5, 0.2, 0.5, 0.6, 0.7, 0.8]
+    labels = [0, 0, 1, 0, 0, 0, 1, 1, 1, 1]
+    free = fit_thresholds(scores, labels).thresholds
+    kept = fit_thresholds(scores, labels, recall=1.0).thresholds
+    assert kept.lower == -0.7 < free.lower
+    assert kept.upper == free.upper
+    assert fit_thresholds(scores, labels, recall=0.8).thresholds == free
+
+
 def test_intervals_hold_the_value_and_shrink() -> None:
     """Seeded, inside 0 to 1, around the value, and narrower with more pairs."""
     pick = np.random.default_rng(1)
@@ -106,6 +117,7 @@ def test_auc_is_the_share_of_ordered_pairs(rows: list[tuple[int, bool]]) -> None
         ("ab", [True, False], {}, "scores is a str"),
         ([0.5, 0.1], [True, False], {"precision": 0.5}, "precision"),
         ([0.5, 0.1], [True, False], {"precision": 1}, "precision"),
+        ([0.5, 0.1], [True, False], {"recall": 0}, "recall"),
         ([0.5, 0.1], [True, False], {"level": 2}, "level"),
         ([0.5, 0.1], [True, False], {"resamples": 0}, "resamples"),
         ([0.5, 0.1], [True, False], {"groups": [1]}, "groups"),
