@@ -33,8 +33,8 @@ async def afan_out(
     """Run coroutine functions side by side; the arguments mean what they mean in ``fan_out``.
 
     Nothing outlives the call: branches that are late, or not needed any more because one failed or the caller
-    was cancelled, are cancelled and waited for (one second at most, should one refuse to end). A single branch
-    without a limit of time runs in the caller's own task.
+    was cancelled, are cancelled and waited for (one second at most, should one refuse to end). Where no limit of
+    time is set and all branches are waited for, the last one runs in the caller's own task.
 
     Args:
         tasks: Functions without arguments that return an awaitable.
@@ -112,9 +112,9 @@ class _Failed(Exception):
     """Tells the waiting caller that a branch failed; the outcome holds why."""
 
 
-async def _alone(function: Callable[[], Awaitable[T]], the_plan: Plan) -> Outcome[T]:
+async def _alone(function: Callable[[], Awaitable[T]], the_plan: Plan, index: int = 0) -> Outcome[T]:
     """One branch that no clock has to watch: a task of its own would only cost time."""
-    name, started = the_plan.names[0], time.monotonic()
+    name, started = the_plan.names[index], time.monotonic()
     task = asyncio.current_task()
     before = 0 if task is None else task.cancelling()
     token = current_branch.set(Branch(current_branch.get()))
@@ -145,18 +145,23 @@ class _AsyncRun(Generic[T]):
     async def result(self) -> list[Outcome[T]]:
         base, parent = copy_context(), current_branch.get()
         started = time.monotonic()
+        mine = self._run_by_caller()
         branches = [
             asyncio.create_task(self._branch(index), context=branch_context(base, Branch(parent)))
             for index in range(len(self._tasks))
+            if index != mine
         ]
         try:
-            await asyncio.wait(
-                branches,
-                timeout=self._plan.seconds,
-                return_when=asyncio.FIRST_EXCEPTION
-                if self._plan.on_error == "raise"
-                else asyncio.ALL_COMPLETED,
-            )
+            if mine is not None:
+                self._outcomes[mine] = await _alone(self._tasks[mine], self._plan, mine)
+            if not all(branch.done() for branch in branches):
+                await asyncio.wait(
+                    branches,
+                    timeout=self._plan.seconds,
+                    return_when=asyncio.FIRST_EXCEPTION
+                    if self._plan.on_error == "raise"
+                    else asyncio.ALL_COMPLETED,
+                )
         finally:
             try:
                 await _cancel_and_wait([task for task in branches if not task.done()])
@@ -175,6 +180,11 @@ class _AsyncRun(Generic[T]):
                     raise_failure(outcome)
                 self._outcomes[index] = outcome
         return [outcome for outcome in self._outcomes if outcome is not None]
+
+    def _run_by_caller(self) -> int | None:
+        """The branch that the caller's own task runs: the last one, if all are to be waited for anyway."""
+        waits = self._plan.on_error == "skip" and self._plan.seconds is None and self._plan.timeout is None
+        return len(self._tasks) - 1 if waits and self._plan.width == len(self._tasks) else None
 
     async def _branch(self, index: int) -> None:
         async with self._slots:

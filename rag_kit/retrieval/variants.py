@@ -99,6 +99,9 @@ def _script(char: str) -> str:
     )
 
 
+_NOT_KEPT = {code: None for code in range(128) if not (chr(code).isalnum() or chr(code) in "+#")}
+
+
 def folded(text: str) -> str:
     """What two versions of one text share: letters and digits alone, and signs that matter in names (C++, C#).
 
@@ -106,4 +109,6 @@ def folded(text: str) -> str:
         >>> folded("What is C++?") == folded("what is ｃ++")
         True
     """
+    if text.isascii():
+        return text.lower().translate(_NOT_KEPT)
     return "".join(char for char in fold(text) if char.isalnum() or char in "+#")

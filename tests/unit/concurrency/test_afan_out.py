@@ -306,3 +306,35 @@ async def test_cancelling_the_caller_of_one_branch() -> None:
         with pytest.raises(asyncio.CancelledError):
             await caller
     assert seen == ["told"]
+
+
+async def test_the_caller_runs_the_last_branch_beside_the_others() -> None:
+    """All run at once, whoever runs the last; if the caller is cancelled, all of them are."""
+    running: list[int] = []
+    cancelled: list[int] = []
+
+    async def task(n: int) -> int:
+        running.append(n)
+        try:
+            while len(running) < 3:  # passed only when all three run
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01 if n == 2 else 9)
+        except asyncio.CancelledError:
+            cancelled.append(n)
+            raise
+        return n
+
+    caller = asyncio.create_task(afan_out_map(task, [0, 1, 2], on_error="skip"))
+    await asyncio.sleep(0.3)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert sorted(running) == [0, 1, 2] and sorted(cancelled) == [0, 1]
+
+    async def odd(n: int) -> int:
+        if n == 2:
+            raise ValueError("the last one")
+        return n
+
+    result = await afan_out_map(odd, [0, 1, 2], on_error="skip")
+    assert result.values == [0, 1] and "the last one" in result.degradations[0]
