@@ -1,0 +1,71 @@
+"""The extractive model's keywords for a web search, by rule; and the schema that any model fills in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from rag_kit.models import chat_model, structured_call
+from rag_kit.models.extractive.web_query import MOST, keywords
+from rag_kit.prompts import load_prompt
+from rag_kit.prompts.keywords import MAX_KEYWORD, Keywords
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("What is Henry Feilden's occupation?", ["Henry Feilden", "occupation"]),
+        ("What is the capital of the country that won the 1998 World Cup?", ["capital", "1998", "World Cup"]),
+        ('Who wrote "The Old Man and the Sea"?', ["wrote", "The Old Man and the Sea"]),
+        ("鲁迅的原名是什么？", ["鲁迅", "原名"]),
+        ("2023年诺贝尔物理学奖颁给了谁？", ["2023年", "诺贝尔物理学奖"]),
+        ("why?", ["why?"]),
+        ("", [""]),
+    ],
+)
+def test_names_quotes_years_and_rare_words(question: str, words: list[str]) -> None:
+    """In the order of the question; a question without any is its own keyword."""
+    assert keywords(question) == words
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=300))
+def test_at_most_three_whatever_the_question(question: str) -> None:
+    """Never more than three, never none, no repeats."""
+    found = keywords(question)
+    assert 1 <= len(found) <= MOST
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_through_the_prompt(language: str) -> None:
+    """The packaged prompt in either language gives the object that its schema describes."""
+    question = {"en": "What is Henry Feilden's occupation?", "zh": "鲁迅的原名是什么？"}[language]
+    prompt = load_prompt("web_query", language=language)
+    found = structured_call(chat_model("extractive"), prompt, {"question": question})
+    assert found == Keywords(keywords=keywords(question))
+
+
+@pytest.mark.parametrize(
+    ("given_words", "words"),
+    [
+        ("a, b，c、d", ["a", "b", "c"]),
+        (["a", "a", " b\n c "], ["a", "b c"]),
+        (["x" * 999], ["x" * MAX_KEYWORD]),
+        ([2020, None, "a"], ["2020", "a"]),
+    ],
+)
+def test_the_schema_takes_what_models_write(given_words: Any, words: list[str]) -> None:
+    """A text with commas, repeats, line breaks, too many, too long: made right; nothing at all is refused."""
+    assert Keywords(keywords=given_words).keywords == words
+
+
+@pytest.mark.parametrize("given_words", [[], "", " , ", [""], None, 3, {"a": 1}])
+def test_no_keyword_is_no_object(given_words: Any) -> None:
+    """Then the caller's fallback counts."""
+    with pytest.raises(ValidationError):
+        Keywords(keywords=given_words)
