@@ -89,7 +89,9 @@ class RagKitRetriever(BaseRetriever):
     filter: Mapping[str, Any] | None = None
     id_key: str | None = None
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, *unnamed: Any, **values: Any) -> None:
+        if unnamed:
+            raise InvalidInputError(f"{type(self).__name__} takes its arguments by name, such as k=4.")
         try:
             super().__init__(**values)
         except ValidationError as error:
