@@ -16,6 +16,7 @@ from langchain_core.documents import Document
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
+from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 
 from rag_kit.concurrency import Budget, check_seconds
@@ -124,8 +125,13 @@ class RewritingRetriever(RagKitRetriever):
     def _parts_are_runnables(cls, value: Any, info: Any) -> Any:
         if not isinstance(value, Runnable):
             what = "a chat model" if info.field_name == "llm" else "a LangChain retriever"
+            how = (
+                f" Wrap it: VectorRetriever(vectorstore={type(value).__name__})."
+                if isinstance(value, VectorStore)
+                else ""
+            )
             raise InvalidInputError(
-                f"{info.field_name} is {type(value).__name__}; it must be {what} (or another runnable)."
+                f"{info.field_name} is {type(value).__name__}; it must be {what} (or another runnable).{how}"
             )
         if info.field_name == "llm" and isinstance(value, BaseRetriever):
             raise InvalidInputError(
