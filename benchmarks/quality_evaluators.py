@@ -130,6 +130,18 @@ def decided(
     }
 
 
+def actions(
+    kind: str, firsts: tuple[list[float], list[bool]], seconds: dict[str, tuple[list[float], list[bool]]]
+) -> dict[str, Any]:
+    """Thresholds of the actions, fitted on the first halves, and what they do on the second ones."""
+    fitted = fit_thresholds(firsts[0], firsts[1], recall=KEPT, resamples=1000)
+    print(kind, "actions, all first halves:", fitted, flush=True)
+    found = [decided(name, fitted.thresholds, *seconds[name]) for name in seconds]
+    for action in found:
+        print(kind, json.dumps(action), flush=True)
+    return {"thresholds": asdict(fitted.thresholds), "actions": found}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -137,13 +149,16 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--evaluators", nargs="*", default=["lexical", "minilm", "extractive"])
     parser.add_argument("--sets", nargs="*", default=list(evaluator_pairs.SETS))
+    parser.add_argument("--no-actions", action="store_true", help="only the pairs")
+    parser.add_argument("--claims", type=int, default=LIMITS["scifact claims"], help="how many of scifact's")
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args()
+    limits = {**LIMITS, "scifact claims": options.claims}
     questions = {
-        name: [one for one in evaluator_pairs.load(options.data, name, LIMITS.get(name)) if one.passages]
-        for name in (*options.sets, *evaluator_pairs.OTHERS)
+        name: [one for one in evaluator_pairs.load(options.data, name, limits.get(name)) if one.passages]
+        for name in (*options.sets, *(evaluator_pairs.OTHERS if not options.no_actions else ()))
     }
-    result = json.loads(options.out.read_text(encoding="utf-8")) if options.out.is_file() else {}
+    result: dict[str, Any] = {}
     for kind in options.evaluators:
         rows: list[dict[str, Any]] = []
         firsts: tuple[list[float], list[bool]] = ([], [])
@@ -159,16 +174,16 @@ def main() -> None:
             if name in options.sets:
                 rows.append(measured(name, questions[name], judged(evaluator, questions[name])))
                 print(kind, json.dumps(rows[-1]), flush=True)
+            if options.no_actions:
+                continue
             for column, part in zip(firsts, best_of(evaluator, questions[name], 0), strict=True):
                 column.extend(part)  # type: ignore[arg-type]
             seconds[name] = best_of(evaluator, questions[name], 1)
-        fitted = fit_thresholds(firsts[0], firsts[1], recall=KEPT, resamples=1000)
-        print(kind, "actions, all first halves:", fitted, flush=True)
-        actions = [decided(name, fitted.thresholds, *seconds[name]) for name in seconds]
-        for action in actions:
-            print(kind, json.dumps(action), flush=True)
-        result[kind] = {"rows": rows, "thresholds": asdict(fitted.thresholds), "actions": actions}
-        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        result[kind] = {"rows": rows, "actions": []}
+        if not options.no_actions:
+            result[kind].update(actions(kind, firsts, seconds))
+        written = json.loads(options.out.read_text(encoding="utf-8")) if options.out.is_file() else {}
+        options.out.write_text(json.dumps({**written, kind: result[kind]}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class LexicalEvaluator(Evaluator):
     """
 
     name = "lexical"
-    thresholds = Thresholds(-0.5, 0.5)
+    thresholds = Thresholds(-0.06, 0.68)
 
     def __init__(self, *, embeddings: Any = None, thresholds: Thresholds | None = None) -> None:
         if embeddings is not None and not isinstance(embeddings, Embeddings):
