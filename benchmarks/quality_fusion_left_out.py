@@ -82,20 +82,27 @@ def _query(lists: list[RankedList], qrels: dict[str, int], owner: dict[str, str]
     return Query(scores, gains, [owner[key] for key in keys], ideal, leads)
 
 
+def _fixed(weight: float) -> Rule:
+    return lambda keyword, dense: weight
+
+
+def _rule(slope: float, bias: float) -> Rule:
+    return lambda keyword, dense: 1 / (1 + math.exp(-bias - slope * (dense - keyword)))
+
+
+def _shrunk(centre: float, span: float, slope: float) -> Rule:
+    return lambda keyword, dense: centre + span * math.tanh(slope * (dense - keyword))
+
+
 def rules() -> dict[str, dict[str, Rule]]:
     """The families and their members."""
-    families: dict[str, dict[str, Rule]] = {"fixed": {}, "rule": {}, "shrunk": {}}
-    for weight in (0.2, 0.3, 0.4, 0.5, 0.6):
-        families["fixed"][f"z {weight}"] = lambda keyword, dense, w=weight: w
-    for slope, bias in product((2.0, 3.5, 5.0), (-0.6, -0.4, -0.2, 0.0)):
-        families["rule"][f"rule slope {slope} bias {bias}"] = lambda keyword, dense, s=slope, b=bias: (
-            1 / (1 + math.exp(-b - s * (dense - keyword)))
-        )
-    for centre, span, slope in product((0.3, 0.4, 0.5), (0.05, 0.1, 0.2), (2.0, 5.0)):
-        families["shrunk"][f"{centre} +- {span} slope {slope}"] = (
-            lambda keyword, dense, c=centre, r=span, s=slope: c + r * math.tanh(s * (dense - keyword))
-        )
-    return families
+    slopes, biases = (2.0, 3.5, 5.0), (-0.6, -0.4, -0.2, 0.0)
+    shrunk = product((0.3, 0.4, 0.5), (0.05, 0.1, 0.2), (2.0, 5.0))
+    return {
+        "fixed": {f"z {weight}": _fixed(weight) for weight in (0.2, 0.3, 0.4, 0.5, 0.6)},
+        "rule": {f"rule slope {s} bias {b}": _rule(s, b) for s, b in product(slopes, biases)},
+        "shrunk": {f"{c} +- {r} slope {s}": _shrunk(c, r, s) for c, r, s in shrunk},
+    }
 
 
 def measure(case: Case, only: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
