@@ -18,6 +18,8 @@ from rag_kit.text.citations import check_citations, is_declined
 _MAX_QUESTION = 4_000
 _MAX_STATEMENTS = 20
 _MARKS = re.compile(r"\s?\[\d{1,4}\]")
+_OWN = 0.6
+"""How much a statement's own words count in its rating, against those that its passage's title adds."""
 _PARTIAL = 0.5
 """Share of a statement's words that a passage must hold to support it in part."""
 
@@ -116,17 +118,21 @@ def _support(statement: str, passage: str) -> str:
 
 
 def _rating(prompt: Prompt, title: str) -> int:
-    """From 1 to 5, by how well the statement, after the answer so far, would support an answer.
+    """From 1 to 5, by how much of the question's weight stands in the statement, the answer before it and the title.
 
     What adds no term of the question, or asks itself, is worth little; what offers nothing of the kind that is asked
     for (a person, a time, a number ...) is worth no more than the middle.
     """
     statement, answer = prompt.block("statement"), prompt.block("answer")
     question = analyse(prompt.question[:_MAX_QUESTION])
-    rating = 1 + round(
-        4 * _strength(prompt.question, [PassageText(1, f"{answer} {statement}".strip(), title)])
-    )
+    salience = {term.key: term.salience for term in question.terms}
     added = frozenset(terms(statement)) - frozenset(terms(answer))
+    said = frozenset(terms(f"{answer} {statement}"))
+
+    def share(keys: frozenset[str]) -> float:
+        return sum(salience[key] for key in question.keys & keys) / (sum(salience.values()) or 1.0)
+
+    rating = 1 + round(4 * (_OWN * share(said) + (1 - _OWN) * share(said | frozenset(terms(title)))))
     asks = statement.rstrip("\"'”’」』)）").endswith(("?", "？"))
     if asks or (answer and not question.keys & added):
         return min(2, rating)
