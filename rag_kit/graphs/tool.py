@@ -42,7 +42,8 @@ def as_tool(
     """Make any graph of this package a tool for ``langchain.agents.create_agent`` and other agents.
 
     The tool takes one question, and gives the answer's text with its sources as data for the agent; what the
-    documents say can neither call another tool nor change this one. The run's status, citations and notes are the
+    documents say can neither call another tool nor change this one. Each call is a run of its own, also of a graph that
+    has a checkpointer. The run's status, citations and notes are the
     tool message's ``artifact``. A question that cannot be asked (empty, too long) is told to the agent's model, which
     may ask again; other errors end the agent's run.
 
@@ -83,6 +84,8 @@ def as_tool(
         raise InvalidInputError(f"graph is a {type(graph).__name__}; give a graph of this package.")
     waits = {"clarify": False} if "clarify" in schema.model_fields else {}
     settings = schema(**{**waits, **(context or {})})
+    # each call is a run of its own: a thread would mix the questions of whoever shares the tool
+    graph = graph.copy({"checkpointer": None})
 
     def ask(question: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         _check(question)

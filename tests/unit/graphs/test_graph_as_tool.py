@@ -110,6 +110,19 @@ def test_the_agents_own_settings_and_threads_stay_its_own() -> None:
     assert "60 degrees" not in second.content  # a thread would have made "it" the fan
 
 
+@pytest.mark.parametrize("build", BUILDERS)
+def test_a_graph_with_a_checkpointer_needs_no_thread_here(build: Any) -> None:
+    """Each call is a run of its own, and the graph itself keeps its threads."""
+    graph = build(
+        BM25Retriever.from_documents(DOCUMENTS), chat_model("extractive"), checkpointer=InMemorySaver()
+    )
+    tool = as_tool(graph)
+    for _ in range(2):
+        assert "60 degrees" in tool.invoke({"question": "When does the fan start?"})
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    assert len(graph.invoke({"question": "When does the fan start?"}, thread)["history"]) == 1
+
+
 def test_a_question_back_is_told_to_the_agent() -> None:
     """Inside a tool nobody is waited for, even in an agent with a checkpointer."""
     agent = create_agent(
