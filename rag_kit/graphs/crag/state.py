@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
-from rag_kit.graphs.state import QuestionInput, RagState, add_items
+from rag_kit.graphs.state import QuestionInput, RagState, add_items, as_documents
 
 
 class PassageGrading(TypedDict):
@@ -50,11 +50,11 @@ class CragState(RagState, total=False):
     of the retriever, ``internal`` and ``external`` what selection left of the index and of the web.
     """
 
-    retrieved: list[Document]
+    retrieved: Annotated[list[Document], as_documents]
     gradings: list[PassageGrading]
     action: Literal["correct", "incorrect", "ambiguous"] | None
     web_query: str
-    web_documents: list[Document]
-    internal: list[Document]
-    external: list[Document]
+    web_documents: Annotated[list[Document], as_documents]
+    internal: Annotated[list[Document], as_documents]
+    external: Annotated[list[Document], as_documents]
     strips: Annotated[list[Strip], add_items]

@@ -12,6 +12,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
@@ -87,6 +88,7 @@ class WebSearch:
         given = self._input(query)
 
         def sync(config: RunnableConfig) -> Any:
+            config = _quiet(config)
             if _async_only(self.tool):
                 return _unpacked(run_coroutine(self.search.ainvoke(given, config)))
             try:
@@ -95,6 +97,7 @@ class WebSearch:
                 return _unpacked(run_coroutine(self.search.ainvoke(given, config)))
 
         async def native(config: RunnableConfig) -> Any:
+            config = _quiet(config)
             if self.tool is not None and not _native(self.tool):
                 return _unpacked(await run_in_thread(self.search.invoke, given, config))
             return _unpacked(await self.search.ainvoke(given, config))
@@ -109,6 +112,11 @@ class WebSearch:
             return arguments
         # only as a call does such a tool give its artifact, which holds the results whole
         return {"type": "tool_call", "id": uuid.uuid4().hex, "name": self.tool.name, "args": arguments}
+
+
+def _quiet(config: RunnableConfig) -> RunnableConfig:
+    """A search that asks a model of its own must not stream its words into the answer."""
+    return merge_configs(config, {"tags": ["nostream"]})
 
 
 def _tool(search: Any) -> BaseTool | None:
