@@ -97,7 +97,7 @@ def _schema(
                 or name.startswith(("$", "#", "chroma:"))
             ):
                 continue
-            if value is None or value == []:
+            if value is None or (isinstance(value, (list, tuple)) and not value):
                 continue
             seen.setdefault(name, _Seen(max_values)).add(value)
     cut = len(rows) > max_rows

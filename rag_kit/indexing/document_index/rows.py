@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import strip_provenance, to_plain
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.bm25.parameters import documents_of
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -66,15 +67,26 @@ def make_rows(documents: Sequence[Document], ids: Sequence[str] | None = None) -
     """
     rows: dict[str, Row] = {}
     for row in document_rows(documents, ids):
-        if rows.setdefault(row.id, row) != row:
+        if not same_row(rows.setdefault(row.id, row), row):
             raise InvalidInputError(
                 f"The id {row.id!r} names two different documents in one call. Give each its own id."
             )
     return list(rows.values())
 
 
+def same_row(one: Row, other: Row) -> bool:
+    """Whether two rows of one call are the same document given twice; its place in the call does not count."""
+    return (one.id, one.source, one.text, one.metadata) == (
+        other.id,
+        other.source,
+        other.text,
+        other.metadata,
+    )
+
+
 def document_rows(documents: Sequence[Document], ids: Sequence[str] | None = None) -> list[Row]:
     """As `make_rows`, with one row for each document, so that an id may occur twice."""
+    documents = documents_of(documents)
     if ids is not None and len(ids) != len(documents):
         raise InvalidInputError(f"{len(ids)} ids were given for {len(documents)} documents; give one each.")
     rows: list[Row] = []

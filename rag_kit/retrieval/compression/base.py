@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rewrite_steps import Steps
+from rag_kit.retrieval.showing import Shown
 from rag_kit.text import Sentence, sentences
 
 
@@ -46,7 +47,7 @@ class Selection:
     score: float | None = None
 
 
-class Compressor(ABC):
+class Compressor(Shown, ABC):
     """Base of compressors; implement ``select``.
 
     Attributes:

@@ -20,6 +20,7 @@ from pydantic import PrivateAttr, field_validator
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import combine_filters, compile_filter, document_key
 from rag_kit.errors import IndexMissingError, InvalidInputError
+from rag_kit.indexing.bm25.parameters import documents_of
 from rag_kit.indexing.document_index import DocumentIndex, WriteReport
 from rag_kit.indexing.document_index.families import Family, FamilyView
 from rag_kit.indexing.document_index.writing import Changes
@@ -196,6 +197,7 @@ class FamilyRetriever(RagKitRetriever):
             ModelError: The embedding model failed; nothing was changed.
             IndexError_: The index was opened for reading, or no room is left; nothing was changed.
         """
+        documents = documents_of(documents)
         families = [self._family(document) for document in documents]
         return _report(self.index.upsert_families(families, self._ids(documents, ids)))
 
@@ -222,6 +224,7 @@ class FamilyRetriever(RagKitRetriever):
         Raises:
             InvalidInputError: A document has no source, or one outside the scope.
         """
+        documents = documents_of(documents)
         families = [self._family(document) for document in documents]
         given = self._ids(documents, ids)
         return _report(self.index.sync_families(families, ids=given, scope=scope, prune=prune))

@@ -18,6 +18,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.refine_call import RefineCall, RefiningError
 from rag_kit.retrieval.rewrite_steps import Steps
+from rag_kit.retrieval.showing import Shown
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Ranking:
     notes: Sequence[str] = field(default=())
 
 
-class Reranker(ABC):
+class Reranker(Shown, ABC):
     """Base of rerankers; implement ``rank``.
 
     Args:

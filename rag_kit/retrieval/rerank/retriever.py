@@ -208,10 +208,11 @@ class RerankRetriever(RefiningRetriever):
                 last, following = scored[count - 1], scored[count]
                 before = len(kept)
                 kept = [pair for pair in kept if pair[0] <= last[0]]
-                call.note(
-                    f"{before - len(kept)} passages after a drop of the score from {last[1]:.3g} to "
-                    f"{following[1]:.3g} left out"
-                )
+                if last[1] > following[1]:
+                    call.note(
+                        f"{before - len(kept)} passages after a drop of the score from {last[1]:.3g} to "
+                        f"{following[1]:.3g} left out"
+                    )
         return [doc for _, doc in kept]
 
     def _fill(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:

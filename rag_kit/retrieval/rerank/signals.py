@@ -12,11 +12,12 @@ from langchain_core.documents import Document
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.rerank.dates import read_date
+from rag_kit.retrieval.showing import Shown
 
 _SECONDS_A_DAY = 86_400.0
 
 
-class Signal(ABC):
+class Signal(Shown, ABC):
     """A value from 0 to 1 read from a document's metadata.
 
     Args:

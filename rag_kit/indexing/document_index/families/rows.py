@@ -11,7 +11,7 @@ from typing import Any
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families.model import PARENT_KEY, Ancestor, Child, Family
-from rag_kit.indexing.document_index.rows import Row, document_rows, dump_metadata, text_hash
+from rag_kit.indexing.document_index.rows import Row, document_rows, dump_metadata, same_row, text_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ def family_rows(families: Sequence[Family], ids: Sequence[str] | None = None) ->
     parents = document_rows([family.parent for family in families], ids)
     for family, parent in zip(families, parents, strict=True):
         row = FamilyRow(parent, tuple(_children(family, parent)))
-        if made.setdefault(parent.id, row) != row:
+        first = made.setdefault(parent.id, row)
+        if not same_row(first.row, parent) or first.children != row.children:
             raise InvalidInputError(
                 f"The id {parent.id!r} names two different documents in one call. Give each its own id."
             )
