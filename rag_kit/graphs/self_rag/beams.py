@@ -105,6 +105,31 @@ def _running(judged: Sequence[Candidate], beams: Sequence[Beam], hard: bool) -> 
     return list(found.values())
 
 
+def undecided(beams: Sequence[Beam], left: int, weights: Weights = PAPER_WEIGHTS) -> bool:
+    """Whether a beam that goes on may still come out before the best one that has ended.
+
+    It cannot where even the highest ``f`` in every segment that is left would keep its mean below.
+
+    Args:
+        beams: Those that are kept.
+        left: How many segments may still be written.
+        weights: Of the three critiques.
+    """
+    highest = segment_score(Parts(1.0, 1.0, 1.0, 1.0), weights)
+    ended = max((beam["score"] for beam in beams if beam["ended"]), default=None)
+    open_ones = [beam for beam in beams if not beam["ended"]]
+    if left < 1 or not open_ones:
+        return False
+    if ended is None:
+        return True
+    for beam in open_ones:
+        scores = [segment["f"] for segment in beam["segments"]]
+        # the mean only grows by segments that are better than it, so the most of them reach the most
+        if max(beam_score([*scores, *[highest] * left]), beam["score"]) >= ended:
+            return True
+    return False
+
+
 def shared_segments(beams: Sequence[Beam]) -> int:
     """How many segments all beams begin with: these are decided, whichever wins."""
     if not beams:

@@ -26,6 +26,7 @@ from rag_kit.graphs.self_rag.beams import (
     first_beam,
     rank,
     shared_segments,
+    undecided,
     used_passages,
 )
 from rag_kit.graphs.self_rag.candidates import Writer, probabilities
@@ -230,7 +231,7 @@ class Paper:
         open_ones = [beam for beam in beams if not beam["ended"]]
         if open_ones and state["capped"]:
             update["notes"] = ["finished early: a cap of the run was reached; the answer is the best so far"]
-        elif open_ones and state["segment"] < context.max_segments:
+        elif undecided(beams, context.max_segments - state["segment"], context.weights):
             return Command(update=update, goto="decide_retrieval")
         return Command(update=update, goto="finish")
 

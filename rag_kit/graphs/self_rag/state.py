@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from rag_kit.graphs.state import QuestionInput, RagState, Update, add_items, cleared
+from rag_kit.graphs.state import QuestionInput, RagState, Update, add_items, as_documents, cleared
 
 #: ``logprobs``: label probabilities and p(y) are the model's own; ``labels``: a label counts as certain, p(y) = 1.
 Scoring = Literal["logprobs", "labels"]
@@ -93,7 +93,7 @@ class SelfRagState(RagState, total=False):
     asked: str
     scoring: Scoring
     trace: Annotated[list[dict[str, Any]], add_items]
-    passages: list[Document]
+    passages: Annotated[list[Document], as_documents]
     # paper
     segment: int
     beams: list[Beam]

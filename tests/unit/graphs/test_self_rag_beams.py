@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_kit.graphs.self_rag.beams import cited_pieces, first_beam, rank, said, shared_segments, used_passages
+from rag_kit.graphs.self_rag.beams import (
+    cited_pieces,
+    first_beam,
+    rank,
+    said,
+    shared_segments,
+    undecided,
+    used_passages,
+)
 from rag_kit.graphs.self_rag.scores import RELEVANCE, SUPPORT, USEFULNESS, USEFULNESS_WEIGHTS, Weights
 from rag_kit.graphs.self_rag.state import Beam, Candidate
 
@@ -159,6 +167,26 @@ def test_the_same_text_from_two_passages_counts_once() -> None:
     )
     assert [one["segments"][0]["passage"] for one in made.beams] == [1, 2]
     assert made.candidates[0]["reason"].startswith("the same text as from passage 1")
+
+
+@pytest.mark.parametrize(
+    ("ended", "going", "left", "open_still"),
+    [
+        (3.5, 3.25, 2, False),  # (3.25 + 3.5 + 3.5) / 3 < 3.5
+        (3.5, 3.5, 1, True),  # may become as good, and longer
+        (3.3, 3.0, 1, False),  # (3.0 + 3.5) / 2 = 3.25
+        (3.3, 3.0, 2, True),  # (3.0 + 3.5 + 3.5) / 3 = 3.33
+        (2.0, 1.0, 0, False),
+    ],
+)
+def test_a_run_ends_when_no_beam_can_overtake_the_best(
+    ended: float, going: float, left: int, open_still: bool
+) -> None:
+    """With the highest f (3.5) in every segment that is left, by hand."""
+    beams = [beam(1, "A.", score=ended, ended=True), beam(2, "B.", score=going)]
+    assert undecided(beams, left) is open_still
+    assert undecided([beam(1, "B.", score=going)], left) is (left > 0)
+    assert undecided([beam(1, "A.", score=ended, ended=True)], left) is False
 
 
 def test_what_all_beams_share_is_decided() -> None:
