@@ -45,7 +45,7 @@ PLAIN = (250, 400, 500, 750, 1000, 1500, 2000, 3000)
 PARENTS = ((1000, 250), (1000, 400), (2000, 400))
 MERGED = ((1000, 250, 0.5),)
 WINDOWS = (1, 2, 3, 5)
-DENSE = {"plain": ((1000,),), "parent": ((1000, 400),), "window": ((2,),), "merged": ()}
+DENSE = {"plain": ((400,), (1000,)), "parent": ((1000, 400),), "window": ((2,),), "merged": ()}
 
 
 @dataclass(frozen=True)
