@@ -57,7 +57,8 @@ class RoutingRetriever(RagKitRetriever):
         pooling: For ``"similarity"``: ``"mean"`` or ``"max"`` over a source's description and examples.
         fallback: Name of the source to use if none fits.
         on_none: If none fits and there is no fallback: ``"empty"``, ``"all"`` sources, or ``"raise"``.
-        allow: A function from the config to the names that may be used, or ``None`` for all.
+        allow: A function from the config to the list of names that may be used, empty for none. Without one
+            all may be used.
         fusion: How the lists of several sources are fused; a name from ``rag_kit.retrieval.fusion.FUSIONS``.
         rrf_k: The ``k`` of reciprocal rank fusion.
         k: Most documents to return.
@@ -209,7 +210,12 @@ class RoutingRetriever(RagKitRetriever):
         allowed = allowed_among(self.sources, names)
         if self.allow is None:
             return allowed
-        permitted = allowed_among(self.sources, self.allow(config), "allow")
+        given = self.allow(config)
+        if given is None:  # a key that the config lacks must not open every source
+            raise InvalidInputError(
+                "allow gave None; it must give a list of names, an empty one for no source."
+            )
+        permitted = allowed_among(self.sources, given, "allow")
         return [source for source in allowed if source in permitted]
 
     def _given(self, route: Any, config: RunnableConfig, names: Any) -> Route:

@@ -192,6 +192,20 @@ async def test_two_tenants() -> None:
     assert router.route("engines", {"configurable": {"tenant": "a"}}, sources=["b"]).names == ()
 
 
+async def test_a_permission_that_is_missing_opens_nothing() -> None:
+    """Where allow finds no permission in the config and gives None, that is an error and not a permission."""
+    router = RoutingRetriever(
+        sources={"a": (Words(docs=[Document("engines")]), "engines")},
+        allow=lambda config: config.get("configurable", {}).get("may_use"),
+    )
+    with pytest.raises(InvalidInputError, match="allow gave None"):
+        router.invoke("engines")
+    with pytest.raises(InvalidInputError, match="allow gave None"):
+        await router.ainvoke("engines")
+    assert router.invoke("engines", {"configurable": {"may_use": []}}) == []
+    assert len(router.invoke("engines", {"configurable": {"may_use": ["a"]}})) == 1
+
+
 @each
 async def test_k_and_filter_reach_every_source(way: str) -> None:
     """The call's k and filter, ANDed with the retriever's own and the source's, go to the sources."""
