@@ -66,7 +66,7 @@ class Fitted:
 @overload
 def fit_thresholds(
     scores: Sequence[float],
-    labels: Sequence[bool],
+    labels: Sequence[int],
     *,
     precision: float = ...,
     negative_precision: float | None = ...,

@@ -13,6 +13,7 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import Thresholds, afit_thresholds, as_evaluator, fit_thresholds
+from rag_kit.graphs.evaluators.fitting import Pair
 from rag_kit.graphs.evaluators.measuring import intervals, roc_auc
 
 
@@ -129,7 +130,7 @@ def test_what_is_refused(scores: Any, labels: Any, settings: dict[str, Any], wha
         fit_thresholds(scores, labels, **settings)
 
 
-PAIRS = [
+PAIRS: list[Pair] = [
     ("Who wrote Emma?", "Jane Austen wrote Emma in 1815.", True),
     ("Who wrote Emma?", "Cats sleep all day.", False),
     ("When was the bridge opened?", Document("The bridge was opened in 1932."), True),
@@ -164,6 +165,7 @@ def test_pairs_that_cannot_be_judged_are_left_out_and_told() -> None:
     assert "2 pairs" in fitted.notes[0]
     with pytest.raises(InvalidInputError, match="none of the 4 pairs"):
         fit_thresholds(as_evaluator(lambda q, docs: [float("nan")] * len(docs)), PAIRS)
-    for wrong in ([("a", "b")], [("a", 3, True)], [(1, "b", True)], "ab"):
+    wrongs: list[Any] = [[("a", "b")], [("a", 3, True)], [(1, "b", True)], "ab"]
+    for wrong in wrongs:
         with pytest.raises(InvalidInputError, match=r"[Pp]air|passage"):
-            fit_thresholds(as_evaluator(judge), wrong)  # type: ignore[call-overload]
+            fit_thresholds(as_evaluator(judge), wrong)
