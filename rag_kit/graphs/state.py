@@ -9,6 +9,8 @@ from langchain_core.documents import Document
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
+from rag_kit.errors import InvalidInputError
+
 #: How many turns of a thread are kept to understand a follow-up question.
 MAX_TURNS = 20
 
@@ -78,6 +80,29 @@ def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     return [*old, *new]
 
 
+def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
+    """Take the new passages; those that come as plain JSON (a state edited in Studio or over HTTP) become Documents.
+
+    Raises:
+        InvalidInputError: One is neither a Document nor a dict with a ``page_content``.
+
+    Example:
+        >>> as_documents([], [{"page_content": "Text.", "metadata": {"file": "a.md"}}])[0].metadata
+        {'file': 'a.md'}
+    """
+    return [_as_document(item) for item in new]
+
+
+def _as_document(item: Any) -> Document:
+    if isinstance(item, Document):
+        return item
+    if isinstance(item, Mapping) and isinstance(item.get("page_content"), str):
+        return Document(**{key: item[key] for key in ("page_content", "metadata", "id") if item.get(key)})
+    raise InvalidInputError(
+        f"documents hold a {type(item).__name__}; give Documents, or dicts with page_content and metadata."
+    )
+
+
 class QuestionInput(TypedDict):
     """What a caller gives: the question."""
 
@@ -90,7 +115,7 @@ class RagState(QuestionInput, total=False):
     history: Annotated[list[Turn], keep_last_turns]
     search_query: str
     language: Literal["en", "zh"]
-    documents: list[Document]
+    documents: Annotated[list[Document], as_documents]
     answer: str
     citations: list[AnswerCitation]
     uncited: list[str]
