@@ -16,7 +16,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import parents_table  # noqa: E402 - found by the line above
+import evaluators_table  # noqa: E402 - found by the line above
+import parents_table  # noqa: E402
 import peers_table  # noqa: E402
 import quality  # noqa: E402
 
@@ -171,6 +172,8 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "quality": quality_table(loaded),
         "speed": speed_table(loaded),
         "verdicts": verdict_table(loaded, content["tolerance"]),
+        "evaluators": table(evaluators_table.HEAD, evaluators_table.rows()),
+        "actions": table(evaluators_table.ACTIONS_HEAD, evaluators_table.actions()),
         "parents": table(parents_table.HEAD, parents_table.rows()),
         "peers": peers(),
         "commands": commands(every),
