@@ -28,6 +28,7 @@ LEAVES = (
     "parent, merged",
     "sentence window",
     "expansion, feedback",
+    "expansion, feedback, index",
     "self query",
     "hyde, vectors",
 )

@@ -130,6 +130,9 @@ def leaves(folder: Any) -> dict[str, Wrap]:
         "expansion, feedback": lambda **more: retrieval.ExpansionRetriever.from_feedback(
             words().index, **more
         ),
+        "expansion, feedback, index": lambda **more: retrieval.ExpansionRetriever.from_feedback(
+            shared, **more
+        ),
         "self query": lambda **more: SelfQueryRetriever.from_rules(documents(), **more),
         "hyde, vectors": lambda **more: retrieval.HyDERetriever.from_llm(
             model(), store(), mode="vector", **more
