@@ -22,6 +22,8 @@ from rag_kit.text import detect_language
 #: Embedding models whose vectors say nothing in Chinese.
 _ENGLISH_ONLY = frozenset({"minilm"})
 _MANY_CHARACTERS = 40_000
+# fitted as those of words (docs/decisions/0191-thresholds-are-fitted-on-the-decision.md)
+_WITH_VECTORS = Thresholds(0.08, 0.71)
 
 
 class LexicalEvaluator(Evaluator):
@@ -60,7 +62,9 @@ class LexicalEvaluator(Evaluator):
         self.embeddings: Embeddings | None = embeddings
         if embeddings is not None:
             self.name = "lexical+vectors"
-        self.thresholds = thresholds or type(self).thresholds
+            self.thresholds = _WITH_VECTORS
+        if thresholds is not None:
+            self.thresholds = thresholds
 
     def grade(self, question: str, passages: Sequence[Document], language: str) -> Steps[list[Grading]]:
         """Judge passages; see ``Evaluator.grade``."""
