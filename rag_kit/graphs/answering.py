@@ -117,6 +117,7 @@ def refused(question: str, refusal: Refusal) -> Update:
         "documents": [],
         "citations": [],
         "uncited": [],
+        "asked": "",
         "search_query": "",
         "notes": Overwrite([f"refused by a guard: {refusal.reason or 'no reason given'}"]),
         "history": [Turn(question=question, answer=refusal.message)],

@@ -111,8 +111,8 @@ class _Nodes:
         update = cleared(question, language)
         verdict = yield from self.guards.check_question(question)
         if isinstance(verdict, Refusal):
-            return Command(update={**update, **refused(question, verdict)}, goto=END)
-        update["search_query"] = verdict
+            return Command(update={**update, **refused(question, verdict), "history": []}, goto=END)
+        update["asked"] = update["search_query"] = verdict
         if history := state.get("history"):
             messages = [
                 message
@@ -153,6 +153,6 @@ class _Nodes:
         """Check every citation against the passage that it names."""
         return (
             yield from self.answering.cite(
-                state["question"], state["answer"], state["documents"], state["language"]
+                state["asked"], state["answer"], state["documents"], state["language"]
             )
         )

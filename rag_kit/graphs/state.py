@@ -110,9 +110,13 @@ class QuestionInput(TypedDict):
 
 
 class RagState(QuestionInput, total=False):
-    """What every graph keeps: how it searched, what it found, what it answered, what that rests on and cost."""
+    """What every graph keeps: how it searched, what it found, what it answered, what that rests on and cost.
+
+    ``asked`` is the question as the guards left it; that, and not ``question``, goes into prompts and ``history``.
+    """
 
     history: Annotated[list[Turn], keep_last_turns]
+    asked: str
     search_query: str
     language: Literal["en", "zh"]
     documents: Annotated[list[Document], as_documents]
@@ -142,6 +146,7 @@ def cleared(question: str, language: str) -> Update:
     A node that has a note already gives ``"notes": Overwrite([note])``; usage is overwritten by `first_node`.
     """
     return {
+        "asked": question,
         "search_query": question,
         "language": language,
         "documents": [],

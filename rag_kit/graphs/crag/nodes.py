@@ -59,8 +59,8 @@ class CragNodes:
         update: Update = {**cleared(question, language), **_forgotten()}
         verdict = yield from self.guards.check_question(question)
         if isinstance(verdict, Refusal):
-            return Command(update={**update, **refused(question, verdict)}, goto=END)
-        update["search_query"] = verdict
+            return Command(update={**update, **refused(question, verdict), "history": []}, goto=END)
+        update["asked"] = update["search_query"] = verdict
         if history := state.get("history"):
             messages = [
                 message
@@ -154,7 +154,7 @@ class CragNodes:
     def cite(self, state: CragState, context: CragContext) -> Steps[Update]:
         """Check every citation against the passage that it names."""
         update = yield from self.answering.cite(
-            state["question"], state["answer"], state["documents"], state["language"]
+            state["asked"], state["answer"], state["documents"], state["language"]
         )
         # of a refused answer nothing leaves that it was made from
         return {**update, **_forgotten()} if update["status"] == "refused" else update

@@ -41,7 +41,9 @@ class Ends:
         update = fresh(question, language, self.mode)
         verdict = yield from self.answering.guards.check_question(question)
         if isinstance(verdict, Refusal):
-            return Command(update={**update, **refused(question, verdict), **emptied()}, goto=END)
+            return Command(
+                update={**update, **refused(question, verdict), **emptied(), "history": []}, goto=END
+            )
         update["asked"] = update["search_query"] = verdict
         if history := state.get("history"):
             turns = [
@@ -64,7 +66,7 @@ class Ends:
     def cite(self, state: SelfRagState, context: SelfRagContext) -> Steps[Update]:
         """Check every citation against its passage, let the guards see the answer."""
         update = yield from self.answering.cite(
-            state["question"], state["answer"], state["documents"], state["language"]
+            state["asked"], state["answer"], state["documents"], state["language"]
         )
         if update["status"] == "refused":
             return {**update, **emptied()}

@@ -7,11 +7,19 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs import Guards, Refusal, build_plain_rag
+from rag_kit.graphs import (
+    Guards,
+    Refusal,
+    build_adaptive_rag,
+    build_conversational_rag,
+    build_crag,
+    build_plain_rag,
+    build_self_rag,
+)
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 
@@ -37,6 +45,35 @@ async def both(made: Any, question: str, **options: Any) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.parametrize(
+    "build", [build_plain_rag, build_crag, build_self_rag, build_adaptive_rag, build_conversational_rag]
+)
+def test_no_path_around_the_guards(build: Any) -> None:
+    """In every graph: a refused question ends the run and the thread forgets it, a masked one is masked throughout."""
+    guards = Guards(
+        question=[
+            lambda text, config: Refusal("No.") if "secret" in text else text.replace("Smith", "[name]")
+        ],
+        passages=[lambda documents, config: [item for item in documents if item.metadata["tenant"] == "a"]],
+        answer=[lambda text, config: text.upper()],
+    )
+    seen: list[str] = []
+
+    def search(query: str) -> list[Document]:
+        seen.append(query)
+        return [item.model_copy(deep=True) for item in DOCS]
+
+    made = build(RunnableLambda(search), chat_model("extractive"), guards=guards)
+    refused = made.invoke({"question": "What is the secret of the pump?"})
+    assert (refused["answer"], refused["status"], seen) == ("No.", "refused", [])
+    assert not refused.get("history") and not refused["documents"]
+    found = made.invoke({"question": "When does the pump of Smith start in the morning?"})
+    assert seen and not any("Smith" in query for query in seen)
+    assert {item.metadata["tenant"] for item in found["documents"]} == {"a"}
+    assert found["answer"] == found["answer"].upper() and "NINE" in found["answer"]
+    assert "Smith" not in str({key: value for key, value in found.items() if key != "question"})
+
+
 async def test_a_refused_question_reaches_nothing() -> None:
     """The refusal's message is the answer; neither the retriever nor the model is called."""
 
@@ -58,6 +95,7 @@ async def test_a_masked_question_is_what_is_searched_and_asked() -> None:
     found = await both(graph(guards), "When does Smith start the pump?")
     assert found["search_query"] == "When does [name] start the pump?"
     assert found["question"] == "When does Smith start the pump?"
+    assert found["history"][-1]["question"] == "When does [name] start the pump?"
 
 
 async def test_passages_of_others_never_reach_the_model() -> None:
@@ -120,7 +158,8 @@ def test_a_refusal_does_not_poison_the_thread() -> None:
     guards = Guards(question=[lambda text, config: Refusal("No.") if "secret" in text else None])
     made = graph(guards, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
-    assert made.invoke({"question": "A secret?"}, config)["status"] == "refused"
+    refused = made.invoke({"question": "A secret?"}, config)
+    assert refused["status"] == "refused" and not refused.get("history")
     later = made.invoke({"question": "When does the pump start in the morning?"}, config)
     assert later["status"] == "grounded"
     assert not any("refused" in note for note in later["notes"])
