@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import evaluators_table  # noqa: E402 - found by the line above
+import graphs_table  # noqa: E402
 import parents_table  # noqa: E402
 import peers_table  # noqa: E402
 import quality  # noqa: E402
@@ -174,6 +175,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "verdicts": verdict_table(loaded, content["tolerance"]),
         "evaluators": table(evaluators_table.HEAD, evaluators_table.rows()),
         "actions": table(evaluators_table.ACTIONS_HEAD, evaluators_table.actions()),
+        "graphs": table(graphs_table.HEAD, graphs_table.rows()),
         "parents": table(parents_table.HEAD, parents_table.rows()),
         "peers": peers(),
         "commands": commands(every),

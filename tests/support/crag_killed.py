@@ -24,7 +24,8 @@ from langchain_core.tools import tool
 from rag_kit.graphs import build_crag
 from support.crag import Marked, model
 
-SAVER, WHERE, LOG, HOW, KILL_AT = (*sys.argv[1:], "")[:5]
+# run as a script; imported (to look for doctests) it has no arguments
+SAVER, WHERE, LOG, HOW, KILL_AT = (*(sys.argv[1:] if __name__ == "__main__" else [""] * 4), "")[:5]
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
 
 
@@ -72,16 +73,22 @@ def saver() -> Iterator[Any]:
             yield made
 
 
-with saver() as checkpointer:
-    llm = model("The pump hums. [1] The fan starts at 60 degrees. [2]")
-    llm.before = did
-    graph = build_crag(
-        RunnableLambda(retrieve),  # type: ignore[arg-type]
-        llm,
-        evaluator=Told({"pump": 0.1, "starts at 40": 0.3, "fan": 0.8}),
-        web_search=web,
-        checkpointer=checkpointer,
-    )
-    given = {"question": "When does it start?"} if HOW == "START" else None
-    found = graph.invoke(given, CONFIG, durability="sync")  # type: ignore[arg-type]
-    print(json.dumps({key: found[key] for key in ("answer", "status", "action", "notes", "usage")}))
+def main() -> None:
+    """Run, or go on."""
+    with saver() as checkpointer:
+        llm = model("The pump hums. [1] The fan starts at 60 degrees. [2]")
+        llm.before = did
+        graph = build_crag(
+            RunnableLambda(retrieve),  # type: ignore[arg-type]
+            llm,
+            evaluator=Told({"pump": 0.1, "starts at 40": 0.3, "fan": 0.8}),
+            web_search=web,
+            checkpointer=checkpointer,
+        )
+        given = {"question": "When does it start?"} if HOW == "START" else None
+        found = graph.invoke(given, CONFIG, durability="sync")  # type: ignore[arg-type]
+        print(json.dumps({key: found[key] for key in ("answer", "status", "action", "notes", "usage")}))
+
+
+if __name__ == "__main__":
+    main()
