@@ -15,7 +15,7 @@ class Atom:
         begin: Where its words begin, cue words ("published after") included.
         end: Where they end.
         field: The field.
-        directive: The condition, without the negation.
+        directive: The condition, without the negation; ``None`` if it is not known, so that everything meets it.
         negated: It must not hold.
         measured: It compares with a date or number.
         denial: What holds instead if it is negated, where that is more than "not".
@@ -27,7 +27,7 @@ class Atom:
     begin: int
     end: int
     field: str
-    directive: FilterDirective
+    directive: FilterDirective | None
     negated: bool = False
     exclusive: bool = False
     both: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -12,6 +13,8 @@ from langchain_core.runnables import RunnableConfig
 from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.ir import bounded
+from rag_kit.query_construction.rules.alternatives import unknown_arms
+from rag_kit.query_construction.rules.atoms import Atom
 from rag_kit.query_construction.rules.joining import join
 from rag_kit.query_construction.rules.reading import Reading
 from rag_kit.query_construction.rules.remainder import remainder
@@ -29,6 +32,8 @@ class RuleConstructor:
     Values of the collection that the question names become conditions; so do dates and years ("after 2015",
     "between 2008 and 2011", "2015年以后", "the last five years"), and numbers next to the name of a numeric field.
     "not", "without", "except", "or", "either", 不, 除了, 或 are understood; "the three latest" gives order and limit.
+    Where one thing of an or-list is no known value ("Stroke or insomnia"), the known ones make no condition: it would
+    hide what was asked for. ``repairs`` tells it.
 
     Args:
         today: What relative dates count from; ``None`` for the day of the call.
@@ -82,8 +87,12 @@ class RuleConstructor:
         read = simplified(text)
         reading = Reading(read, schema, _index(schema), self._today or date.today())
         atoms = reading.atoms()
-        rest, bare = remainder(text, [*reading.used, *((atom.begin, atom.end) for atom in atoms)])
-        directive, told = bounded(join(read, atoms))
+        arms = unknown_arms(read, atoms, reading.used)
+        joined, dropped = join(read, sorted([*atoms, *arms], key=lambda atom: (atom.begin, atom.end)))
+        # what is no condition stays in the text
+        spans = [(atom.begin, atom.end) for atom in atoms if atom not in dropped]
+        rest, bare = remainder(text, [*reading.used, *spans])
+        directive, told = bounded(joined)
         return ConstructedQuery(
             question=question,
             query=rest if content_words(bare) else "",
@@ -91,8 +100,19 @@ class RuleConstructor:
             sort=reading.order.sort if reading.order else None,
             limit=reading.order.limit if reading.order else None,
             constructor="rules",
-            repairs=(*reading.notes, *([told] if told else [])),
+            repairs=(*reading.notes, *_left_out(text, dropped, arms), *([told] if told else [])),
         )
+
+
+def _left_out(text: str, dropped: Sequence[Atom], arms: Sequence[Atom]) -> list[str]:
+    if not dropped:
+        return []
+    asked = ", ".join(dict.fromkeys(repr(text[arm.begin : arm.end][:60]) for arm in arms))
+    return [
+        f"dropped: {atom.field} {text[atom.begin : atom.end][:60]!r}: the question also asks for {asked}, "
+        "which is no known value, and the filter would hide it"
+        for atom in dropped
+    ]
 
 
 @lru_cache(maxsize=_KEPT_INDEXES)

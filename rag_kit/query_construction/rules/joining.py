@@ -9,14 +9,15 @@ from typing import Any
 
 from langchain_core.structured_query import Comparator, Comparison, FilterDirective, Operation, Operator
 
-from rag_kit.query_construction.ir import all_of, any_of, none_of
+from rag_kit.query_construction.ir import all_of, none_of
 from rag_kit.query_construction.rules import cues
+from rag_kit.query_construction.rules.alternatives import weakest
 from rag_kit.query_construction.rules.atoms import Atom
 
 _OPENS = re.compile(r"\beither\b|\bany\s+of\b|\bone\s+of\b|\(|要么", re.IGNORECASE)
 
 
-def join(text: str, atoms: Sequence[Atom]) -> FilterDirective | None:
+def join(text: str, atoms: Sequence[Atom]) -> tuple[FilterDirective | None, list[Atom]]:
     """Join conditions by the words between them.
 
     Conditions on one field that stand in one list ("A, B or C") belong together most closely, then what stands
@@ -25,23 +26,30 @@ def join(text: str, atoms: Sequence[Atom]) -> FilterDirective | None:
     Args:
         text: The question.
         atoms: The conditions, in the order of the text.
+
+    Returns:
+        The conditions joined, and those that were left out because an arm of their or-list is not known.
     """
     groups = _lists(text, atoms)
     lists = [_list(text, members) for members in groups]
     spans = [(members[0].begin, members[-1].end) for members in groups]
-    alternatives: list[list[FilterDirective]] = [[]]
+    dropped = [atom for members, made in zip(groups, lists, strict=True) if made is None for atom in members]
+    alternatives: list[list[FilterDirective | None]] = [[]]
     for place, directive in enumerate(lists):
         if place and _connector(text[spans[place - 1][1] : spans[place][0]]) == "or":
             if _of_both(groups[place - 1], groups[place]):
                 # "phones rated below 3 or priced over 1000": what stands around is of both
-                alternatives[-1][-1] = any_of([alternatives[-1][-1], directive]) or directive
+                alternatives[-1][-1] = weakest([[alternatives[-1][-1]], [directive]])
                 continue
             alternatives.append([])
         _add(alternatives[-1], directive, groups[place])
-    return any_of([part for part in map(all_of, alternatives) if part is not None])
+    joined = weakest(alternatives) if atoms else None
+    return joined, [atom for atom in (dropped if joined is not None else atoms) if atom.directive is not None]
 
 
-def _add(parts: list[FilterDirective], directive: FilterDirective, members: Sequence[Atom]) -> None:
+def _add(
+    parts: list[FilterDirective | None], directive: FilterDirective | None, members: Sequence[Atom]
+) -> None:
     """Add a condition; two values that one field cannot have at once are alternatives."""
     if members[0].exclusive and _values(directive):
         for place, part in enumerate(parts):
@@ -54,7 +62,7 @@ def _add(parts: list[FilterDirective], directive: FilterDirective, members: Sequ
         parts.append(directive)
 
 
-def _values(directive: FilterDirective) -> list[Any]:
+def _values(directive: FilterDirective | None) -> list[Any]:
     """The values of which a condition asks for one."""
     if not isinstance(directive, Comparison) or directive.value is None:
         return []
@@ -145,30 +153,32 @@ def _only_light(rest: str) -> bool:
     return cues.ALL_LIGHT.fullmatch(rest) is not None
 
 
-def _list(text: str, members: Sequence[Atom]) -> FilterDirective:
+def _list(text: str, members: Sequence[Atom]) -> FilterDirective | None:
     if len(members) == 1:
         return _alone(members[0])
     words = [_connector(text[one.end : other.begin]) for one, other in pairwise(members)]
     # a comma joins as the next "and" or "or" of its list does
     for place in range(len(words) - 1, -1, -1):
+        if not words[place] and members[place].directive is None:
+            words[place] = "and"  # "or severe Obesity": the unknown words narrow the known one
         if words[place] in ("comma", ""):
             words[place] = words[place + 1] if place + 1 < len(words) else "and"
     if members[0].negated:
-        inner = [member.directive for member in members]
+        inner = [member.directive for member in members if member.directive is not None]
         if members[0].both and "or" not in words:
             return none_of(all_of(inner) or inner[0])
-        return _shorter(all_of([_alone(member) for member in members]) or inner[0])
-    alternatives: list[list[FilterDirective]] = [[members[0].directive]]
-    for word, member in zip(words, members[1:], strict=True):
-        if word in ("or", "nor") or member.exclusive:
+        return _shorter(weakest([[_alone(member) for member in members]]) or inner[0])
+    alternatives: list[list[FilterDirective | None]] = [[members[0].directive]]
+    for word, before, member in zip(words, members, members[1:], strict=False):
+        if word in ("or", "nor") or (member.exclusive and before.directive is not None):
             alternatives.append([])
         alternatives[-1].append(member.directive)
-    joined = any_of([part for part in map(all_of, alternatives) if part is not None])
-    return _shorter(joined) if joined is not None else members[0].directive
+    joined = weakest(alternatives)
+    return None if joined is None else _shorter(joined)
 
 
-def _alone(atom: Atom) -> FilterDirective:
-    if not atom.negated:
+def _alone(atom: Atom) -> FilterDirective | None:
+    if not atom.negated or atom.directive is None:
         return atom.directive
     if atom.denial is not None:
         return atom.denial
