@@ -148,6 +148,18 @@ def beside(
     return Step("beside", sync, native)
 
 
+def can_wait() -> Step:
+    """Whether the run can wait for a person: LangGraph puts a saver, also a parent's, into the configuration."""
+
+    def sync(config: RunnableConfig) -> bool:
+        return config.get("configurable", {}).get("__pregel_checkpointer") is not None
+
+    async def native(config: RunnableConfig) -> bool:
+        return sync(config)
+
+    return Step("checkpointer", sync, native)
+
+
 def inner(name: str, make: Callable[[], Steps[Any]]) -> Step:
     """Steps as one step: a branch of `beside` that has several steps of its own."""
     return Step(name, lambda config: run(make(), config), lambda config: arun(make(), config))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import Command, interrupt
 
@@ -16,7 +15,7 @@ from rag_kit.graphs.answering import refused
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
-from rag_kit.graphs.steps import Step, Steps, ask
+from rag_kit.graphs.steps import Steps, ask, can_wait
 from rag_kit.text import MAX_QUESTION_CHARS
 
 MAX_REPLY = 2_000
@@ -49,7 +48,7 @@ class ClarifyingNodes:
         verdict = yield from self.guards.check_answer(back)
         if isinstance(verdict, Refusal):
             return Command(update={**forgotten(), **refused(state["asked"], verdict)}, goto=END)
-        waits = yield _has_checkpointer()
+        waits = yield can_wait()
         if context.clarify and waits:
             return Command(update={"question_back": verdict, "notes": notes}, goto="clarify")
         notes.append("clarify: the answer is a question back; ask again with what is missing")
@@ -89,15 +88,3 @@ def _joined(question: str, reply: str, language: str) -> str:
     """The question with the reply in brackets, both verbatim: no model can lose either."""
     whole = f"{question}（{reply}）" if language == "zh" else f"{question} ({reply})"
     return whole[:MAX_QUESTION_CHARS]
-
-
-def _has_checkpointer() -> Step:
-    """Whether the run can wait: LangGraph puts the saver into each node's configuration, also of a parent's."""
-
-    def sync(config: RunnableConfig) -> bool:
-        return config.get("configurable", {}).get("__pregel_checkpointer") is not None
-
-    async def native(config: RunnableConfig) -> bool:
-        return sync(config)
-
-    return Step("checkpointer", sync, native)

@@ -18,11 +18,29 @@ from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import Steps, ask
+from rag_kit.graphs.steps import Steps, ask, can_wait
 
 MAX_WEB_QUERY = 400
-_YES = {"yes", "y", "true", "ok", "approve", "是", "同意", "好"}
-_NO = {"", "no", "n", "false", "reject", "refuse", "否", "不", "不同意", "拒绝"}
+_YES = {"yes", "yes please", "y", "true", "ok", "okay", "sure", "approve", "approved"}
+_YES |= {"是", "是的", "同意", "好", "好的", "可以", "批准"}
+_NO = {
+    "",
+    "no",
+    "no thanks",
+    "no thank you",
+    "nope",
+    "n",
+    "false",
+    "never",
+    "don't",
+    "don’t",
+    "do not",
+    "not",
+}
+_NO |= {"stop", "cancel", "abort", "deny", "denied", "decline", "declined", "refuse", "refused"}
+_NO |= {"reject", "rejected", "ignore", "skip", "none", "null"}
+_NO |= {"否", "不", "不要", "不用", "不行", "不可以", "不同意", "别", "拒绝", "取消", "停止", "驳回", "算了"}
+_ALLOWED = "allowed: True, False or another query"
 _REASON = {
     "incorrect": "Nothing that was retrieved fits the question.",
     "ambiguous": "What was retrieved may not be enough to answer the question.",
@@ -71,6 +89,11 @@ class WebNodes:
     def approve(self, state: CragState, context: CragContext) -> Steps[Command[Any]]:
         """Ask a person whether the query may leave; resume with True, False or another query."""
         query = state["web_query"]
+        if not (yield can_wait()):
+            # a run that cannot wait would end here without an answer, and nobody could let it go on
+            why = "a person's approval was asked for, and without a checkpointer nobody can be waited for"
+            report("web_refused")
+            return Command(update={"web_query": "", "notes": [f"web: not searched, {why}"]}, goto="generate")
         reply = interrupt({"query": query, "reason": _REASON[state["action"] or "ambiguous"]})
         edited, why = _decided(reply)
         if edited is None:
@@ -82,6 +105,9 @@ class WebNodes:
                 note = f"web: not searched, a guard refused the query: {verdict.reason or 'no reason given'}"
                 return Command(update={"web_query": "", "notes": [note]}, goto="generate")
             query = _line(verdict)
+            if not query:
+                note = "web: not searched, nothing is left of the query"
+                return Command(update={"web_query": "", "notes": [note]}, goto="generate")
         report("web_approved", web_query=query)
         return Command(update={"web_query": query}, goto="web_search")
 
@@ -130,19 +156,25 @@ class WebNodes:
 def _decided(reply: Any) -> tuple[str | None, str]:
     """A person's reply: another query, "" for the one that was shown, None for no search (and why)."""
     if isinstance(reply, Mapping):  # as some forms send it
-        if reply.get("approve", True) is False:
-            return None, "a person refused"
+        if "approve" in reply:
+            edited, why = _decided(reply["approve"])
+            if edited != "":  # no consent, whatever else the form says
+                return None, why or f"approve was a text; {_ALLOWED}"
+        elif "query" not in reply:
+            return None, f"the reply holds neither approve nor query; {_ALLOWED}"
         reply = reply.get("query", True)
+        if isinstance(reply, Mapping):
+            return None, f"the query was a {type(reply).__name__}; {_ALLOWED}"
     if reply is True:
         return "", ""
     if reply is False or reply is None:
         return None, "a person refused"
     if isinstance(reply, str):
-        word = reply.strip().casefold()
+        word = reply.strip().casefold().strip(" .,!?。，！？")
         if word in _NO:
             return None, "a person refused"
         return ("", "") if word in _YES else (reply.strip(), "")
-    return None, f"the reply was a {type(reply).__name__}; allowed: True, False or another query"
+    return None, f"the reply was a {type(reply).__name__}; {_ALLOWED}"
 
 
 def _line(text: str) -> str:

@@ -67,6 +67,21 @@ class Run:
         (None, []),
         (7, []),
         ("", []),
+        ("NO!", []),
+        ("don't", []),
+        ("Cancel.", []),
+        ("不要。", []),
+        ("取消", []),
+        ("OK!", ["pump start"]),
+        ({"approve": "yes"}, ["pump start"]),
+        ({"approve": "true", "query": "fan start"}, ["fan start"]),
+        ({"approve": "no"}, []),
+        ({"approve": None}, []),
+        ({"approve": 0}, []),
+        ({"approve": "later", "query": "x"}, []),
+        ({"type": "reject"}, []),
+        ({"query": {"approve": True}}, []),
+        ({"query": ["x"]}, []),
     ],
 )
 async def test_the_reply_decides_what_leaves(reply: Any, searched: list[str], native: bool) -> None:
@@ -159,3 +174,14 @@ def _web(queries: list[str]) -> Any:
         return [{"content": "The fan starts at 60 degrees."}]
 
     return web
+
+
+@pytest.mark.parametrize("native", [False, True])
+async def test_without_a_checkpointer_nobody_is_waited_for_and_nothing_leaves(native: bool) -> None:
+    """The run ends with an answer and a note, and not half way."""
+    run = Run(-0.9)
+    run.graph = run.graph.copy({"checkpointer": None})
+    done = await run.go(QUESTION, native)
+    assert "__interrupt__" not in done and run.queries == []
+    assert (done["status"], done["web_query"]) == ("declined", "")
+    assert any("without a checkpointer" in note for note in done["notes"])
