@@ -20,8 +20,9 @@ _MAX_QUERY = 2_000
 def check_answer(answer: SelfQuery, question: str, schema: Schema, today: date) -> ConstructedQuery:
     """Check what a model answered.
 
-    Only fields of the schema get through, under operators that their type has, with values of their type. Every
-    change is recorded in ``repairs``.
+    Only fields of the schema get through, under operators that their type has, with values of their type. What does
+    not is dropped, and an "or" with it of which it was an arm: the filter may get wider, never narrower. Every change
+    is recorded in ``repairs``.
 
     Args:
         answer: The model's answer.
@@ -60,14 +61,26 @@ class _Checker:
         self.schema = schema
         self.fitting = fitting
 
-    def node(self, node: FilterCondition | FilterGroup) -> FilterDirective | None:
+    def node(self, node: FilterCondition | FilterGroup, negated: bool = False) -> FilterDirective | None:
+        """The directive of a node; ``None`` if it could not be used, so that it lets everything through.
+
+        What cannot be used must not make the filter narrower than it was asked for: one arm of an "and" goes alone,
+        an "or" goes with all its arms, and under a "not" it is the other way round.
+        """
         if isinstance(node, FilterCondition):
             return self._condition(node)
-        parts = [part for part in map(self.node, node.conditions) if part is not None]
         join = node.join.strip().lower().lstrip("$")
         if join not in ("and", "or", "not"):
             self.fitting.repair(f"{node.join!r} was read as and; allowed: and, or, not")
             join = "and"
+        made = [self.node(part, negated != (join == "not")) for part in node.conditions]
+        parts = [part for part in made if part is not None]
+        if parts and len(parts) < len(made) and (join == "or") != negated:
+            self.fitting.repair(
+                f"dropped: all {len(made)} conditions of {'a negated ' if negated else 'an '}{join!r}: one of them "
+                "could not be used, and the others alone would hide what it asks for"
+            )
+            return None
         if join == "not":
             inner = any_of(parts)
             return None if inner is None else none_of(inner)

@@ -109,7 +109,7 @@ def test_each_condition(condition: dict[str, Any], expected: Any, repair: str) -
 
 
 def test_row_11_nested_filters_are_mended() -> None:
-    """Row 11: wrong conditions deep inside are dropped alone; what is around them stays."""
+    """Row 11: a wrong condition deep inside goes with the "or" it is an arm of; what is around stays."""
     nested = {
         "join": "and",
         "conditions": [
@@ -120,9 +120,7 @@ def test_row_11_nested_filters_are_mended() -> None:
         ],
     }  # fmt: skip
     made = check(nested)
-    assert made.filter == {
-        "$and": [{"mesh": {"$contains": "Aged"}}, {"year": {"$gt": 2000}}, {"rating": {"$lt": 3}}]
-    }
+    assert made.filter == {"$and": [{"year": {"$gt": 2000}}, {"rating": {"$lt": 3}}]}
     assert len(made.repairs) == 3
 
 
@@ -231,3 +229,26 @@ def test_values_in_the_prompt_are_capped_and_those_named_come_first() -> None:
     line = describe(schema, "about topic number 4321")
     assert line.count('"') == 80 and line.index("4321") < line.index("number 0") and "4960 more" in line
     assert len(describe(Schema.of([{"name": "t", "allowed": ["x" * 5000]}]))) < 200
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({"$or": [{"year": 2010}, {"owner": "me"}]}, None),
+        ({"$or": [{"year": 2010}, {"year": {"$gt": "many"}}, {"rating": 4.5}]}, None),
+        ({"$and": [{"topic": "heart"}, {"$or": [{"year": 2010}, {"owner": "me"}]}]}, {"topic": {"$eq": "heart"}}),
+        ({"$or": [{"year": 2010}, {"$and": [{"rating": 4.5}, {"owner": "me"}]}]},
+         {"$or": [{"year": {"$eq": 2010}}, {"rating": {"$eq": 4.5}}]}),
+        ({"$and": [{"year": 2010}, {"owner": "me"}]}, {"year": {"$eq": 2010}}),
+        ({"$not": {"$and": [{"year": 2010}, {"owner": "me"}]}}, None),
+        ({"$not": {"$or": [{"year": 2010}, {"owner": "me"}]}}, {"$not": {"year": {"$eq": 2010}}}),
+        ({"$or": [{"year": 2010}, {"rating": 4.5}]}, {"$or": [{"year": {"$eq": 2010}}, {"rating": {"$eq": 4.5}}]}),
+    ],
+)  # fmt: skip
+def test_what_is_dropped_never_makes_the_filter_narrower(where: Any, expected: Any) -> None:
+    """An "or" goes with the arm that could not be used, an "and" keeps its others; both are told."""
+    made = check(where)
+    assert made.filter == expected
+    assert bool(made.repairs) == ("owner" in str(where) or "many" in str(where))
+    if "$or" in where and expected is None:
+        assert any("'or'" in repair and "could not be used" in repair for repair in made.repairs)
