@@ -121,7 +121,7 @@ def test_row_11_nested_filters_are_mended() -> None:
     }  # fmt: skip
     made = check(nested)
     assert made.filter == {"$and": [{"year": {"$gt": 2000}}, {"rating": {"$lt": 3}}]}
-    assert len(made.repairs) == 3
+    assert len(made.repairs) == 4
 
 
 def test_row_12_dates_and_strings_for_numbers_are_read() -> None:
