@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
-from rag_kit.concurrency import afan_out, fan_out, run_in_thread
+from rag_kit.concurrency import FanOut, afan_out, fan_out, run_in_thread
 from rag_kit.concurrency import steps as driver
 from rag_kit.documents import Filter
 from rag_kit.errors import ModelError
@@ -98,12 +98,34 @@ def write(
 def fetch(
     retriever: Runnable[Any, Any], query: str, *, k: int | None = None, filter: Filter | None = None
 ) -> Step:
-    """Call any LangChain retriever."""
-    return Step(
-        "retrieve",
-        lambda config: call_retriever(retriever, query, config=config, k=k, filter=filter),
-        lambda config: acall_retriever(retriever, query, config=config, k=k, filter=filter),
-    )
+    """Call any LangChain retriever; what hangs is left when the run's deadline has come.
+
+    Raises:
+        BudgetExceededError: When the step is carried out, and the deadline comes before the passages.
+    """
+    options: Any = {"names": ["retrieve"], "on_error": "skip"}
+
+    def sync(config: RunnableConfig) -> Any:
+        fan = fan_out(
+            [lambda: call_retriever(retriever, query, config=config, k=k, filter=filter)], **options
+        )
+        return _only(fan)
+
+    async def native(config: RunnableConfig) -> Any:
+        fan = await afan_out(
+            [lambda: acall_retriever(retriever, query, config=config, k=k, filter=filter)], **options
+        )
+        return _only(fan)
+
+    return Step("retrieve", sync, native)
+
+
+def _only(fan: FanOut[T]) -> T:
+    """The value of the only branch; its error is raised as it is, so that a retry policy can read it."""
+    (outcome,) = fan.outcomes
+    if outcome.error is not None:
+        raise outcome.error
+    return cast("T", outcome.value)
 
 
 def compute(work: Callable[[], Any], *, name: str = "compute", thread: bool = False) -> Step:

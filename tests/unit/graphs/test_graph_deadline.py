@@ -1,0 +1,101 @@
+"""The deadline of a run holds for its retriever too, and not for models alone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from pydantic import PrivateAttr
+
+from rag_kit.errors import BudgetExceededError
+from rag_kit.graphs import (
+    build_adaptive_rag,
+    build_conversational_rag,
+    build_crag,
+    build_plain_rag,
+    build_self_rag,
+)
+from rag_kit.models import chat_model
+
+BUILDERS: list[Any] = [
+    build_plain_rag,
+    build_crag,
+    build_self_rag,
+    lambda retriever, llm: build_self_rag(retriever, llm, mode="reflect"),
+    build_adaptive_rag,
+    lambda retriever, llm: build_adaptive_rag(retriever, llm, classifier=lambda question, earlier: "multi"),
+    build_conversational_rag,
+]
+QUESTION = {"question": "At how many degrees does the fan start?"}
+
+
+async def run(graph: Any, native: bool, **options: Any) -> None:
+    """Ask in one form or the other."""
+    if native:
+        await graph.ainvoke(QUESTION, **options)
+    else:
+        graph.invoke(QUESTION, **options)
+
+
+class Hanging(BaseRetriever):
+    """Answers much later than anybody waits."""
+
+    _end: threading.Event = PrivateAttr(default_factory=threading.Event)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        self._end.wait(20)
+        return []
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        await asyncio.sleep(20)
+        return []
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("build", BUILDERS)
+async def test_a_retriever_that_hangs_ends_with_the_deadline(build: Any, native: bool) -> None:
+    """In every graph, in both forms: the run ends when its time is up."""
+    retriever = Hanging()
+    graph = build(retriever, chat_model("extractive"))
+    begun = time.monotonic()
+    try:
+        with pytest.raises(BudgetExceededError, match="deadline"):
+            await run(graph, native, context={"deadline": 0.5})
+        assert time.monotonic() - begun < 10
+    finally:
+        retriever._end.set()
+
+
+class Broken(Hanging):
+    """Fails at once."""
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        raise LookupError("no such collection")
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        raise LookupError("no such collection")
+
+
+@pytest.mark.parametrize("native", [False, True])
+async def test_a_retriever_that_fails_is_told_by_its_own_error(native: bool) -> None:
+    """The error is the retriever's, so that a retry policy and the caller can read it."""
+    graph = build_plain_rag(Broken(), chat_model("extractive"))
+    with pytest.raises(LookupError, match="no such collection"):
+        await run(graph, native)
