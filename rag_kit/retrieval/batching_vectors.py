@@ -12,6 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.concurrency import afan_out, fan_out, run_in_thread
+from rag_kit.retrieval.embedded import embedded
 
 Vectors = Sequence[Sequence[float]]
 Hits = list[tuple[Document, float]]
@@ -42,16 +43,17 @@ def embed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vectors | N
         2
     """
     if callable(own := getattr(embeddings, "embed_queries", None)):
-        vectors: Vectors = own(list(queries))
-        return vectors
+        return _checked(embeddings, own(list(queries)), len(queries))
     known = _known(embeddings)
     if known is None:
         tasks: list[Any] = [
             partial(embeddings.embed_documents, list(queries)),
             partial(embeddings.embed_query, queries[0]),
         ]
-        return _compared(embeddings, *fan_out(tasks).values)
-    return embeddings.embed_documents(list(queries)) if known else None
+        return _compared(embeddings, len(queries), *fan_out(tasks).values)
+    if not known:
+        return None
+    return _checked(embeddings, embeddings.embed_documents(list(queries)), len(queries))
 
 
 async def aembed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vectors | None:
@@ -65,8 +67,10 @@ async def aembed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vect
             partial(embeddings.aembed_documents, list(queries)),
             partial(embeddings.aembed_query, queries[0]),
         ]
-        return _compared(embeddings, *(await afan_out(tasks)).values)
-    return await embeddings.aembed_documents(list(queries)) if known else None
+        return _compared(embeddings, len(queries), *(await afan_out(tasks)).values)
+    if not known:
+        return None
+    return _checked(embeddings, await embeddings.aembed_documents(list(queries)), len(queries))
 
 
 def _known(embeddings: Embeddings) -> bool | None:
@@ -74,10 +78,17 @@ def _known(embeddings: Embeddings) -> bool | None:
     return entry[1] if entry is not None and entry[0]() is embeddings else None
 
 
-def _compared(embeddings: Embeddings, several: Any, one: Any) -> Vectors | None:
+def _checked(embeddings: Embeddings, answer: Any, count: int) -> Vectors:
+    embedded(answer, count, embeddings)
+    vectors: Vectors = answer
+    return vectors
+
+
+def _compared(embeddings: Embeddings, count: int, several: Any, one: Any) -> Vectors | None:
     import numpy as np
 
-    first, alone = np.asarray(several[0], dtype=np.float64), np.asarray(one, dtype=np.float64)
+    first = embedded(several, count, embeddings)[0]
+    alone = embedded([one], 1, embeddings)[0]
     length = float(np.linalg.norm(alone))
     alike = first.shape == alone.shape and float(np.linalg.norm(first - alone)) <= _SAME * length
     key = id(embeddings)

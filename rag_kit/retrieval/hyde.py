@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import BaseModel, field_validator, model_validator
 
 from rag_kit.concurrency import run_in_thread
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import BranchError, InvalidInputError
 from rag_kit.prompts.schemas import Passages
 from rag_kit.retrieval.by_vector import VectorSearch
+from rag_kit.retrieval.embedded import embedded
 from rag_kit.retrieval.rewrite_call import Call, RewriteCall, Search, Steps, texts_of
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
 from rag_kit.retrieval.vector import VectorRetriever
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MAX_PASSAGE_CHARS = 4_000
 
@@ -98,8 +104,10 @@ class HyDERetriever(RewritingRetriever):
         )
         if vectors is None:
             return []
+        import numpy as np
+
         call.extra["queries"] = texts
-        vector = _mean(vectors, call.weights(len(texts)))
+        vector = [float(value) for value in np.average(vectors, axis=0, weights=call.weights(len(texts)))]
         return [Search(question, "passages", self._by_vector(vector))]
 
     def _original(self, question: str, call: RewriteCall, rewritten: Sequence[Search]) -> list[Search]:
@@ -123,21 +131,26 @@ class HyDERetriever(RewritingRetriever):
         store: VectorStore = self.retriever.vectorstore  # type: ignore[attr-defined]
         return self.embeddings or store.embeddings
 
-    def _embed(self, texts: list[str]) -> list[list[float]]:
-        embeddings = self._embeddings()
-        return embeddings.embed_documents(texts) if embeddings is not None else []
+    def _steps(self, question: str, call: RewriteCall) -> Steps[list[Document]]:
+        try:
+            return (yield from super()._steps(question, call))
+        except BranchError as error:
+            if self.mode == "text" or self.on_error == "raise" or not call.extra.pop("queries", None):
+                raise
+            # the vector does not fit the store, for example: what the question alone finds is better than nothing
+            model = type(self._embeddings()).__name__
+            call.note(f"degraded: {self.task}: the search with the vector of {model} failed: {error}")
+            call.note(f"degraded: {self.task}: searched with the question alone")
+            found = yield from call.search([Search(question, "original")])
+            return self._merge(question, call, found)
 
-    async def _aembed(self, texts: list[str]) -> list[list[float]]:
+    def _embed(self, texts: list[str]) -> NDArray[np.float64]:
+        embeddings = self._embeddings()
+        assert embeddings is not None  # seen to on construction
+        return embedded(embeddings.embed_documents(texts), len(texts), embeddings)
+
+    async def _aembed(self, texts: list[str]) -> NDArray[np.float64]:
         embeddings = self._embeddings()
         if embeddings is None or type(embeddings).aembed_documents is Embeddings.aembed_documents:
             return await run_in_thread(self._embed, texts)
-        return await embeddings.aembed_documents(texts)
-
-
-def _mean(vectors: Sequence[Sequence[float]], weights: Sequence[float]) -> list[float]:
-    """The weighted mean of vectors, as plain floats (numpy's own would break JSON further on)."""
-    total = sum(weights)
-    return [
-        float(sum(weight * value for weight, value in zip(weights, column, strict=True)) / total)
-        for column in zip(*vectors, strict=True)
-    ]
+        return embedded(await embeddings.aembed_documents(texts), len(texts), embeddings)

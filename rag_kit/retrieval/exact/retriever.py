@@ -16,6 +16,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching import asearch_together, search_together
 from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries
+from rag_kit.retrieval.embedded import embedded
 from rag_kit.retrieval.exact.nearest import NearestVectors
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class ExactVectorRetriever(RagKitRetriever):
 
     Raises:
         InvalidInputError: If vectors do not fit the documents, or a query's vector does not fit theirs.
+        ModelOutputError: If the embedding model gives anything but vectors.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -74,7 +76,7 @@ class ExactVectorRetriever(RagKitRetriever):
 
         if vectors is None:
             made_here = embeddings.embed_documents([d.page_content for d in documents])
-            vectors = np.asarray(made_here) if len(documents) else np.zeros((0, 0))
+            vectors = embedded(made_here, len(documents), embeddings) if len(documents) else np.zeros((0, 0))
         if vectors.ndim != 2 or len(vectors) != len(documents):
             raise InvalidInputError(
                 f"vectors of shape {vectors.shape} for {len(documents)} documents; give one row a document"
@@ -112,7 +114,9 @@ class ExactVectorRetriever(RagKitRetriever):
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
     ) -> dict[str, _Hits]:
         mask = self._columns.mask(request.filter) if request.filter else None
-        return dict(zip(queries, self._nearest.search(vectors, request.k, mask), strict=True))
+        size = self._nearest.dimension if len(self._nearest) else None
+        checked = embedded(vectors, len(queries), self.embeddings, dimension=size)
+        return dict(zip(queries, self._nearest.search(checked, request.k, mask), strict=True))
 
     def _documents(self, query: str, hits: _Hits) -> list[Document]:
         return [

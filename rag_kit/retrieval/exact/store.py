@@ -16,6 +16,7 @@ from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, compile_filter, validate_filter
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.embedded import embedded
 from rag_kit.retrieval.exact.chroma import ChromaReader, Snapshot
 from rag_kit.retrieval.stores import native_filter
 
@@ -122,9 +123,22 @@ class ExactVectorStore(VectorStore):
         Raises:
             InvalidInputError: If k, the filter or the vectors are not allowed.
         """
+        return self._search_many(vectors, k, filter)
+
+    def _search_many(
+        self,
+        vectors: Sequence[Sequence[float]],
+        k: int,
+        filter: Filter | None,
+        model: Embeddings | None = None,
+    ) -> list[Hits]:
+        """As ``search_many``; the vectors are a model's, which is named if they do not fit."""
         check_count("k", k)
         validate_filter(filter)
         snapshot = self._current()
+        if model is not None:
+            size = snapshot.nearest.dimension if snapshot is not None and snapshot.ids else None
+            embedded(vectors, len(vectors), model, dimension=size)
         with self._counting:
             self.answered["memory" if snapshot else "store"] += len(vectors)
         if snapshot is not None:
@@ -190,7 +204,7 @@ class ExactVectorStore(VectorStore):
     def similarity_search_with_score(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
         """The k nearest documents of a text, with distances."""
         assert self.embeddings is not None
-        return self.search_many([self.embeddings.embed_query(query)], k, filter)[0]
+        return self._search_many([self.embeddings.embed_query(query)], k, filter, self.embeddings)[0]
 
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, filter: Filter | None = None
@@ -200,7 +214,7 @@ class ExactVectorStore(VectorStore):
         if type(self.embeddings).aembed_query is Embeddings.aembed_query:
             return await run_in_thread(partial(self.similarity_search_with_score, query, k, filter))
         vector = await self.embeddings.aembed_query(query)
-        return (await run_in_thread(partial(self.search_many, [vector], k, filter)))[0]
+        return (await run_in_thread(partial(self._search_many, [vector], k, filter, self.embeddings)))[0]
 
     def similarity_search(  # type: ignore[override]
         self, query: str, k: int = 4, filter: Filter | None = None
