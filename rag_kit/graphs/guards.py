@@ -46,7 +46,8 @@ class Guards:
     A guard that raises ends the run with its exception: nothing slips past a broken guard.
 
     Attributes:
-        question: See each question (and each reply of the user to a question of the graph's).
+        question: See each question, each reply of the user to a question of the graph's, and the question again
+            where a conversation completed it (a follow-up, or with the reply).
         passages: See passages before any model does; ``config["configurable"]`` tells who asks.
         answer: See each answer.
 
@@ -76,6 +77,15 @@ class Guards:
     def check_question(self, question: str) -> Steps[str | Refusal]:
         """The question as the guards leave it, or the refusal."""
         return (yield from _checked(self.question, question, "question"))
+
+    def check_completed(self, completed: str, seen: str) -> Steps[str | Refusal]:
+        """A question that gained words from a conversation: what is harmless in parts may not be in one piece.
+
+        Args:
+            completed: The question as it stands alone.
+            seen: The question that the guards have seen; they are not asked twice about the same text.
+        """
+        return completed if completed == seen else (yield from self.check_question(completed))
 
     def check_answer(self, answer: str) -> Steps[str | Refusal]:
         """The answer as the guards leave it, or the refusal."""

@@ -64,12 +64,19 @@ class ClarifyingNodes:
         verdict = yield from self.guards.check_question(reply)
         if isinstance(verdict, Refusal):
             return Command(update={**forgotten(), **refused(state["asked"], verdict)}, goto=END)
+        # the reply alone may be harmless, and so may the question alone
+        asked, query = (_joined(state[key], verdict, state["language"]) for key in ("asked", "search_query"))
+        whole = yield from self.guards.check_question(asked)
+        search = whole if query == asked else (yield from self.guards.check_question(query))
+        for one in (whole, search):
+            if isinstance(one, Refusal):
+                return Command(update={**forgotten(), **refused(state["asked"], one)}, goto=END)
         report("clarified", reply=verdict)
         told = Clarification(question=state["question_back"], reply=verdict)
         return Command(
             update={
-                "asked": _joined(state["asked"], verdict, state["language"]),
-                "search_query": _joined(state["search_query"], verdict, state["language"]),
+                "asked": whole,
+                "search_query": search,
                 "clarifications": [*state["clarifications"], told],
             },
             goto="classify",

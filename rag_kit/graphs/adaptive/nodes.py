@@ -79,8 +79,11 @@ class AdaptiveNodes:
                 note = "condense: the model gave no usable rewriting; the question is used as asked"
                 update["notes"] = Overwrite([note])
             else:
-                update["search_query"] = query.query
-                report("condensed", search_query=query.query)
+                whole = yield from self.guards.check_completed(query.query, verdict)
+                if isinstance(whole, Refusal):
+                    return Command(update={**update, **refused(question, whole), "history": []}, goto=END)
+                update["search_query"] = whole
+                report("condensed", search_query=whole)
         return Command(update=update, goto="classify")
 
     def classify(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:

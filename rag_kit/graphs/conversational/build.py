@@ -94,7 +94,7 @@ def build_conversational_rag(
         destinations=("summarise", "condense", "retrieve", *ends),
     )
     graph.add_node("summarise", node(nodes.summarise, settings))
-    graph.add_node("condense", node(nodes.condense, settings))
+    graph.add_node("condense", node(nodes.condense, settings), destinations=("retrieve", *ends))
     graph.add_node("retrieve", node(nodes.retrieve, settings), retry_policy=RETRY)
     graph.add_node("answer", node(nodes.answer, settings))
     after = ("remember", "suggest", END) if remember else ("suggest", END)
@@ -105,7 +105,6 @@ def build_conversational_rag(
     graph.add_node("suggest", node(extras.suggest, settings, on_cap=suggest_capped))
     graph.add_edge(START, "begin")
     graph.add_edge("summarise", "condense")
-    graph.add_edge("condense", "retrieve")
     graph.add_edge("retrieve", "answer")
     graph.add_edge("answer", "cite")
     graph.add_edge("suggest", END)

@@ -118,7 +118,7 @@ class ConversationalNodes:
             "notes": [f"summarise: {len(older)} older turns were put into the summary"],
         }
 
-    def condense(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
+    def condense(self, state: ConversationalState, context: ConversationalContext) -> Steps[Command[Any]]:
         """Make the question stand alone: without the conversation, and without knowing who asks."""
         known = state["facts"]
         history, summary = state.get("history") or [], state.get("summary") or ""
@@ -136,11 +136,14 @@ class ConversationalNodes:
         prompt = self.prompts.pick(name, state["language"], instructions)
         query = yield ask(self.llm, prompt, values, fallback=None)
         if query is None:
-            return {
-                "notes": ["condense: the model gave no usable rewriting; searched for the question as asked"]
-            }
-        report("condensed", search_query=query.query)
-        return {"search_query": query.query}
+            note = "condense: the model gave no usable rewriting; searched for the question as asked"
+            return Command(update={"notes": [note]}, goto="retrieve")
+        whole = yield from self.guards.check_completed(query.query, state["asked"])
+        if isinstance(whole, Refusal):
+            update = {**refused(state["asked"], whole), "history": [], "facts": []}
+            return Command(update=update, goto=END)
+        report("condensed", search_query=whole)
+        return Command(update={"search_query": whole}, goto="retrieve")
 
     def retrieve(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
         """Fetch the passages that this user may see."""

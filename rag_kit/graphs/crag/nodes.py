@@ -74,8 +74,11 @@ class CragNodes:
                 note = "condense: the model gave no usable rewriting; searched for the question as asked"
                 update["notes"] = Overwrite([note])
             else:
-                update["search_query"] = query.query
-                report("condensed", search_query=query.query)
+                whole = yield from self.guards.check_completed(query.query, verdict)
+                if isinstance(whole, Refusal):
+                    return Command(update={**update, **refused(question, whole), "history": []}, goto=END)
+                update["search_query"] = whole
+                report("condensed", search_query=whole)
         return Command(update=update, goto="retrieve")
 
     def retrieve(self, state: CragState, context: CragContext) -> Steps[Update]:

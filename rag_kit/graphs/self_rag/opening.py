@@ -59,8 +59,13 @@ class Ends:
                     ["condense: the model gave no usable rewriting; took the question as asked"]
                 )
             else:
-                update["asked"] = update["search_query"] = query.query
-                report("condensed", search_query=query.query)
+                whole = yield from self.answering.guards.check_completed(query.query, verdict)
+                if isinstance(whole, Refusal):
+                    return Command(
+                        update={**update, **refused(question, whole), **emptied(), "history": []}, goto=END
+                    )
+                update["asked"] = update["search_query"] = whole
+                report("condensed", search_query=whole)
         return Command(update=update, goto=self.after_begin)
 
     def cite(self, state: SelfRagState, context: SelfRagContext) -> Steps[Update]:
