@@ -169,8 +169,6 @@ class KeywordLeg:
     def problems(self, connection: sqlite3.Connection, state: State) -> list[str]:
         """What is wrong with the file, in words."""
         found = []
-        newest = self.files(state.uid)[:1]
-        behind = not newest or newest[0][0] != state.generation
         with self._lock:
             try:
                 self.load(state)
@@ -184,9 +182,12 @@ class KeywordLeg:
                     found.append(f"keyword: {len(lacking)} rows are missing, for example {min(lacking)}")
                 if extra := there - alive:
                     found.append(f"keyword: {len(extra)} rows should be gone, for example {min(extra)}")
-        if behind:
-            found.append("keyword: the saved file is behind the store; the next writer brings it up to date")
         return found
+
+    def behind(self, state: State) -> bool:
+        """Whether the saved file is not that of the store's generation."""
+        newest = self.files(state.uid)[:1]
+        return not newest or newest[0][0] != state.generation
 
     def lost(self, rows: list[tuple[str, str]]) -> list[str]:
         """Of some rows (id, text), those that a search for their own text does not bring."""

@@ -24,8 +24,18 @@ _KEYWORD_SAMPLE = 200
 _CONTENT = "CAST(text AS BLOB), CAST(metadata AS BLOB), hash FROM chunks"
 
 
-def verify(folder: Path, store: Store, keyword: KeywordLeg, mirror: ChromaMirror) -> IndexReport:
-    """Check manifest, store, keyword index and Chroma collection against each other."""
+def verify(
+    folder: Path, store: Store, keyword: KeywordLeg, mirror: ChromaMirror, *, writer: bool = False
+) -> IndexReport:
+    """Check manifest, store, keyword index and Chroma collection against each other.
+
+    Args:
+        folder: The index.
+        store: Its store.
+        keyword: Its keyword leg.
+        mirror: Its Chroma collection.
+        writer: The caller is the writer that will bring what is derived up to date: that it has not yet is no fault.
+    """
     report = IndexReport()
     try:
         manifest_of(folder)
@@ -55,7 +65,14 @@ def verify(folder: Path, store: Store, keyword: KeywordLeg, mirror: ChromaMirror
         if parents:
             report.checked["parents"] = parents
         _vectors(connection, state, report)
+        behind = keyword.behind(state)
         report.problems += keyword.problems(connection, state)
+        if behind and writer:
+            report.notes.append("keyword: the saved file is behind the store until flush() or close()")
+        elif behind:
+            report.problems.append(
+                "keyword: the saved file is behind the store; the next writer brings it up to date"
+            )
         if lost := keyword.lost(sample):
             report.problems.append(f"keyword: {len(lost)} rows do not find themselves, for example {lost[0]}")
         report.checked["keyword rows"] = len(sample)

@@ -666,3 +666,15 @@ def test_one_other_vector_in_chroma_is_damage(folder: Path, model: WordEmbedding
 def test_how_many_rows_may_be_out_of_reach(rows: int, most: int) -> None:
     """A share of a large collection, a few rows of a small one, none of a handful."""
     assert lost_rows.most_unreached(rows) == most
+
+
+def test_what_the_live_writer_has_not_saved_is_a_note(tmp_path: Path) -> None:
+    """Before ``flush`` the writer's own ``verify`` is sound; a reader, and the next process, see a problem."""
+    with DocumentIndex.create(tmp_path / "i") as index:
+        index.upsert(documents())
+        report = index.verify()
+        assert report.ok and any("until flush()" in note for note in report.notes)
+        with DocumentIndex.open(tmp_path / "i") as reader:
+            assert "the saved file is behind the store" in " ".join(reader.verify().problems)
+        index.flush()
+        assert index.verify().ok and not index.verify().notes
