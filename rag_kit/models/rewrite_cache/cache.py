@@ -50,6 +50,11 @@ class RewriteCache:
             raise InvalidInputError(f"max_entries={max_entries!r} was given; it must be a whole number >= 1.")
         if not isinstance(path, (str, os.PathLike)):
             raise InvalidInputError(f"path is {type(path).__name__}; give the path of a file as str or Path.")
+        if os.fspath(path) in ("", ":memory:") or str(path).startswith("file:"):
+            raise InvalidInputError(
+                f"path={str(path)!r} was given; a cache is a file that outlives the process, so give a path such as "
+                "'rewrites.sqlite'. Leave cache out (None) for none."
+            )
         self.path = Path(path)
         self.max_entries = max_entries
         self._lock = threading.Lock()

@@ -271,3 +271,12 @@ def test_an_identity_holds_no_key() -> None:
     """Neither API key nor password is in what is hashed."""
     told = json.dumps(model_identity(gpt()), default=lambda other: type(other).__name__)
     assert "canary" not in told and "h/v1" in told
+
+
+@pytest.mark.parametrize("path", [":memory:", Path(":memory:"), "", "file:x?mode=memory"])
+def test_a_cache_needs_a_file(path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What SQLite takes for a database without a file is refused, and no file of that name is made."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInputError, match="give a path such as"):
+        RewriteCache(path)
+    assert list(tmp_path.iterdir()) == []
