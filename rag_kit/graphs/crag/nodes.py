@@ -105,14 +105,19 @@ class CragNodes:
         said = _SAID[action].format(lower=limits.lower, upper=limits.upper)
         if not passages:
             said = "incorrect: the retriever found nothing"
-        failed = sum(grading.reason.startswith("not graded") for grading in gradings)
+        failed = [grading.reason for grading in gradings if grading.reason.startswith("not graded")]
+        why = failed[0].removeprefix("not graded: ") if failed else ""
         update: Update = {
             "gradings": [
                 _told(grading, passage) for grading, passage in zip(gradings, passages, strict=True)
             ],
             "action": action,
             "notes": [f"grade: {said}"]
-            + ([f"grade: {failed} of {len(gradings)} passages could not be judged"] if failed else []),
+            + (
+                [f"grade: {len(failed)} of {len(gradings)} passages could not be judged: {why}"]
+                if failed
+                else []
+            ),
         }
         return Command(update=update, goto=_NEXT[action])
 

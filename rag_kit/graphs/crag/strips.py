@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,9 +9,9 @@ from typing import Any, Literal
 from langchain_core.documents import Document
 
 from rag_kit.documents import copy_document, with_provenance
-from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.crag.state import Strip
 from rag_kit.graphs.evaluators import Evaluator, Grading, LexicalEvaluator, LLMEvaluator
+from rag_kit.graphs.evaluators.base import judged_by
 from rag_kit.graphs.steps import Steps
 from rag_kit.text import sentences
 
@@ -83,25 +82,12 @@ def grade_passages(
         instructions: In place of the prompt file's own, for an evaluator that has a prompt.
 
     Raises:
-        InvalidInputError: The evaluator gave another number of gradings, or a score out of range.
+        InvalidInputError: The evaluator gave no gradings, another number of them, or a score out of range.
     """
     if not passages:
         return []
-    if instructions and isinstance(evaluator, LLMEvaluator):
-        gradings = yield from evaluator.grade(question, passages, language, instructions=instructions)
-    else:
-        gradings = yield from evaluator.grade(question, passages, language)
-    if len(gradings) != len(passages):
-        raise InvalidInputError(
-            f"the evaluator {evaluator.name} gave {len(gradings)} gradings for {len(passages)} passages; "
-            "it must give one each."
-        )
-    for grading in gradings:
-        if not (math.isfinite(grading.score) and -1 <= grading.score <= 1):
-            raise InvalidInputError(
-                f"the evaluator {evaluator.name} gave a score of {grading.score}; allowed: -1 to 1."
-            )
-    return gradings
+    more = {"instructions": instructions} if instructions and isinstance(evaluator, LLMEvaluator) else {}
+    return (yield from judged_by(evaluator, question, passages, language, **more))
 
 
 def select_strips(

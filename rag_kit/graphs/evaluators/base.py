@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 from langchain_core.documents import Document
 from langgraph.errors import GraphBubbleUp
 
 from rag_kit.documents import redact
-from rag_kit.errors import BudgetExceededError
+from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.graphs.steps import Steps
 
@@ -45,6 +49,8 @@ class Evaluator(ABC):
     def grade(self, question: str, passages: Sequence[Document], language: str) -> Steps[list[Grading]]:
         """Judge passages: a generator of steps, so that it runs under ``invoke`` and ``ainvoke`` alike.
 
+        One that calls nothing may as well return its list.
+
         Args:
             question: The question, complete in itself.
             passages: What was found, best first; not to be changed.
@@ -71,3 +77,45 @@ class Evaluator(ABC):
         line = " ".join(redact(text).split())
         score = min(max(0.0, self.thresholds.lower), self.thresholds.upper)
         return Grading(score, f"not graded: {line[:_LONGEST]}")
+
+
+def judged_by(
+    evaluator: Evaluator, question: str, passages: Sequence[Document], language: str, **options: Any
+) -> Steps[list[Grading]]:
+    """Have passages judged, and see that each got a grading with a confidence between -1 and 1.
+
+    Args:
+        evaluator: Who judges.
+        question: What passages are judged by.
+        passages: The passages.
+        language: ``"en"`` or ``"zh"``.
+        options: Further arguments of this evaluator's ``grade``.
+
+    Raises:
+        InvalidInputError: The evaluator gave something else, which is a fault of its code.
+    """
+    made: Any = evaluator.grade(question, passages, language, **options)
+    if inspect.iscoroutine(made):
+        made.close()
+    gradings = (yield from made) if inspect.isgenerator(made) else made
+    if not isinstance(gradings, (list, tuple)) or not all(isinstance(one, Grading) for one in gradings):
+        given = type(gradings).__name__
+        if isinstance(gradings, (list, tuple)):
+            given += f" with {next(type(one).__name__ for one in gradings if not isinstance(one, Grading))}"
+        raise InvalidInputError(
+            f"the evaluator {evaluator.name} gave a {given}; its grade must give a list of Grading(score, reason), "
+            "or be a generator that returns one. A function that gives numbers can be the evaluator as it is."
+        )
+    if len(gradings) != len(passages):
+        raise InvalidInputError(
+            f"the evaluator {evaluator.name} gave {len(gradings)} gradings for {len(passages)} passages; "
+            "it must give one each."
+        )
+    for grading in gradings:
+        score: Any = grading.score
+        number = isinstance(score, Real) and not isinstance(score, bool)
+        if not (number and math.isfinite(score) and -1 <= score <= 1):
+            raise InvalidInputError(
+                f"the evaluator {evaluator.name} gave a score of {score!r:.60}; allowed: -1 to 1."
+            )
+    return list(gradings)

@@ -44,6 +44,10 @@ def as_evaluator(value: Any = None) -> Evaluator:
         return LLMEvaluator(value)
     if callable(value) and not isinstance(value, (type, Runnable)):
         return FunctionEvaluator(value)
+    if isinstance(value, type):
+        raise InvalidInputError(
+            f"evaluator is the class {value.__name__}; give one of it, {value.__name__}(...)."
+        )
     raise InvalidInputError(
         f"evaluator is a {type(value).__name__}; give an evaluator of rag_kit.graphs, a chat model, a LangChain "
         "cross-encoder, an embedding model, a function of question and passages, or None."

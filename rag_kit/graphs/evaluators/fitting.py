@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.runnables import Runnable
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import Evaluator
+from rag_kit.graphs.evaluators.base import Evaluator, judged_by
+from rag_kit.graphs.evaluators.coerce import as_evaluator
 from rag_kit.graphs.evaluators.measuring import (
     Interval,
     best_cut,
@@ -23,6 +28,10 @@ from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.graphs.steps import Steps, arun, run
 
 Pair = tuple[str, "Document | str", bool]
+#: What `as_evaluator` takes.
+Judge = (
+    Evaluator | Callable[[str, list[Document]], Any] | BaseLanguageModel[Any] | Embeddings | BaseCrossEncoder
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ def fit_thresholds(
 
 @overload
 def fit_thresholds(
-    scores: Evaluator,
+    scores: Judge,
     labels: Sequence[Pair],
     *,
     precision: float = ...,
@@ -101,7 +110,8 @@ def fit_thresholds(scores: Any, labels: Any, *, language: str = "en", **settings
     an evaluator separates so well that the two would cross, both lie at the cut of best accuracy between them.
 
     Args:
-        scores: Confidences from -1 to 1; or an ``Evaluator``, which judges the pairs.
+        scores: Confidences from -1 to 1; or an evaluator (or what ``as_evaluator`` makes one of), which judges the
+            pairs.
         labels: Whether each is relevant; or pairs ``(question, passage, relevant)``. Pairs of one question that
             follow each other are judged together, in the order given, as a graph would.
         precision: What "correct" must be worth, above 0.5 and below 1; 0.8 by default.
@@ -127,18 +137,20 @@ def fit_thresholds(scores: Any, labels: Any, *, language: str = "en", **settings
         >>> fitted.thresholds, round(fitted.auc, 2)
         (Thresholds(lower=-0.3, upper=0.25), 0.89)
     """
-    if isinstance(scores, Evaluator):
-        judged = run(_judge(scores, labels, language), {})
-        return _fit(*judged, **{**settings, "evaluator": scores.name})
+    if callable(scores) or isinstance(scores, (Evaluator, Embeddings, Runnable, BaseCrossEncoder)):
+        evaluator = as_evaluator(scores)
+        judged = run(_judge(evaluator, labels, language), {})
+        return _fit(*judged, **{**settings, "evaluator": evaluator.name})
     return _fit(scores, labels, settings.pop("groups", None), **settings)
 
 
 async def afit_thresholds(
-    evaluator: Evaluator, pairs: Sequence[Pair], *, language: str = "en", **settings: Any
+    evaluator: Judge, pairs: Sequence[Pair], *, language: str = "en", **settings: Any
 ) -> Fitted:
     """``fit_thresholds`` of an evaluator without blocking the event loop."""
-    judged = await arun(_judge(evaluator, pairs, language), {})
-    return _fit(*judged, **{**settings, "evaluator": evaluator.name})
+    judge = as_evaluator(evaluator)
+    judged = await arun(_judge(judge, pairs, language), {})
+    return _fit(*judged, **{**settings, "evaluator": judge.name})
 
 
 def _judge(
@@ -165,7 +177,7 @@ def _judge(
     numbers: dict[str, int] = {}
     groups: list[int] = []
     for question, documents, wanted in lots:
-        gradings = yield from evaluator.grade(question, documents, language)
+        gradings = yield from judged_by(evaluator, question, documents, language)
         scores += [
             float("nan") if grading.reason.startswith("not graded") else grading.score for grading in gradings
         ]
