@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
-from string import Formatter
 from typing import Any, Self, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -21,6 +19,7 @@ from rag_kit.errors import PromptError
 from rag_kit.prompts.body import Section
 from rag_kit.prompts.format import PromptFile
 from rag_kit.prompts.schemas import SCHEMAS
+from rag_kit.prompts.showing import render_html
 from rag_kit.prompts.tags import RESERVED_TAGS, TAG, Markup, escape_tags
 
 _MESSAGES: dict[str, Any] = {
@@ -33,7 +32,6 @@ _ROLES: dict[type, Any] = {
     HumanMessagePromptTemplate: HumanMessage,
     AIMessagePromptTemplate: AIMessage,
 }
-_ROLE_OF = {cls: role for role, cls in _MESSAGES.items()}
 
 
 class TaggedTemplate(StringTemplate):
@@ -261,48 +259,3 @@ def _text(section: Section, tags: frozenset[str]) -> TaggedTemplate:
     ]
     names = sorted({piece.value for piece in section.pieces if piece.kind == "variable"})
     return TaggedTemplate(template="".join(parts), input_variables=names, own_tags=tags)
-
-
-def render_html(prompt: PromptTemplate) -> str:
-    """Draw a prompt for Jupyter: a head line, then each role with its text, variables marked.
-
-    Args:
-        prompt: The prompt.
-
-    Returns:
-        HTML without scripts; every text of the file escaped.
-    """
-    known = prompt.metadata or {}
-    schema = prompt.output_schema
-    output = schema.__name__ if isinstance(schema, type) else (schema or {}).get("title", "text")
-    head = (
-        f"<b>{html.escape(prompt.title)}</b> version {html.escape(str(known.get('version', '?')))} "
-        f"<code>{html.escape(str(known.get('hash', '')))}</code> &rarr; "
-        f"<code>{html.escape(str(output))}</code>"
-        f"<br>{html.escape(prompt.description)}"
-    )
-    rows = []
-    for message in prompt.messages:
-        role = _ROLE_OF.get(type(message), getattr(message, "type", "message"))
-        template = getattr(getattr(message, "prompt", None), "template", None)
-        text = (
-            _marked(template, prompt)
-            if template is not None
-            else html.escape(str(getattr(message, "content", "")))
-        )
-        rows.append(
-            f"<tr><td style='vertical-align:top'><b>{html.escape(str(role))}</b></td>"
-            f"<td style='text-align:left;white-space:pre-wrap'>{text}</td></tr>"
-        )
-    return f"<div>{head}<table>{''.join(rows)}</table></div>"
-
-
-def _marked(template: str, prompt: PromptTemplate) -> str:
-    """A template's text as HTML, with its variables in colour."""
-    parts = []
-    for literal, name, _, _ in Formatter().parse(template):
-        parts.append(html.escape(literal))
-        if name is not None:
-            note = html.escape(prompt.inputs.get(name, ""), quote=True)
-            parts.append(f"<mark title='{note}'>{{{{{html.escape(name)}}}}}</mark>")
-    return "".join(parts)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from langchain_core.documents import Document
@@ -19,7 +15,7 @@ from pydantic import PrivateAttr, field_validator
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import combine_filters, compile_filter, document_key
-from rag_kit.errors import IndexMissingError, InvalidInputError
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
 from rag_kit.indexing.document_index import DocumentIndex, WriteReport
 from rag_kit.indexing.document_index.families import Family, FamilyView
@@ -28,6 +24,7 @@ from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.indexed import index_retriever
 from rag_kit.retrieval.own_filter import own_filter
+from rag_kit.retrieval.parents.folders import open_or_create, temporary
 from rag_kit.retrieval.parents.matches import Match, Passage, Passes, place_matches, told
 
 _GROWTH = 4
@@ -171,7 +168,7 @@ class FamilyRetriever(RagKitRetriever):
                 raise InvalidInputError("An open index has its own embedding model; leave embeddings out.")
             target = index
         else:
-            target = _temporary(embeddings) if index is None else _open(index, embeddings)
+            target = temporary(embeddings) if index is None else open_or_create(index, embeddings)
         try:
             made = cls(index=target, **fields)
             made.upsert(documents, ids)
@@ -266,31 +263,6 @@ class FamilyRetriever(RagKitRetriever):
         if ids is not None or self.id_key is None:
             return ids
         return [document_key(document, self.id_key) for document in documents]
-
-
-def _open(folder: Any, embeddings: Embeddings | None) -> DocumentIndex:
-    try:
-        return DocumentIndex.open(Path(folder), embeddings=embeddings, mode="w")
-    except IndexMissingError:
-        return DocumentIndex.create(Path(folder), embeddings=embeddings)
-    except TypeError:
-        raise InvalidInputError(
-            f"index must be a DocumentIndex or a folder, not {type(folder).__name__}."
-        ) from None
-
-
-def _temporary(embeddings: Embeddings | None) -> DocumentIndex:
-    """An index in a temporary folder, which is removed with the last reference to it."""
-    folder = Path(tempfile.mkdtemp(prefix="rag-kit-"))
-    index = DocumentIndex.create(folder / "index", embeddings=embeddings)
-    weakref.finalize(index, _remove, index._store, index._lock, folder)
-    return index
-
-
-def _remove(store: Any, lock: Any, folder: Path) -> None:
-    store.close()
-    lock.release()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _report(report: WriteReport) -> FamilyReport:
