@@ -124,7 +124,7 @@ def select_strips(
         for number, passage in enumerate(passages)
         for start, end in cut(passage.page_content, size)
     ]
-    judged = places[:MAX_JUDGED]
+    judged = _shared_out(places, MAX_JUDGED)
     if not judged:
         return Selection()
     # lexical evidence is weighed against that of the other strips, so it is judged anew; it costs no call
@@ -156,6 +156,18 @@ def select_strips(
     ]
     documents = _joined(strips, passages, evaluator.name, question)
     return Selection(documents, strips, len(places) - len(judged), rescued)
+
+
+def _shared_out(places: list[tuple[int, int, int]], most: int) -> list[tuple[int, int, int]]:
+    """The first strips of each passage, by turns, so that one as long as a book takes nobody else's place."""
+    if len(places) <= most:
+        return places
+    turns: dict[int, int] = {}
+    ordered = []
+    for at, (number, _, _) in enumerate(places):
+        turns[number] = turns.get(number, -1) + 1
+        ordered.append((turns[number], at))
+    return [places[at] for at in sorted(at for _, at in sorted(ordered)[:most])]
 
 
 def _whole(places: Sequence[tuple[int, int, int]], passages: Sequence[Document]) -> set[tuple[int, int, int]]:
