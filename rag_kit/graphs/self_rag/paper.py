@@ -21,7 +21,6 @@ from rag_kit.errors import (
 from rag_kit.graphs.answering import Answering
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.beams import (
-    FAILED,
     cited_pieces,
     first_beam,
     rank,
@@ -33,6 +32,7 @@ from rag_kit.graphs.self_rag.candidates import Writer, probabilities
 from rag_kit.graphs.self_rag.context import SelfRagContext
 from rag_kit.graphs.self_rag.logprobs import Heard, may_have_logprobs
 from rag_kit.graphs.self_rag.opening import cap_of
+from rag_kit.graphs.self_rag.records import changed, crowned, failed_candidate, has_answer, search_query
 from rag_kit.graphs.self_rag.scores import RETRIEVE, certain, retrieval_probability, wants_retrieval
 from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagState
 from rag_kit.graphs.state import Update
@@ -90,7 +90,7 @@ class Paper:
             known = (
                 certain(label, RETRIEVE) if answer.value is None else probabilities(answer, "retrieve", label)
             )
-            decided[beam["number"]] = _with(
+            decided[beam["number"]] = changed(
                 beam, retrieve=wants_retrieval(known, context.delta), wanted=retrieval_probability(known)
             )
         segment = state["segment"] + 1
@@ -111,7 +111,7 @@ class Paper:
         place = {document_key(document): index for index, document in enumerate(passages)}
         beams = []
         wanting = [beam for beam in state["beams"] if beam["retrieve"] and not beam["ended"]]
-        queries = {beam["number"]: _query(state["asked"], beam) for beam in wanting}
+        queries = {beam["number"]: search_query(state["asked"], beam) for beam in wanting}
         distinct = list(dict.fromkeys(queries.values()))
         lists = yield from _all(
             [fetch(self.retriever, query, k=context.k, filter=context.filter) for query in distinct]
@@ -128,7 +128,7 @@ class Paper:
                         place[key] = len(passages)
                         passages.append(document)
                     mine.append(place[key])
-                beam = _with(beam, query=queries[beam["number"]], found=list(dict.fromkeys(mine)))
+                beam = changed(beam, query=queries[beam["number"]], found=list(dict.fromkeys(mine)))
             beams.append(beam)
         report("retrieved", segment=state["segment"], passages=sum(map(len, found.values())))
         update = {"beams": beams, "passages": passages, "documents": passages, "search_query": distinct[-1]}
@@ -162,7 +162,7 @@ class Paper:
                     f"{left // _CALLS_EACH} of {len(jobs)} candidates"
                 )
                 jobs = jobs[: left // _CALLS_EACH]
-                if not jobs and not _has_answer(state["beams"]):
+                if not jobs and not has_answer(state["beams"]):
                     raise BudgetExceededError("calls", context.max_calls)
         branches = [
             inner(
@@ -182,7 +182,7 @@ class Paper:
                 candidates.append(outcome.value)
                 continue
             errors.append(outcome.error)
-            candidates.append(_failed(state["segment"], beam, passage, outcome.error))
+            candidates.append(failed_candidate(state["segment"], beam, passage, outcome.error))
         notes += self._judge_errors(state, context, candidates, errors)
         if any(isinstance(error, BudgetExceededError) for error in errors):
             capped = True
@@ -206,7 +206,7 @@ class Paper:
         notes = []
         capped = [error for error in errors if isinstance(error, BudgetExceededError)]
         caps = [cap_of(error, context) for error in capped]
-        nothing = not _has_answer(state["beams"]) and not any(one["parts"] for one in candidates)
+        nothing = not has_answer(state["beams"]) and not any(one["parts"] for one in candidates)
         if nothing and (capped or len(errors) == len(candidates)):
             raise (capped or errors)[0]
         if caps:
@@ -250,14 +250,14 @@ class Paper:
         return {
             "answer": "".join(cited_pieces(best["segments"])),
             "documents": [passages[index] for index in used_passages(best["segments"])],
-            "trace": Overwrite(_crowned(state["trace"], best)),
+            "trace": Overwrite(crowned(state["trace"], best)),
         }
 
     def at_cap(
         self, state: SelfRagState, context: SelfRagContext, error: BudgetExceededError
     ) -> Command[Any] | None:
         """Finish with the best so far, where there is something."""
-        if not _has_answer(state.get("beams") or []):
+        if not has_answer(state.get("beams") or []):
             return None
         note = f"finished early: {cap_of(error, context)} was reached; the answer is the best so far"
         return Command(update={"notes": [note]}, goto="finish")
@@ -287,36 +287,3 @@ def _refused(error: Exception) -> None:
         raise error
     if not isinstance(error, ModelOutputError):
         logger.info("log-probabilities were refused: %s", error)
-
-
-def _query(question: str, beam: Beam) -> str:
-    """What is searched for: the question and the segment before, as in the paper."""
-    return f"{question} {beam['segments'][-1]['text']}" if beam["segments"] else question
-
-
-def _has_answer(beams: Sequence[Beam]) -> bool:
-    return any(beam["segments"] for beam in beams)
-
-
-def _with(beam: Beam, **changes: Any) -> Beam:
-    return Beam(**{**beam, **changes})  # type: ignore[typeddict-item]
-
-
-def _failed(segment: int, beam: Beam, passage: int | None, error: BaseException) -> Candidate:
-    return Candidate(
-        segment=segment, beam=beam["number"], passage=passage, source=None, text="", labels={},
-        probabilities={}, parts={}, f=None, score=None, kept=False, won=False,
-        reason=f"{FAILED}: {type(error).__name__}",
-    )  # fmt: skip
-
-
-def _crowned(trace: Sequence[dict[str, Any]], best: Beam) -> list[dict[str, Any]]:
-    """The trace, with those candidates marked that the answer is made of."""
-    parts = {
-        (number, part["beam"], part["text"], part["passage"])
-        for number, part in enumerate(best["segments"], start=1)
-    }
-    return [
-        {**one, "won": one["kept"] and (one["segment"], one["beam"], one["text"], one["passage"]) in parts}
-        for one in trace
-    ]
