@@ -23,6 +23,7 @@ from rag_kit.text import detect_language
 _ENGLISH_ONLY = frozenset({"minilm"})
 _MANY_CHARACTERS = 40_000
 # fitted as those of words (docs/decisions/0191-thresholds-are-fitted-on-the-decision.md)
+_WITH_WORDS = Thresholds(-0.06, 0.68)
 _WITH_VECTORS = Thresholds(0.08, 0.71)
 
 
@@ -37,7 +38,8 @@ class LexicalEvaluator(Evaluator):
     Args:
         embeddings: Any LangChain embedding model; its cosines then count too, with weights fitted for
             all-MiniLM-L6-v2. If it fails, words alone decide, and the reason says so. The packaged model reads English
-            only, so Chinese questions are judged by words.
+            only, so Chinese questions are judged by words. Their confidence is then brought to the scale of vectors,
+            so that the thresholds decide as those of words would.
         thresholds: Other thresholds than the fitted ones.
 
     Raises:
@@ -51,7 +53,7 @@ class LexicalEvaluator(Evaluator):
     """
 
     name = "lexical"
-    thresholds = Thresholds(-0.06, 0.68)
+    thresholds = _WITH_WORDS
 
     def __init__(self, *, embeddings: Any = None, thresholds: Thresholds | None = None) -> None:
         if embeddings is not None and not isinstance(embeddings, Embeddings):
@@ -92,7 +94,9 @@ class LexicalEvaluator(Evaluator):
             lambda: usefulness(question, texts, cosines), name=self.name, thread=long
         )
         note = f"; without vectors: {trouble}" if trouble else ""
-        return [Grading(2 * one.value - 1, f"{_reason(one)}{note}") for one in found]
+        by_words = self.embeddings is not None and cosines is None
+        scores = [_as_with_vectors(2 * one.value - 1) if by_words else 2 * one.value - 1 for one in found]
+        return [Grading(score, f"{_reason(one)}{note}") for score, one in zip(scores, found, strict=True)]
 
     def _reader(self, question: str) -> Embeddings | None:
         """The embedding model, if it reads the question's language."""
@@ -101,6 +105,20 @@ class LexicalEvaluator(Evaluator):
         ):
             return None
         return self.embeddings
+
+
+def _as_with_vectors(score: float) -> float:
+    """A confidence of words on the scale of vectors: each threshold of words becomes that of vectors.
+
+    Example:
+        >>> [round(_as_with_vectors(score), 2) for score in (-1.0, -0.06, 0.31, 0.68, 1.0)]
+        [-1.0, 0.08, 0.4, 0.71, 1.0]
+    """
+    words = (-1.0, _WITH_WORDS.lower, _WITH_WORDS.upper, 1.0)
+    vectors = (-1.0, _WITH_VECTORS.lower, _WITH_VECTORS.upper, 1.0)
+    at = 0 if score < words[1] else 1 if score < words[2] else 2
+    share = (score - words[at]) / (words[at + 1] - words[at])
+    return min(vectors[at + 1], vectors[at] + share * (vectors[at + 1] - vectors[at]))
 
 
 def _reason(found: Usefulness) -> str:
