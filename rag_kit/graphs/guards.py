@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from rag_kit.concurrency import run_coroutine, run_in_thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.steps import Step, Steps
+from rag_kit.graphs.storing import storable
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Guards:
         return (yield from _checked(self.answer, answer, "answer"))
 
     def allowed(self, documents: Sequence[Document]) -> Steps[list[Document]]:
-        """The passages that the guards leave."""
+        """The passages that the guards leave, as a checkpointer takes them."""
         kept = list(documents)
         for guard in self.passages:
             given = yield _call(guard, kept)
@@ -101,7 +102,7 @@ class Guards:
                     f"the passages guard {_name(guard)} gave {type(given).__name__}; it must give a list of Documents."
                 )
             kept = list(given)
-        return kept
+        return [storable(document) for document in kept]
 
 
 def _checked(guards: Sequence[TextGuard], text: str, what: str) -> Steps[str | Refusal]:

@@ -57,7 +57,26 @@ AnswerStatus = Literal["grounded", "flagged", "uncited", "declined", "unsourced"
 
 
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
-    """Append, and forget what is older than the last `MAX_TURNS` turns."""
+    """Append, and forget what is older than the last `MAX_TURNS` turns.
+
+    Raises:
+        InvalidInputError: One is no turn; a state that somebody edits is refused before it is kept.
+
+    Example:
+        >>> keep_last_turns([], [{"question": "Why?"}])
+        Traceback (most recent call last):
+        ...
+        rag_kit.errors.InvalidInputError: history holds {'question': 'Why?'}; give turns, each a dict with question ...
+    """
+    if isinstance(new, (str, bytes, Mapping)) or not isinstance(new, Sequence):
+        raise InvalidInputError(f"history is a {type(new).__name__}; give a list of turns.")
+    for turn in new:
+        if not isinstance(turn, Mapping) or not all(
+            isinstance(turn.get(key), str) for key in ("question", "answer")
+        ):
+            raise InvalidInputError(
+                f"history holds {turn!r:.80}; give turns, each a dict with question and answer (texts)."
+            )
     return [*old, *new][-MAX_TURNS:]
 
 

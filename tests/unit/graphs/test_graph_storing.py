@@ -1,0 +1,87 @@
+"""What a retriever gives in metadata does not end a run that is kept by a checkpointer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs import (
+    build_adaptive_rag,
+    build_conversational_rag,
+    build_crag,
+    build_plain_rag,
+    build_self_rag,
+)
+from rag_kit.graphs.storing import storable
+from rag_kit.models import chat_model
+from rag_kit.retrieval import BM25Retriever
+
+
+class Identifier:
+    """Stands for what a store's client gives."""
+
+    def __str__(self) -> str:
+        return "65a1"
+
+
+CYCLE: dict[str, Any] = {}
+CYCLE["again"] = CYCLE
+ODD: list[Any] = [Identifier(), 10**30, {"half \ud800": 1}, {"deep": [Identifier()]}, len, CYCLE]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=["object", "number", "key", "deep", "function", "cycle"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        build_plain_rag,
+        build_crag,
+        build_self_rag,
+        lambda *parts, **options: build_self_rag(*parts, mode="reflect", **options),
+        build_adaptive_rag,
+        build_conversational_rag,
+    ],
+)
+async def test_odd_metadata_do_not_end_a_run(build: Any, odd: Any) -> None:
+    """In every graph: the answer comes, and what can be kept of the metadata is."""
+
+    def search(query: str) -> list[Document]:
+        return [Document("The fan starts at 60 degrees.", metadata={"file": "fan.md", "odd": odd})]
+
+    made = build(RunnableLambda(search), chat_model("extractive"), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    question = {"question": "At how many degrees does the fan start?"}
+    for found in (made.invoke(question, config), await made.ainvoke(question, config)):
+        assert found["answer"] == "The fan starts at 60 degrees.[1]"
+        assert found["citations"][0]["file"] == "fan.md"
+
+
+def test_what_can_be_kept_stays_as_it_is() -> None:
+    """Objects become their text; what was plain, and a document without fault, are left alone."""
+    odd = storable(Document("Text.", metadata={"id": Identifier(), "page": 2, "tags": ["a"]}, id="7"))
+    assert odd.metadata == {"id": "65a1", "page": 2, "tags": ["a"]}
+    assert (odd.page_content, odd.id) == ("Text.", "7")
+    plain = Document("Half \ud800.", metadata={"page": 2, "at": 0.5, "none": None})
+    assert storable(plain) is plain
+
+
+@pytest.mark.parametrize(
+    "history", [[{"question": "x"}], [{"question": None, "answer": None}], "abc", {"question": "x"}, [1]]
+)
+def test_an_edited_history_is_refused_before_it_is_kept(history: Any) -> None:
+    """The error says what a turn is, and the thread goes on as it was."""
+    retriever = BM25Retriever.from_texts(["The fan starts at 60 degrees."])
+    made = build_plain_rag(retriever, chat_model("extractive"), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    question: Any = {"question": "At how many degrees does the fan start?"}
+    made.invoke(question, config)
+    with pytest.raises(InvalidInputError, match=r"history .*turns"):
+        made.update_state(config, {"history": history})
+    found = made.invoke(question, config)
+    assert found["answer"] == "The fan starts at 60 degrees.[1]" and len(found["history"]) == 2
+    made.update_state(config, {"history": [{"question": "Who?", "answer": "Nobody."}]})
+    assert len(made.get_state(config).values["history"]) == 3
