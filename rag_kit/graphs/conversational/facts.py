@@ -91,16 +91,34 @@ def write(store: BaseStore, user_id: str, facts: Sequence[str]) -> Step:
 def forget_facts(store: BaseStore, user_id: str) -> None:
     """Delete all that is remembered about a user.
 
+    Raises:
+        InvalidInputError: The store is none, or the text is no user id.
+
     Example:
         >>> from langgraph.store.memory import InMemoryStore
         >>> forget_facts(InMemoryStore(), "ann")
     """
-    store.batch([PutOp(namespace(user_id), KEY, None)])
+    _check_store(store).batch([_forget(user_id)])
 
 
 async def aforget_facts(store: BaseStore, user_id: str) -> None:
     """As `forget_facts`, without blocking the event loop."""
-    await _native(store, PutOp(namespace(user_id), KEY, None))
+    await _native(_check_store(store), _forget(user_id))
+
+
+def _forget(user_id: str) -> PutOp:
+    try:
+        return PutOp(namespace(user_id), KEY, None)
+    except ValueError as error:
+        raise InvalidInputError(f"user_id: {error}.") from None
+
+
+def _check_store(store: Any) -> BaseStore:
+    if not isinstance(store, BaseStore):
+        raise InvalidInputError(
+            f"store is a {type(store).__name__}; give the LangGraph store that the graph was built with."
+        )
+    return store
 
 
 def merged(known: Sequence[str], new: Iterable[str], said: str, most: int) -> list[str]:

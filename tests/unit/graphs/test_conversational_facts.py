@@ -304,6 +304,19 @@ def test_a_user_can_be_forgotten() -> None:
     assert kept(store, "ann") == [] and kept(store, "bob")
 
 
+async def test_forgetting_says_what_is_wrong() -> None:
+    """No store, and a text that is no user id."""
+    nowhere: Any = None
+    for store, user_id, told in (
+        (nowhere, "ann", "store is a NoneType"),
+        (InMemoryStore(), "../ann", "no user id"),
+    ):
+        with pytest.raises(InvalidInputError, match=told):
+            forget_facts(store, user_id)
+        with pytest.raises(InvalidInputError, match=told):
+            await aforget_facts(store, user_id)
+
+
 def test_a_document_of_the_index_is_not_changed() -> None:
     """Facts go into the store alone."""
     documents = [Document(text) for text in TEXTS]
