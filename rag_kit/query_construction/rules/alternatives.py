@@ -92,14 +92,22 @@ def _before(text: str, atom: Atom, start: int) -> list[tuple[int, int]]:
         begin = _run_back(text, start, stop)
         if begin == stop or _NOTHING.match(text, begin):
             break
-        if not arms and not joined["or"]:
-            # a comma ends many things: what stands before one is of the list if it is plainly named
-            named = joined["mark"] == "、" or _TOPIC.search(text[max(0, begin - 12) : begin])
-            if not named or not _OR_FOLLOWS.match(text, atom.end):
-                break
+        # a comma ends many things: what stands before one is of the list if it is plainly named
+        sure = arms or joined["or"] or joined["mark"] == "、" or _named(text, begin)
+        if not sure or not (arms or joined["or"] or _OR_FOLLOWS.match(text, atom.end)):
+            break
         arms.append((begin, stop))
         end = begin
     return arms
+
+
+def _named(text: str, begin: int) -> bool:
+    """Whether a preposition stands before; one that opens the text ("For students, ...") sets the scene."""
+    found = _TOPIC.search(text, max(0, begin - 12), begin)
+    opens = found is not None and not text[: found.start()].strip()
+    return found is not None and not (
+        opens and found.group().strip().lower() in ("for", "from", "with", "on", "of", "by")
+    )
 
 
 def _run(text: str, begin: int, stop: int) -> int:
