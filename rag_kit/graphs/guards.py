@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 
 from rag_kit.concurrency import run_coroutine, run_in_thread
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.steps import Step, Steps
+from rag_kit.graphs.steps import Step, Steps, bounded
 from rag_kit.graphs.storing import storable
 
 
@@ -44,7 +44,8 @@ class Guards:
     They run in the order given, each on what the one before it left, and on every path: the question before
     anything is searched or asked, passages wherever they come from (retriever, web, neighbours), the answer before
     it leaves the graph. With an answer guard the answer is not streamed token by token, for it is not yet allowed.
-    A guard that raises ends the run with its exception: nothing slips past a broken guard.
+    A guard that raises ends the run with its exception, and one that hangs ends it at the run's deadline: nothing
+    slips past a broken guard.
 
     Attributes:
         question: See each question, each reply of the user to a question of the graph's, and the question again
@@ -132,7 +133,7 @@ def _call(guard: Callable[..., Any], value: Any) -> Step:
     async def native(config: RunnableConfig) -> Any:
         return await guard(value, config) if coroutine else await run_in_thread(guard, value, config)
 
-    return Step(_name(guard), sync, native)
+    return bounded(Step(_name(guard), sync, native))
 
 
 def _name(guard: Any) -> str:

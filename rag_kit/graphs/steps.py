@@ -103,21 +103,31 @@ def fetch(
     Raises:
         BudgetExceededError: When the step is carried out, and the deadline comes before the passages.
     """
-    options: Any = {"names": ["retrieve"], "on_error": "skip"}
-
-    def sync(config: RunnableConfig) -> Any:
-        fan = fan_out(
-            [lambda: call_retriever(retriever, query, config=config, k=k, filter=filter)], **options
+    return bounded(
+        Step(
+            "retrieve",
+            lambda config: call_retriever(retriever, query, config=config, k=k, filter=filter),
+            lambda config: acall_retriever(retriever, query, config=config, k=k, filter=filter),
         )
-        return _only(fan)
+    )
 
-    async def native(config: RunnableConfig) -> Any:
-        fan = await afan_out(
-            [lambda: acall_retriever(retriever, query, config=config, k=k, filter=filter)], **options
-        )
-        return _only(fan)
 
-    return Step("retrieve", sync, native)
+def bounded(step: Step) -> Step:
+    """A step that is left when the run's deadline has come: for code of others, which may hang.
+
+    Raises:
+        BudgetExceededError: When the step is carried out, and the deadline comes first.
+    """
+    options: Any = {"names": [step.name], "on_error": "skip"}
+    return Step(
+        step.name,
+        lambda config: _only(fan_out([lambda: step.sync(config)], **options)),
+        lambda config: _awaited(afan_out([lambda: step.native(config)], **options)),
+    )
+
+
+async def _awaited(fan: Awaitable[FanOut[T]]) -> T:
+    return _only(await fan)
 
 
 def _only(fan: FanOut[T]) -> T:

@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from rag_kit.concurrency import run_coroutine, run_in_thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import Route
-from rag_kit.graphs.steps import Step
+from rag_kit.graphs.steps import Step, bounded
 from rag_kit.prompts.adapting import Classification
 from rag_kit.text.complexity import question_kind
 
@@ -81,7 +81,8 @@ def called(classifier: Classifier, question: str, earlier: Sequence[str]) -> Ste
             return _read(given(question, earlier))
         return _read(await run_in_thread(given, question, earlier))
 
-    return Step("classify", sync, native)
+    step = Step("classify", sync, native)
+    return step if isinstance(given, RuleClassifier) else bounded(step)
 
 
 def _read(found: Any) -> Classification:

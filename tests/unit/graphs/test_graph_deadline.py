@@ -18,6 +18,7 @@ from pydantic import PrivateAttr
 
 from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs import (
+    Guards,
     build_adaptive_rag,
     build_conversational_rag,
     build_crag,
@@ -25,6 +26,7 @@ from rag_kit.graphs import (
     build_self_rag,
 )
 from rag_kit.models import chat_model
+from rag_kit.retrieval import BM25Retriever
 
 BUILDERS: list[Any] = [
     build_plain_rag,
@@ -99,3 +101,26 @@ async def test_a_retriever_that_fails_is_told_by_its_own_error(native: bool) -> 
     graph = build_plain_rag(Broken(), chat_model("extractive"))
     with pytest.raises(LookupError, match="no such collection"):
         await run(graph, native)
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("kind", ["question", "passages", "answer", "classifier"])
+async def test_functions_of_the_users_that_hang_end_with_the_deadline(kind: str, native: bool) -> None:
+    """A guard that hangs lets nothing pass, and a classifier that hangs chooses no way."""
+    end = threading.Event()
+
+    def hang(value: Any, other: Any) -> Any:
+        end.wait(20)
+
+    options: Any = (
+        {"classifier": hang} if kind == "classifier" else {"guards": Guards(**{kind: [hang]})}  # type: ignore[arg-type]
+    )
+    retriever = BM25Retriever.from_texts(["The fan starts at 60 degrees."])
+    graph = build_adaptive_rag(retriever, chat_model("extractive"), **options)
+    begun = time.monotonic()
+    try:
+        with pytest.raises(BudgetExceededError, match="deadline"):
+            await run(graph, native, context={"deadline": 0.5})
+        assert time.monotonic() - begun < 10
+    finally:
+        end.set()
