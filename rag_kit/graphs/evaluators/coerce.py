@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
@@ -15,6 +14,7 @@ from rag_kit.graphs.evaluators.cross_encoder import CrossEncoderEvaluator
 from rag_kit.graphs.evaluators.function import FunctionEvaluator
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.llm import LLMEvaluator
+from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
 
 
 def as_evaluator(value: Any = None) -> Evaluator:
@@ -36,7 +36,7 @@ def as_evaluator(value: Any = None) -> Evaluator:
         return LexicalEvaluator()
     if isinstance(value, Evaluator):
         return value
-    if isinstance(value, BaseCrossEncoder):
+    if is_cross_encoder(value):
         return CrossEncoderEvaluator(value)
     if isinstance(value, Embeddings):
         return LexicalEvaluator(embeddings=value)

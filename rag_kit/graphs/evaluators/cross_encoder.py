@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
@@ -14,6 +13,7 @@ from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.function import Missing, called, listed, number
 from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.graphs.steps import Steps
+from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
 
 
 class CrossEncoderEvaluator(Evaluator):
@@ -33,6 +33,7 @@ class CrossEncoderEvaluator(Evaluator):
         InvalidInputError: ``model`` is no cross-encoder, or ``scale`` is unknown.
 
     Example:
+        >>> from langchain_core.cross_encoders import BaseCrossEncoder
         >>> class Shared(BaseCrossEncoder):
         ...     def score(self, text_pairs):
         ...         return [len(set(a.split()) & set(b.split())) - 1 for a, b in text_pairs]
@@ -51,7 +52,7 @@ class CrossEncoderEvaluator(Evaluator):
         scale: Literal["logit", "probability"] = "logit",
         thresholds: Thresholds | None = None,
     ) -> None:
-        if not isinstance(model, BaseCrossEncoder):
+        if not is_cross_encoder(model):
             raise InvalidInputError(
                 f"model is a {type(model).__name__}; give a LangChain cross-encoder "
                 "(langchain_core.cross_encoders.BaseCrossEncoder)."

@@ -26,6 +26,7 @@ from rag_kit.graphs.evaluators.measuring import (
 )
 from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.graphs.steps import Steps, arun, run
+from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
 
 Pair = tuple[str, "Document | str", bool]
 #: What `as_evaluator` takes.
@@ -137,7 +138,7 @@ def fit_thresholds(scores: Any, labels: Any, *, language: str = "en", **settings
         >>> fitted.thresholds, round(fitted.auc, 2)
         (Thresholds(lower=-0.3, upper=0.25), 0.89)
     """
-    if callable(scores) or isinstance(scores, (Evaluator, Embeddings, Runnable, BaseCrossEncoder)):
+    if callable(scores) or isinstance(scores, (Evaluator, Embeddings, Runnable)) or is_cross_encoder(scores):
         evaluator = as_evaluator(scores)
         judged = run(_judge(evaluator, labels, language), {})
         return _fit(*judged, **{**settings, "evaluator": evaluator.name})

@@ -44,7 +44,7 @@ class NearestVectors:
     def __init__(self, vectors: Any, space: Space = "cosine", *, owned: bool = False) -> None:
         import numpy as np
 
-        matrix: Vectors = np.array(vectors, dtype=np.float32, order="C", copy=None if owned else True)
+        matrix: Vectors = (np.asarray if owned else np.array)(vectors, dtype=np.float32, order="C")
         if matrix.ndim != 2:
             raise InvalidInputError(f"vectors have shape {matrix.shape}; give (rows, dimensions)")
         if space not in SPACES:

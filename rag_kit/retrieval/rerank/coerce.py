@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.rerank.base import FunctionReranker, Reranker
-from rag_kit.retrieval.rerank.cross_encoder import CrossEncoderReranker
+from rag_kit.retrieval.rerank.cross_encoder import CrossEncoderReranker, is_cross_encoder
 from rag_kit.retrieval.rerank.embedding import EmbeddingReranker
 
 
@@ -38,7 +37,7 @@ def as_rerankers(value: Any) -> list[Reranker]:
 def _one(value: Any) -> Reranker:
     if isinstance(value, Reranker):
         return value
-    if isinstance(value, BaseCrossEncoder):
+    if is_cross_encoder(value):
         return CrossEncoderReranker(value)
     if isinstance(value, Embeddings):
         return EmbeddingReranker(value)

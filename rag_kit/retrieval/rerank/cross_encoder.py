@@ -14,6 +14,19 @@ from rag_kit.retrieval.rerank.base import Ranking, Reranker, both_ways, by_score
 from rag_kit.retrieval.rewrite_steps import Steps
 
 
+def is_cross_encoder(value: Any) -> bool:
+    """Whether it is a LangChain cross-encoder; older releases of langchain-classic had a base class of their own.
+
+    Example:
+        >>> is_cross_encoder("model")
+        False
+    """
+    return isinstance(value, BaseCrossEncoder) or any(
+        base.__name__ == "BaseCrossEncoder" and base.__module__.startswith("langchain")
+        for base in type(value).__mro__
+    )
+
+
 class CrossEncoderReranker(Reranker):
     """Score each passage with any LangChain cross-encoder.
 
@@ -42,7 +55,7 @@ class CrossEncoderReranker(Reranker):
 
     def __init__(self, model: Any, *, depth: int | None = None) -> None:
         super().__init__(depth=depth)
-        if not isinstance(model, BaseCrossEncoder):
+        if not is_cross_encoder(model):
             raise InvalidInputError(
                 f"model is {type(model).__name__}; it must be a LangChain cross-encoder "
                 "(langchain_core.cross_encoders.BaseCrossEncoder)."
