@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from blockbuster import blockbuster_ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
+from support.blocking import blockbuster_ctx
 
 from rag_kit.errors import (
     FilterError,

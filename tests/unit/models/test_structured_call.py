@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from blockbuster import blockbuster_ctx
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
+from support.blocking import blockbuster_ctx
 from support.openai_server import OpenAIServer, cut, error, hang, refusal, reset, text, tool, truncated
 
 from rag_kit.concurrency import Budget, use_budget

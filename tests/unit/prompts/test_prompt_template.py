@@ -207,7 +207,7 @@ async def test_a_trace_says_which_prompt_ran() -> None:
 
 async def test_filling_in_blocks_no_event_loop() -> None:
     """Once loaded, a prompt does no file access: it can be used inside async nodes."""
-    from blockbuster import blockbuster_ctx
+    from support.blocking import blockbuster_ctx
 
     prompt = load_prompt("answer")
     with blockbuster_ctx():

@@ -10,7 +10,6 @@ from datetime import date
 from typing import Any
 
 import pytest
-from blockbuster import blockbuster_ctx
 from langchain_chroma import Chroma
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
@@ -18,6 +17,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
+from support.blocking import blockbuster_ctx
 from support.chroma import memory_client
 from support.rewriters import Scripted, Words, both, ids, notes
 

@@ -86,7 +86,7 @@ def test_provenance_is_that_of_with_provenance(retriever: BM25Retriever) -> None
 
 async def test_async_equals_sync_and_does_not_block(retriever: BM25Retriever) -> None:
     """ainvoke gives the same, makes no blocking call, and many run at once."""
-    from blockbuster import blockbuster_ctx
+    from support.blocking import blockbuster_ctx
 
     expected = retriever.invoke("cats and dogs 猫")
     with blockbuster_ctx():

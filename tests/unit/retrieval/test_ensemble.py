@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from blockbuster import BlockingError, blockbuster_ctx
+from blockbuster import BlockingError
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -15,6 +15,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
+from support.blocking import blockbuster_ctx
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import (

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
+from support.blocking import blockbuster_ctx
 from support.embedding import WordEmbeddings
 from support.rewriters import both, corpus, ids, notes, sent
 

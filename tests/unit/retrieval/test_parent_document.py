@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 from langchain_tests.integration_tests import RetrieversIntegrationTests
+from support.blocking import blockbuster_ctx
 from support.embedding import WordEmbeddings
 from support.families import children, lines, numbered
 

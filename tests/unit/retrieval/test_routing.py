@@ -8,13 +8,13 @@ import time
 from typing import Any
 
 import pytest
-from blockbuster import blockbuster_ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langchain_tests.integration_tests import RetrieversIntegrationTests
+from support.blocking import blockbuster_ctx
 from support.embedding import WordEmbeddings
 from support.rewriters import Scripted, Words, both, corpus, ids, notes
 

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from blockbuster import blockbuster_ctx
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+from support.blocking import blockbuster_ctx
 from support.embedding import WordEmbeddings
 from support.rewriters import Scripted
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
+from support.blocking import blockbuster_ctx
 from support.rewriters import both
 
 from rag_kit.documents import get_provenance

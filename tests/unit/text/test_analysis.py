@@ -171,7 +171,7 @@ def test_import_loads_no_dictionary() -> None:
 
 async def test_no_blocking_call_after_construction() -> None:
     """In an event loop where blocking calls raise, a constructed analyzer works."""
-    from blockbuster import blockbuster_ctx
+    from support.blocking import blockbuster_ctx
 
     warm_up()
     analyzer = Analyzer()
