@@ -1,0 +1,103 @@
+"""What a metric is: a name, what it reads, and a way to a cell. Whatever fails becomes a cell, never a number."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from rag_kit.concurrency import Budget, use_budget
+from rag_kit.errors import BudgetExceededError, MissingExtraError, RagKitError
+from rag_kit.evaluation.cells import Cell
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.examples import Example
+    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.outputs import Output
+
+#: Who computes the value: Ragas's class, ir-measures, or this kit (such a name begins with ``ours_``).
+Source = Literal["ragas", "ir_measures", "ours"]
+#: What the metric looks at, as the diagnosis and the tables group it.
+Stage = Literal["retrieval", "generation", "end_to_end", "agent"]
+
+
+class Metric:
+    """Base of all metrics: subclasses set the class attributes and write ``score``.
+
+    Attributes:
+        name: Its name in tables and files.
+        source: Who computes it.
+        stage: Which part of the pipeline it judges.
+        example_needs: Fields of the example that must not be empty.
+        output_needs: Fields of the output that must be there.
+        needs_judge: Whether it asks the judge's chat model.
+        needs_embeddings: Whether it asks the judge's embedding model.
+        low: Smallest possible value.
+        high: Greatest possible value.
+        higher_is_better: False for rates of errors.
+    """
+
+    name: str
+    source: ClassVar[Source]
+    stage: ClassVar[Stage]
+    example_needs: frozenset[str] = frozenset()
+    output_needs: frozenset[str] = frozenset({"answer"})
+    needs_judge: ClassVar[bool] = False
+    needs_embeddings: ClassVar[bool] = False
+    low: float = 0.0
+    high: float = 1.0
+    higher_is_better: ClassVar[bool] = True
+
+    async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
+        """Compute the cell; exceptions may leave it. ``judge`` is there where ``needs_judge`` says so."""
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        """Plain JSON that decides the value beside the judge: settings, versions, prompt hashes.
+
+        A result is taken up again only while this, the judge's fingerprint, the example and the output are the same.
+        """
+        return {}
+
+    async def measure(self, example: Example, output: Output, judge: Judge | None = None) -> Cell:
+        """The cell for one question: needs are checked, what it took is counted, an exception becomes an error.
+
+        A cap of the whole run that is reached (`BudgetExceededError`) is raised on: the run ends, and what is missing
+        is computed when it is taken up again.
+        """
+        if absent := self._absent(example, output, judge):
+            return absent
+        budget = Budget()
+        started = time.perf_counter()
+        try:
+            with use_budget(budget):
+                cell = self._in_range(await self.score(example, output, judge))
+        except (BudgetExceededError, MissingExtraError):
+            raise
+        except RagKitError as error:
+            cell = Cell.error(str(error))
+        except Exception as error:  # noqa: BLE001 - a metric may be a user's own; what it raised is kept in the cell
+            cell = Cell.error(f"{type(error).__name__}: {error}")
+        return Cell(
+            cell.value, cell.status, cell.reason, budget.calls, budget.tokens, time.perf_counter() - started,
+            cell.details,
+        )  # fmt: skip
+
+    def _absent(self, example: Example, output: Output, judge: Judge | None) -> Cell | None:
+        if output.error is not None:
+            return Cell.error(f"the pipeline failed: {output.error}")
+        missing = [f"the example has no {name}" for name in example.missing(self.example_needs)]
+        missing += [f"the pipeline gave no {name}" for name in output.missing(self.output_needs)]
+        if (self.needs_judge or self.needs_embeddings) and judge is None:
+            missing.append("no judge was given")
+        return Cell.not_applicable("; ".join(missing)) if missing else None
+
+    def _in_range(self, cell: Cell) -> Cell:
+        slack = 1e-9  # of floating-point sums
+        if cell.value is None or self.low - slack <= cell.value <= self.high + slack:
+            return cell
+        return Cell.error(
+            f"the value {cell.value!r} is outside {self.low:g} to {self.high:g}", **dict(cell.details)
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"

@@ -1,0 +1,55 @@
+"""The metrics by name. A row says which file makes it; ``get_metric("faithfulness")`` imports that file alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.metric import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Name -> ``"module:factory"`` below this package. The factory is called with the name; where the name ends in
+#: ``@k`` it is called with the name as the user wrote it, such as ``ndcg@10``.
+METRICS: dict[str, str] = {}
+
+_CUTOFF = re.compile(r"@[1-9][0-9]{0,5}$")
+
+
+def get_metric(metric: str | Metric) -> Metric:
+    """The metric of a name; a metric object is given back as it is.
+
+    Raises:
+        InvalidInputError: If there is none of that name.
+        MissingExtraError: If it needs an extra that is not installed.
+    """
+    if isinstance(metric, Metric):
+        return metric
+    name = metric if isinstance(metric, str) else ""
+    row = METRICS.get(_CUTOFF.sub("@k", name)) or METRICS.get(name)
+    if row is None:
+        raise InvalidInputError(
+            f"unknown metric {metric!r:.80}; allowed are {', '.join(METRICS)}, or an object of a class derived "
+            "from rag_kit.evaluation.Metric"
+        )
+    module, _, factory = row.partition(":")
+    make: Callable[[str], Metric] = getattr(import_module(f"{__name__}.{module}"), factory)
+    return make(name)
+
+
+def get_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
+    """Several at once.
+
+    Raises:
+        InvalidInputError: If one is unknown, one comes twice, or there is none.
+    """
+    wanted: Sequence[str | Metric] = [metrics] if isinstance(metrics, (str, Metric)) else list(metrics)
+    found = tuple(get_metric(each) for each in wanted)
+    names = [metric.name for metric in found]
+    if not names or len(set(names)) != len(names):
+        raise InvalidInputError(f"the metrics are {', '.join(names) or 'none'}; give at least one, each once")
+    return found
