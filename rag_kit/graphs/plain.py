@@ -11,17 +11,17 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import Command, Overwrite
+from langgraph.types import Command
 
-from rag_kit.graphs.answering import Answering, check_parts, refused
+from rag_kit.graphs.answering import Answering, check_parts
 from rag_kit.graphs.context import PlainRagContext
-from rag_kit.graphs.guards import Guards, Refusal
+from rag_kit.graphs.guards import Guards
+from rag_kit.graphs.opening import Opening
 from rag_kit.graphs.prompting import GraphPrompts
-from rag_kit.graphs.running import RETRY, node, report
-from rag_kit.graphs.state import PlainRagInput, PlainRagState, Update, cleared
-from rag_kit.graphs.steps import Steps, ask, fetch
-from rag_kit.prompts import render_history
-from rag_kit.text import check_question, detect_language, warm_up
+from rag_kit.graphs.running import RETRY, node
+from rag_kit.graphs.state import PlainRagInput, PlainRagState, Update
+from rag_kit.graphs.steps import Steps
+from rag_kit.text import warm_up
 
 PlainRag = CompiledStateGraph[PlainRagState, PlainRagContext, PlainRagInput, PlainRagState]
 
@@ -74,7 +74,7 @@ def build_plain_rag(
     check_parts(retriever, llm)
     nodes = _Nodes(retriever, llm, prompts, guards or Guards(), max_passage_chars)
     graph = StateGraph(PlainRagState, context_schema=PlainRagContext, input_schema=PlainRagInput)
-    ends = ("retrieve", END) if nodes.guards.question else ("retrieve",)
+    ends = ("retrieve", END) if nodes.opening.guards.question else ("retrieve",)
     graph.add_node("condense", node(nodes.condense, PlainRagContext, first=True), destinations=ends)
     graph.add_node("retrieve", node(nodes.retrieve, PlainRagContext), retry_policy=RETRY)
     graph.add_node("answer", node(nodes.answer, PlainRagContext))
@@ -98,47 +98,18 @@ class _Nodes:
         max_passage_chars: int,
     ) -> None:
         self.retriever = retriever
-        self.llm = llm
-        self.guards = guards
-        self.prompts = GraphPrompts(["condense", "answer"], folder)
-        self.answering = Answering(llm, self.prompts, guards, max_passage_chars)
+        prompts = GraphPrompts(["condense", "answer"], folder)
+        self.opening = Opening(llm, prompts, guards)
+        self.answering = Answering(llm, prompts, guards, max_passage_chars)
         warm_up()
 
     def condense(self, state: PlainRagState, context: PlainRagContext) -> Steps[Command[Any]]:
         """Make a follow-up question stand alone; no model call at the first turn of a thread."""
-        question = check_question(state.get("question"), example="{'question': 'How ...?'}")
-        language = detect_language(question) if context.language == "auto" else context.language
-        update = cleared(question, language)
-        verdict = yield from self.guards.check_question(question)
-        if isinstance(verdict, Refusal):
-            return Command(update={**update, **refused(question, verdict), "history": []}, goto=END)
-        update["asked"] = update["search_query"] = verdict
-        if history := state.get("history"):
-            messages = [
-                message
-                for turn in history
-                for message in (("user", turn["question"]), ("assistant", turn["answer"]))
-            ]
-            prompt = self.prompts.pick("condense", language, context.condense_instructions)
-            values = {"question": verdict, "history": render_history(messages)}
-            query = yield ask(self.llm, prompt, values, fallback=None)
-            if query is None:
-                note = "condense: the model gave no usable rewriting; searched for the question as asked"
-                update["notes"] = Overwrite([note])
-            else:
-                whole = yield from self.guards.check_completed(query.query, verdict)
-                if isinstance(whole, Refusal):
-                    return Command(update={**update, **refused(question, whole), "history": []}, goto=END)
-                update["search_query"] = whole
-                report("condensed", search_query=whole)
-        return Command(update=update, goto="retrieve")
+        return (yield from self.opening.begin(state, context, {}, goto="retrieve"))
 
     def retrieve(self, state: PlainRagState, context: PlainRagContext) -> Steps[Update]:
         """Fetch the passages that this user may see."""
-        found = yield fetch(self.retriever, state["search_query"], k=context.k, filter=context.filter)
-        documents = yield from self.guards.allowed(found)
-        report("retrieved", passages=len(documents))
-        return {"documents": documents}
+        return (yield from self.opening.retrieve(self.retriever, state, context))
 
     def answer(self, state: PlainRagState, context: PlainRagContext) -> Steps[Update]:
         """Answer from the passages alone."""

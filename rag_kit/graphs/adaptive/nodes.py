@@ -6,21 +6,20 @@ import re
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.graph import END
-from langgraph.types import Command, Overwrite
+from langgraph.types import Command
 
 from rag_kit.graphs.adaptive.classifier import Classifier, called, route_of
 from rag_kit.graphs.adaptive.context import AdaptiveContext
 from rag_kit.graphs.adaptive.state import AdaptiveState, Route
 from rag_kit.graphs.answering import Answering, refused
 from rag_kit.graphs.guards import Guards, Refusal
+from rag_kit.graphs.opening import Opening, rendered
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
-from rag_kit.graphs.state import Turn, Update, cleared
+from rag_kit.graphs.state import Turn, Update
 from rag_kit.graphs.steps import Steps, ask, write
 from rag_kit.models.extractive import ExtractiveChatModel
 from rag_kit.prompts import Markup, render_history
-from rag_kit.text import check_question, detect_language
 from rag_kit.text.citations import is_declined
 
 MAX_HISTORY = 8_000
@@ -57,34 +56,15 @@ class AdaptiveNodes:
         self.prompts = prompts
         self.guards = guards
         self.answering = answering
+        self.opening = Opening(llm, prompts, guards)
 
     def begin(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
         """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
-        question = check_question(state.get("question"), example="{'question': 'How ...?'}")
-        language = detect_language(question) if context.language == "auto" else context.language
-        update: Update = {**cleared(question, language), **forgotten()}
-        verdict = yield from self.guards.check_question(question)
-        if isinstance(verdict, Refusal):
-            # nor is it kept in the history, or the next turn would show it to the model
-            return Command(update={**update, **refused(question, verdict), "history": []}, goto=END)
-        update["asked"] = update["search_query"] = verdict
-        if history := state.get("history"):
-            prompt = self.prompts.pick("condense", language, context.condense_instructions)
-            values = {
-                "question": verdict,
-                "history": render_history(_messages(history), max_chars=MAX_HISTORY),
-            }
-            query = yield ask(self.llm, prompt, values, fallback=None)
-            if query is None:
-                note = "condense: the model gave no usable rewriting; the question is used as asked"
-                update["notes"] = Overwrite([note])
-            else:
-                whole = yield from self.guards.check_completed(query.query, verdict)
-                if isinstance(whole, Refusal):
-                    return Command(update={**update, **refused(question, whole), "history": []}, goto=END)
-                update["search_query"] = whole
-                report("condensed", search_query=whole)
-        return Command(update=update, goto="classify")
+        return (
+            yield from self.opening.begin(
+                state, context, forgotten(), goto="classify", max_history=MAX_HISTORY
+            )
+        )
 
     def classify(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
         """Choose the way by the words of the user alone: no passage and no answer is shown to the classifier."""
@@ -134,8 +114,7 @@ class AdaptiveNodes:
         if isinstance(self.llm, ExtractiveChatModel):
             return handed_over
         prompt = self.prompts.pick("direct_answer", state["language"], context.direct_answer_instructions)
-        history = state.get("history") or []
-        shown = render_history(_messages(history), max_chars=MAX_HISTORY) if history else Markup("")
+        shown = rendered(state.get("history"), MAX_HISTORY)
         values = {"question": state["search_query"], "history": shown}
         text = yield write(self.llm, prompt, values, stream=not self.guards.answer)
         if is_declined(text):
@@ -183,9 +162,3 @@ def forgotten() -> Update:
         "sub_question": "",
         "hop_documents": [],
     }
-
-
-def _messages(history: list[Turn]) -> list[tuple[str, str]]:
-    return [
-        message for turn in history for message in (("user", turn["question"]), ("assistant", turn["answer"]))
-    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rag_kit.graphs.opening import turns
 from rag_kit.graphs.state import Turn
 from rag_kit.prompts import Markup, render_history
 from rag_kit.retrieval.conversational.history import MAX_SUMMARISED, summary_turn
@@ -46,15 +47,8 @@ def split(history: Sequence[Turn], max_turns: int, max_chars: int) -> tuple[list
 
 def shown(history: Sequence[Turn], summary: str, max_chars: int | None = None) -> Markup:
     """Summary and turns for a prompt; where they do not fit, the newest turns do."""
-    turns = render_history(messages(history), max_chars=max_chars or MAX_SUMMARISED)
-    return Markup("\n".join([summary_turn(summary), turns])) if summary else turns
-
-
-def messages(history: Sequence[Turn]) -> list[tuple[str, str]]:
-    """Turns as ``(role, text)`` pairs."""
-    return [
-        message for turn in history for message in (("user", turn["question"]), ("assistant", turn["answer"]))
-    ]
+    written = render_history(turns(history), max_chars=max_chars or MAX_SUMMARISED)
+    return Markup("\n".join([summary_turn(summary), written])) if summary else written
 
 
 def _length(history: Sequence[Turn]) -> int:

@@ -12,18 +12,19 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite
 
 from rag_kit.errors import ModelError
-from rag_kit.graphs.answering import Answering, refused
+from rag_kit.graphs.answering import Answering
 from rag_kit.graphs.conversational import facts as store_of
 from rag_kit.graphs.conversational.context import ConversationalContext
 from rag_kit.graphs.conversational.memory import is_long, shown, split, summary_chars
 from rag_kit.graphs.conversational.state import ConversationalState
 from rag_kit.graphs.guards import Guards, Refusal
+from rag_kit.graphs.opening import NOT_REWRITTEN, Opening, turned_away
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
-from rag_kit.graphs.state import Update, cleared
-from rag_kit.graphs.steps import Steps, ask, attempt, fetch, write
+from rag_kit.graphs.state import Update
+from rag_kit.graphs.steps import Steps, ask, attempt, write
 from rag_kit.prompts import Markup
-from rag_kit.text import check_question, detect_language, warm_up
+from rag_kit.text import warm_up
 
 PROMPTS = (
     "summarise_history",
@@ -62,19 +63,16 @@ class ConversationalNodes:
         self.guards = guards
         self.remembers = remember
         self.prompts = GraphPrompts(PROMPTS, folder)
+        self.opening = Opening(llm, self.prompts, guards)
         self.answering = Answering(llm, self.prompts, guards, max_passage_chars)
         warm_up()
 
     def begin(self, state: ConversationalState, context: ConversationalContext) -> Steps[Command[Any]]:
         """See whether the question may be asked, read what is known about the user; no model is called."""
-        question = check_question(state.get("question"), example="{'question': 'How ...?'}")
-        language = detect_language(question) if context.language == "auto" else context.language
-        update: Update = {**cleared(question, language), "asked": "", "facts": [], "related_questions": []}
-        verdict = yield from self.guards.check_question(question)
-        if isinstance(verdict, Refusal):
-            # the refused question is not remembered either, or the next turn would show it to the model
-            return Command(update={**update, **refused(question, verdict), "history": []}, goto=END)
-        update["asked"] = update["search_query"] = verdict
+        own = {"asked": "", "facts": [], "related_questions": []}
+        update = yield from self.opening.checked(state, context, own)
+        if isinstance(update, Command):
+            return update
         if context.user_id:
             known, notes = yield from self._recall(context.user_id)
             update["facts"] = known
@@ -136,21 +134,16 @@ class ConversationalNodes:
         prompt = self.prompts.pick(name, state["language"], instructions)
         query = yield ask(self.llm, prompt, values, fallback=None)
         if query is None:
-            note = "condense: the model gave no usable rewriting; searched for the question as asked"
-            return Command(update={"notes": [note]}, goto="retrieve")
+            return Command(update={"notes": [NOT_REWRITTEN]}, goto="retrieve")
         whole = yield from self.guards.check_completed(query.query, state["asked"])
         if isinstance(whole, Refusal):
-            update = {**refused(state["asked"], whole), "history": [], "facts": []}
-            return Command(update=update, goto=END)
+            return turned_away(whole, {"facts": []})
         report("condensed", search_query=whole)
         return Command(update={"search_query": whole}, goto="retrieve")
 
     def retrieve(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
         """Fetch the passages that this user may see."""
-        found = yield fetch(self.retriever, state["search_query"], k=context.k, filter=context.filter)
-        documents = yield from self.guards.allowed(found)
-        report("retrieved", passages=len(documents))
-        return {"documents": documents}
+        return (yield from self.opening.retrieve(self.retriever, state, context))
 
     def answer(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
         """Answer from the passages alone; what is known about the user only says what matters to them."""

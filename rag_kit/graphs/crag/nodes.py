@@ -8,21 +8,19 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
-from langgraph.graph import END
 from langgraph.types import Command, Overwrite
 
-from rag_kit.graphs.answering import Answering, refused
+from rag_kit.graphs.answering import Answering
 from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.state import CragState, PassageGrading
 from rag_kit.graphs.crag.strips import MAX_JUDGED, Selection, grade_passages, select_strips
 from rag_kit.graphs.evaluators import Evaluator, Grading, Thresholds
-from rag_kit.graphs.guards import Guards, Refusal
+from rag_kit.graphs.guards import Guards
+from rag_kit.graphs.opening import Opening
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
-from rag_kit.graphs.state import Update, cleared
-from rag_kit.graphs.steps import Steps, ask, fetch
-from rag_kit.prompts import render_history
-from rag_kit.text import check_question, detect_language
+from rag_kit.graphs.state import Update
+from rag_kit.graphs.steps import Steps
 
 _NEXT = {"correct": ["refine"], "incorrect": ["rewrite_query"], "ambiguous": ["refine", "rewrite_query"]}
 _SAID = {
@@ -46,47 +44,18 @@ class CragNodes:
         max_passage_chars: int,
     ) -> None:
         self.retriever = retriever
-        self.llm = llm
         self.evaluator = evaluator
-        self.prompts = prompts
-        self.guards = guards
+        self.opening = Opening(llm, prompts, guards)
         self.answering = Answering(llm, prompts, guards, max_passage_chars)
 
     def begin(self, state: CragState, context: CragContext) -> Steps[Command[Any]]:
         """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
-        question = check_question(state.get("question"), example="{'question': 'How ...?'}")
-        language = detect_language(question) if context.language == "auto" else context.language
-        update: Update = {**cleared(question, language), **_forgotten()}
-        verdict = yield from self.guards.check_question(question)
-        if isinstance(verdict, Refusal):
-            return Command(update={**update, **refused(question, verdict), "history": []}, goto=END)
-        update["asked"] = update["search_query"] = verdict
-        if history := state.get("history"):
-            messages = [
-                message
-                for turn in history
-                for message in (("user", turn["question"]), ("assistant", turn["answer"]))
-            ]
-            prompt = self.prompts.pick("condense", language, context.condense_instructions)
-            values = {"question": verdict, "history": render_history(messages)}
-            query = yield ask(self.llm, prompt, values, fallback=None)
-            if query is None:
-                note = "condense: the model gave no usable rewriting; searched for the question as asked"
-                update["notes"] = Overwrite([note])
-            else:
-                whole = yield from self.guards.check_completed(query.query, verdict)
-                if isinstance(whole, Refusal):
-                    return Command(update={**update, **refused(question, whole), "history": []}, goto=END)
-                update["search_query"] = whole
-                report("condensed", search_query=whole)
-        return Command(update=update, goto="retrieve")
+        return (yield from self.opening.begin(state, context, _forgotten(), goto="retrieve"))
 
     def retrieve(self, state: CragState, context: CragContext) -> Steps[Update]:
         """Fetch the passages that this user may see."""
-        found = yield fetch(self.retriever, state["search_query"], k=context.k, filter=context.filter)
-        documents = yield from self.guards.allowed(found)
-        report("retrieved", passages=len(documents))
-        return {"retrieved": documents, "documents": documents}
+        update = yield from self.opening.retrieve(self.retriever, state, context)
+        return {"retrieved": update["documents"], **update}
 
     def grade(self, state: CragState, context: CragContext) -> Steps[Command[Any]]:
         """Judge all passages at once, and choose the paper's action by the thresholds."""

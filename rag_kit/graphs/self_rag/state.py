@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from rag_kit.graphs.state import QuestionInput, RagState, Update, add_items, as_documents, cleared
+from rag_kit.graphs.state import QuestionInput, RagState, Update, add_items, as_documents
 
 #: ``logprobs``: label probabilities and p(y) are the model's own; ``labels``: a label counts as certain, p(y) = 1.
 Scoring = Literal["logprobs", "labels"]
@@ -108,24 +108,17 @@ class SelfRagState(RagState, total=False):
     unsupported: bool
 
 
-def fresh(question: str, language: str, mode: str) -> Update:
-    """What the first node sets: nothing of an earlier turn of the thread is left but its history."""
+def fresh(mode: str) -> Update:
+    """This graph's own keys as a run begins."""
     return {
-        **cleared(question, language),
+        **emptied(),
         "mode": mode,
-        "asked": question,
         "scoring": "labels",
-        "trace": Overwrite([]),
-        "passages": [],
         "segment": 0,
-        "beams": [],
-        "candidates": [],
         "told": 0,
         "capped": False,
         "round": 0,
         "generations": 0,
-        "tried": [],
-        "drafts": [],
         "unsupported": False,
     }
 
