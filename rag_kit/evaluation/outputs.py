@@ -12,6 +12,9 @@ from rag_kit.errors import InvalidInputError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+#: Metadata that name the document which a passage was cut from.
+DOCUMENT_IDS = ("corpus_id", "parent_id", "doc_id", "source_id", "file")
+
 
 @dataclass(frozen=True)
 class Passage:
@@ -32,8 +35,7 @@ class Passage:
     @property
     def ids(self) -> tuple[str, ...]:
         """Every id that a judgement may know it by: its own, and the document's that it was cut from."""
-        names = ("corpus_id", "parent_id", "doc_id", "source_id", "file")
-        found = [self.id, *(str(self.metadata[name]) for name in names if self.metadata.get(name))]
+        found = [self.id, *(str(self.metadata[name]) for name in DOCUMENT_IDS if self.metadata.get(name))]
         return tuple(dict.fromkeys(found))
 
     @classmethod

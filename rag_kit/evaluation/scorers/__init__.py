@@ -15,7 +15,19 @@ if TYPE_CHECKING:
 
 #: Name -> ``"module:factory"`` below this package. The factory is called with the name; where the name ends in
 #: ``@k`` it is called with the name as the user wrote it, such as ``ndcg@10``.
-METRICS: dict[str, str] = {}
+METRICS: dict[str, str] = {
+    "hit_rate@k": "ranking.metric:ranking",
+    "mrr": "ranking.metric:ranking",
+    "mrr@k": "ranking.metric:ranking",
+    "map": "ranking.metric:ranking",
+    "map@k": "ranking.metric:ranking",
+    "ndcg": "ranking.metric:ranking",
+    "ndcg@k": "ranking.metric:ranking",
+    "ndcg_exp": "ranking.metric:ranking",
+    "ndcg_exp@k": "ranking.metric:ranking",
+    "precision@k": "ranking.metric:ranking",
+    "recall@k": "ranking.metric:ranking",
+}
 
 _CUTOFF = re.compile(r"@[1-9][0-9]{0,5}$")
 
