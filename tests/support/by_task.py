@@ -20,7 +20,7 @@ Answer = Callable[[Prompt], Any]
 
 
 class ByTask(BaseChatModel):
-    """Answers each task by a function of the prompt, or by a constant; keeps what it was asked.
+    """Answers each task by a function of the prompt, a constant, or a list in turn; keeps what it was asked.
 
     A dict is given as JSON, an exception is raised. `seconds` is how long each answer takes.
     """
@@ -41,8 +41,11 @@ class ByTask(BaseChatModel):
     def _reply(self, messages: list[BaseMessage]) -> ChatResult:
         prompt = read_prompt(messages)
         with self._lock:
+            earlier = self.tasks().count(prompt.task)
             self.asked.append((prompt.task, prompt.body))
         answer = self.answers[prompt.task]
+        if isinstance(answer, list):
+            answer = answer[min(earlier, len(answer) - 1)]
         if callable(answer):
             answer = answer(prompt)
         if isinstance(answer, BaseException):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from support.by_task import ByTask, by_task
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import Guards, aforget_facts, build_conversational_rag, forget_facts
@@ -24,38 +21,19 @@ from rag_kit.retrieval import BM25Retriever
 TEXTS = ["In Bonn the pump starts at 40 degrees.", "In Rome the pump starts at 50 degrees."]
 
 
-class ByTask(BaseChatModel):
-    """Answers by the task of the prompt, and keeps what it was asked."""
-
-    replies: dict[str, Any]
-    asked: list[tuple[str, str]] = []
-
-    @property
-    def _llm_type(self) -> str:
-        return "by-task"
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        task = str(messages[0].content).split("<task>")[1].split("</task>")[0]
-        self.asked.append((task, str(messages[-1].content)))
-        reply = self.replies[task]
-        text = reply if isinstance(reply, str) else json.dumps(reply)
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
-
-
 def model(*facts: str) -> ByTask:
     answer, query = (
         "In Bonn the pump starts at 40 degrees. [1]",
         {"query": "When does the pump start in Bonn?"},
     )
-    return ByTask(
-        replies={
+    return by_task(
+        {
             "answer": answer,
             "answer_for_user": answer,
             "condense": query,
             "condense_for_user": query,
             "remember_facts": {"facts": list(facts)},
-        },
-        asked=[],
+        }
     )
 
 

@@ -7,14 +7,13 @@ import threading
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
-from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from support.by_task import ByTask, by_task, first_sentence, labels, passage_of
+from support.graphs import fixed
 
 from rag_kit.errors import InvalidInputError, ModelUnauthorizedError
 from rag_kit.graphs import Guards, Refusal, build_self_rag
@@ -28,23 +27,6 @@ WRONG = Document("The fan was painted in 1990. The fan is loud.", metadata={"fil
 RIGHT = Document("The fan starts at 60 degrees.", metadata={"file": "fan.md"})
 OTHER = Document("Bananas ripen faster next to apples.", metadata={"file": "fruit.md"})
 QUESTION = "At how many degrees does the fan start?"
-
-
-class Fixed(BaseRetriever):
-    """Gives these documents in this order, and keeps what was searched for."""
-
-    documents: list[Document]
-    queries: list[str] = []
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        self.queries.append(query)
-        return self.documents
-
-
-def fixed(*documents: Document) -> Fixed:
-    return Fixed(documents=list(documents), queries=[])
 
 
 def judge(prompt: Prompt) -> dict[str, Any]:

@@ -1,0 +1,47 @@
+"""What tests of graphs share: a retriever that gives the same passages, threads, runs in both forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+
+class Fixed(BaseRetriever):
+    """A LangChain retriever that knows nothing of this kit: the same documents always; keeps the queries."""
+
+    documents: list[Document]
+    queries: list[str] = []
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        self.queries.append(query)
+        return self.documents
+
+
+def fixed(*documents: Document | str) -> Fixed:
+    """A fresh retriever of these documents, in this order."""
+    made = [Document(item) if isinstance(item, str) else item for item in documents]
+    return Fixed(documents=made, queries=[])
+
+
+def thread(name: str = "1") -> Any:
+    """The config of a thread."""
+    return {"configurable": {"thread_id": name}}
+
+
+def told(result: dict[str, Any]) -> dict[str, Any]:
+    """A result without what depends on the clock."""
+    usage = {key: value for key, value in result["usage"].items() if key != "seconds"}
+    return {**result, "usage": usage}
+
+
+async def both(graph: Any, given: Any, **options: Any) -> dict[str, Any]:
+    """Run a graph in both forms; the results agree."""
+    given = {"question": given} if isinstance(given, str) else given
+    first = told(graph.invoke(given, **options))
+    assert told(await graph.ainvoke(given, **options)) == first
+    return first
