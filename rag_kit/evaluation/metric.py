@@ -28,6 +28,8 @@ class Metric:
         source: Who computes it.
         stage: Which part of the pipeline it judges.
         example_needs: Fields of the example that must not be empty.
+        example_any: Fields of the example of which one must not be empty.
+        metadata_needs: Keys that the example's metadata must have; an empty value is one.
         output_needs: Fields of the output that must be there.
         needs_judge: Whether it asks the judge's chat model.
         needs_embeddings: Whether it asks the judge's embedding model.
@@ -40,6 +42,8 @@ class Metric:
     source: ClassVar[Source]
     stage: ClassVar[Stage]
     example_needs: frozenset[str] = frozenset()
+    example_any: frozenset[str] = frozenset()
+    metadata_needs: frozenset[str] = frozenset()
     output_needs: frozenset[str] = frozenset({"answer"})
     needs_judge: ClassVar[bool] = False
     needs_embeddings: ClassVar[bool] = False
@@ -86,6 +90,11 @@ class Metric:
         if output.error is not None:
             return Cell.error(f"the pipeline failed: {output.error}")
         missing = [f"the example has no {name}" for name in example.missing(self.example_needs)]
+        if self.example_any and len(example.missing(self.example_any)) == len(self.example_any):
+            missing.append(f"the example has neither {' nor '.join(sorted(self.example_any))}")
+        for key in sorted(self.metadata_needs):
+            if example.metadata.get(key) is None:
+                missing.append(f"the example's metadata have no {key}")
         missing += [f"the pipeline gave no {name}" for name in output.missing(self.output_needs)]
         if (self.needs_judge or self.needs_embeddings) and judge is None:
             missing.append("no judge was given")
