@@ -90,6 +90,9 @@ def document_keys(
     all_documents = [doc for ranking in rankings for doc in ranking]
     if not all_documents or all(doc.id for doc in all_documents):
         return [[doc.id or "" for doc in ranking] for ranking in rankings]
+    if not hashed and not any(doc.id for doc in all_documents):
+        # no id is there that a text could be taken for
+        return [[doc.page_content for doc in ranking] for ranking in rankings]
     by_text: dict[str, str] = {}
     for doc in all_documents:
         if doc.id:

@@ -130,7 +130,10 @@ def first_places(keys: Sequence[K]) -> dict[K, int]:
         >>> first_places(["a", "b", "a", "c"])
         {'a': 0, 'b': 1, 'c': 3}
     """
-    places: dict[K, int] = {}
+    places = dict(zip(keys, range(len(keys)), strict=True))
+    if len(places) == len(keys):
+        return places
+    places.clear()
     for place, key in enumerate(keys):
         if key not in places:
             places[key] = place
@@ -143,7 +146,8 @@ class RankedList:
 
     Attributes:
         keys: Identities, best first; repeats are possible.
-        scores: The branch's own score of each, higher is better, or ``None`` where it gave none.
+        scores: The branch's own score of each, higher is better, or ``None`` where it gave none; a fusion in
+            ``BY_RANK`` does not read them, and they may be left out.
         weight: The branch's weight, above 0.
         name: What the branch is called in notes.
         maximum: The highest score that the query can have, where the branch knows it.
@@ -218,6 +222,10 @@ def _auto(lists: Sequence[RankedList], settings: FusionSettings) -> list[tuple[s
 
 
 FUSIONS: dict[str, FusionFunction] = {"rrf": _rrf, "convex": _convex, "auto": _auto}
+
+
+#: Fusions that look at ranks alone: who calls them need not read scores.
+BY_RANK = frozenset({"rrf"})
 
 
 def fusion_function(name: str) -> FusionFunction:

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from rag_kit.documents import PROVENANCE_KEY, document_keys, peek_provenance, with_provenance
-from rag_kit.retrieval.fusion import FusionSettings, RankedList, first_places, fusion_function
+from rag_kit.retrieval.fusion import BY_RANK, FusionSettings, RankedList, first_places, fusion_function
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,9 @@ def merge(searches: Sequence[Found], how: Merging) -> list[Document]:
         ranking = [(key, score_of(documents[place])) for key, place in places[0].items()]
         stage = f"rewrite:{how.technique}"
     else:
+        by_rank = how.fusion in BY_RANK
         lists = [
-            RankedList(of_one, [score_of(doc) for doc in found.documents], found.weight)
+            RankedList(of_one, () if by_rank else [score_of(doc) for doc in found.documents], found.weight)
             for found, of_one in zip(searches, keys, strict=True)
         ]
         fused = fusion_function(how.fusion)(lists, FusionSettings(rrf_k=how.rrf_k))
