@@ -13,6 +13,7 @@ RagKitError
 │   ├── ModelRateLimitedError           429 after the allowed retries
 │   └── ModelOutputError                reachable, but no valid answer came out
 ├── CacheError                          a cache file could not be read or written
+├── ResultsLockedError                  another process is writing to a folder of results
 ├── BudgetExceededError                 a cap on calls, tokens or time was reached
 ├── BranchError                         a branch of a fan-out failed
 │   └── BranchTimeoutError              a branch of a fan-out took too long
@@ -88,6 +89,10 @@ class ModelOutputError(ModelError):
 
 class CacheError(RagKitError):
     """A cache file could not be read or written."""
+
+
+class ResultsLockedError(RagKitError):
+    """Another process is writing to a folder of results."""
 
 
 class BudgetExceededError(RagKitError):

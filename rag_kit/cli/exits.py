@@ -12,7 +12,7 @@ MISMATCH = 4  #: the index was built with another embedding model
 UNREACHABLE = 5  #: the model's endpoint does not answer
 UNAUTHORIZED = 6  #: the model's endpoint refused the key
 PARTIAL = 7  #: done, but some files could not be read
-LOCKED = 8  #: another process is writing to the index
+LOCKED = 8  #: another process is writing to the index, or to the folder of results
 BUDGET = 9  #: max_calls, max_tokens or deadline was reached
 DAMAGED = 10  #: the index is damaged or of another format version
 INTERRUPTED = 130  #: Ctrl-C
@@ -22,6 +22,7 @@ _BY_ERROR: tuple[tuple[type[BaseException], int], ...] = (
     (errors.IndexMissingError, NO_INDEX),
     (errors.IndexMismatchError, MISMATCH),
     (errors.IndexLockedError, LOCKED),
+    (errors.ResultsLockedError, LOCKED),
     (errors.IndexFormatError, DAMAGED),
     (errors.ModelUnauthorizedError, UNAUTHORIZED),
     (errors.ModelUnreachableError, UNREACHABLE),

@@ -11,24 +11,40 @@ from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.benchmark import benchmark
+    from rag_kit.evaluation.cells import Cell
     from rag_kit.evaluation.dataset import CorpusDocument, GoldAnswer, RetrievalDataset, load_dataset
+    from rag_kit.evaluation.examples import Example, GoldSpan
+    from rag_kit.evaluation.metric import Metric
     from rag_kit.evaluation.metrics import DEFAULT_METRICS, RetrievalScores, ndcg, retrieval_metrics
+    from rag_kit.evaluation.outputs import Output, Passage
     from rag_kit.evaluation.report import format_table
+    from rag_kit.evaluation.runs import Results, Row, Summary, aevaluate, evaluate
     from rag_kit.evaluation.spans import SpanRecall
     from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
     from rag_kit.retrieval.exact import ExactVectorRetriever
 
 __all__ = [
     "DEFAULT_METRICS",
+    "Cell",
     "CorpusDocument",
     "ExactVectorRetriever",
+    "Example",
     "GoldAnswer",
+    "GoldSpan",
+    "Metric",
+    "Output",
+    "Passage",
+    "Results",
     "RetrievalDataset",
     "RetrievalScores",
+    "Row",
     "SpanRecall",
+    "Summary",
+    "aevaluate",
     "benchmark",
     "bootstrap_interval",
     "bootstrap_intervals",
+    "evaluate",
     "format_table",
     "load_dataset",
     "ndcg",
@@ -38,19 +54,30 @@ __all__ = [
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
-        "CorpusDocument": ".dataset",
-        "DEFAULT_METRICS": ".metrics",
-        "ExactVectorRetriever": "rag_kit.retrieval.exact",
-        "GoldAnswer": ".dataset",
-        "RetrievalDataset": ".dataset",
-        "RetrievalScores": ".metrics",
-        "SpanRecall": ".spans",
+        "aevaluate": ".runs",
         "benchmark": ".benchmark",
         "bootstrap_interval": ".statistics",
         "bootstrap_intervals": ".statistics",
+        "Cell": ".cells",
+        "CorpusDocument": ".dataset",
+        "DEFAULT_METRICS": ".metrics",
+        "evaluate": ".runs",
+        "ExactVectorRetriever": "rag_kit.retrieval.exact",
+        "Example": ".examples",
         "format_table": ".report",
+        "GoldAnswer": ".dataset",
+        "GoldSpan": ".examples",
         "load_dataset": ".dataset",
+        "Metric": ".metric",
         "ndcg": ".metrics",
+        "Output": ".outputs",
+        "Passage": ".outputs",
+        "Results": ".runs",
         "retrieval_metrics": ".metrics",
+        "RetrievalDataset": ".dataset",
+        "RetrievalScores": ".metrics",
+        "Row": ".runs",
+        "SpanRecall": ".spans",
+        "Summary": ".runs",
     },
 )

@@ -1,0 +1,56 @@
+"""``rows.jsonl``: each line is a part of a row, or a whole one; later lines of an example add to its earlier ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rag_kit.evaluation.runs.results import Row, row_from_json
+
+_PARTS = ("cells", "usage", "keys")
+
+
+def encode(record: Mapping[str, Any]) -> bytes:
+    """A record as one line; a lone surrogate, which UTF-8 cannot hold, is written as an escape."""
+    text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    try:
+        return text.encode("utf-8") + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(record, allow_nan=False).encode("ascii") + b"\n"
+
+
+def decode(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """``(line number from 1, record)``; ``None`` for a line that holds none: half written, or damaged."""
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line) if line.endswith(b"\n") else None
+        except (ValueError, RecursionError):
+            record = None
+        right = isinstance(record, dict) and isinstance(record.get("id"), str)
+        yield number, record if right else None
+
+
+def add(rows: dict[str, dict[str, Any]], record: dict[str, Any]) -> None:
+    """Put a record to what is known of its example.
+
+    One with an output begins the row anew, since cells speak of the output that they were computed from.
+    """
+    key = record["id"]
+    if "output" in record or key not in rows:
+        rows[key] = {**record, **{part: dict(record.get(part, {})) for part in _PARTS}}
+        return
+    known = rows[key]
+    for part in _PARTS:
+        known[part].update(record.get(part, {}))
+    known.update({name: value for name, value in record.items() if name not in _PARTS})
+
+
+def to_row(record: Mapping[str, Any]) -> Row | None:
+    """The row that the records of an example make; ``None`` while there is no output, or if it is damaged."""
+    try:
+        return row_from_json(record)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None

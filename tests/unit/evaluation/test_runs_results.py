@@ -1,0 +1,171 @@
+"""Results: rows, summaries with coverage, the folder, the data frame, money."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rag_kit.errors import InvalidInputError, ResultsLockedError
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.outputs import Output, Passage
+from rag_kit.evaluation.runs import Results, Row
+from rag_kit.evaluation.runs.folder import RunFolder
+from rag_kit.evaluation.runs.prices import Prices
+from rag_kit.evaluation.runs.summary import summarize
+from rag_kit.evaluation.statistics import bootstrap_interval
+
+
+def row(number: int, cell: Cell, **output: object) -> Row:
+    example = Example(f"q{number}", f"Question {number}? 问题", reference="Yes.", tags={"type": "fact"})
+    fields = {"answer": "Yes [1].", "passages": (Passage("d1", "It is so."),), "seconds": 0.5, **output}
+    return Row(example, Output(**fields), {"m": cell})  # type: ignore[arg-type]
+
+
+CELLS = [
+    Cell.ok(1.0, "good", statements=["a"]),
+    Cell.ok(0.5),
+    Cell.undefined("no statement"),
+    Cell.error("time-out"),
+    Cell.not_applicable("no reference"),
+]
+
+
+def test_failed_cells_are_counted_and_never_become_a_number() -> None:
+    """The mean is of the cells with a value; each other status is counted by itself, and so is what is missing."""
+    summary = Results("mine", [row(i, cell) for i, cell in enumerate(CELLS)], total=7).summary()["m"]
+    assert (summary.mean, summary.n, summary.total) == (0.75, 2, 7)
+    assert (summary.undefined, summary.errors, summary.not_applicable, summary.missing) == (1, 1, 1, 2)
+    assert summary.coverage == 2 / 7
+
+
+def test_the_interval_is_the_bootstrap_interval() -> None:
+    """Low and high are those of `bootstrap_interval` over the values; below two values there is none."""
+    values = [0.2, 0.0, 0.1, 0.1, 0.2, 0.0, 0.05, 0.2]
+    summary = summarize([Cell.ok(value) for value in values], len(values))
+    assert (summary.low, summary.high) == bootstrap_interval(values)
+    assert summarize([Cell.ok(0.5)], 1).low is None
+    assert summarize([None], 1).mean is None
+
+
+def test_saved_results_come_back_the_same(tmp_path: Path) -> None:
+    """Rows, cells with details, the order, the total and the manifest survive save and load."""
+    results = Results("mine", [row(i, cell) for i, cell in enumerate(CELLS)], ("m",), {"note": "x"}, 9)
+    loaded = Results.load(results.save(tmp_path / "r"))
+    assert loaded.rows == results.rows
+    assert (loaded.name, loaded.metrics, loaded.examples) == ("mine", ("m",), 9)
+    assert loaded.manifest["note"] == "x"
+    assert loaded.summary() == results.summary()
+    results.save(tmp_path / "r")
+    assert len(Results.load(tmp_path / "r")) == 5
+
+
+def test_two_rows_of_one_example_are_refused() -> None:
+    """An example has one row."""
+    with pytest.raises(InvalidInputError, match="'q1'"):
+        Results("mine", [row(1, CELLS[0]), row(1, CELLS[1])])
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    """Neither saving nor loading takes a folder for results that is none."""
+    (tmp_path / "photo.jpg").write_text("x")
+    with pytest.raises(InvalidInputError, match=r"photo\.jpg"):
+        Results("mine", [row(1, CELLS[0])]).save(tmp_path)
+    with pytest.raises(InvalidInputError, match=r"manifest\.json"):
+        Results.load(tmp_path)
+    with pytest.raises(InvalidInputError, match="is a file"):
+        Results("mine", [row(1, CELLS[0])]).save(tmp_path / "photo.jpg")
+
+
+def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
+    """What a killed process was writing is not read; a damaged line in the middle is named."""
+    folder = Results("mine", [row(1, CELLS[0]), row(2, CELLS[1])], ("m",)).save(tmp_path / "r")
+    file = folder / "rows.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(lines[0] + lines[1][:-5])
+    assert [each.example.id for each in Results.load(folder)] == ["q1"]
+    file.write_bytes(lines[0] + b"{broken\n" + lines[1])
+    with pytest.raises(InvalidInputError, match=r"rows\.jsonl:2"):
+        Results.load(folder)
+
+
+def test_cells_are_dropped_when_their_output_is_replaced(tmp_path: Path) -> None:
+    """A later line with an output begins the row anew; one without adds to it."""
+    folder = Results("mine", [row(1, CELLS[0])], ("m", "n")).save(tmp_path / "r")
+    with RunFolder(folder) as run:
+        run.append([{"id": "q1", "cells": {"n": {"value": 0.25, "status": "ok"}}}])
+    assert Results.load(folder)["q1"].cells == {"m": CELLS[0], "n": Cell.ok(0.25)}
+    with RunFolder(folder) as run:
+        run.append([{"id": "q1", "example": {"id": "q1", "question": "Q"}, "output": {"answer": "New."}}])
+    assert Results.load(folder)["q1"].cells == {}
+
+
+def test_the_second_writer_of_a_folder_is_refused(tmp_path: Path) -> None:
+    """While a folder is written to, saving there fails and says why."""
+    with RunFolder(tmp_path / "r"):
+        with pytest.raises(ResultsLockedError, match="another run"):
+            Results("mine", [row(1, CELLS[0])]).save(tmp_path / "r")
+
+
+def test_texts_that_utf8_cannot_hold_are_kept(tmp_path: Path) -> None:
+    """A lone surrogate in an answer does not lose the run."""
+    results = Results("mine", [row(1, CELLS[0], answer="bad \ud800 text")])
+    assert Results.load(results.save(tmp_path / "r"))["q1"].output.answer == "bad \ud800 text"
+
+
+def test_pandas_frame() -> None:
+    """One line a row: value, status and reason of each metric; a cell without a value is a gap, not a number."""
+    frame = Results("mine", [row(i, cell) for i, cell in enumerate(CELLS)], ("m",)).to_pandas()
+    assert list(frame["id"]) == ["q0", "q1", "q2", "q3", "q4"]
+    assert frame["m"].tolist()[:2] == [1.0, 0.5]
+    assert frame["m"].isna().tolist() == [False, False, True, True, True]
+    assert list(frame["m.status"]) == ["ok", "ok", "undefined", "error", "not_applicable"]
+    assert frame["tag.type"].tolist() == ["fact"] * 5
+    assert frame["passages"][0] == ["d1"]
+
+
+def test_tables_show_coverage_and_keep_hostile_text_inert() -> None:
+    """The terminal table names n of all; names are escaped in HTML, and control characters are shown."""
+    results = Results("<b>x</b>\x1b[31m", [row(i, cell) for i, cell in enumerate(CELLS)], ("m",), total=7)
+    assert "2 of 7" in str(results)
+    assert "1 errors" in str(results) or "1 error" in str(results)
+    assert "\x1b" not in str(results)
+    assert "<b>" not in results._repr_html_()
+
+
+def test_money_by_model() -> None:
+    """Input and output tokens have their own prices; what has no price is unknown, and not free."""
+    prices = Prices.of({"gpt": {"input": 2.0, "output": 10.0, "call": 0.001}})
+    used = {"gpt-2026-01-01": {"calls": 2, "input_tokens": 1_000_000, "output_tokens": 100_000}}
+    assert prices.cost(used) == pytest.approx(2.0 + 1.0 + 0.002)
+    assert prices.cost({"other": {"calls": 1, "input_tokens": 5, "output_tokens": 5}}) is None
+    assert prices.cost({}) == 0.0
+    assert Prices.of(4).cost({}, tokens=500_000) == 2.0
+    assert Prices.of({"*": {"input": 1, "output": 2}}).cost({}, tokens=10) is None
+    for wrong in ("cheap", {"gpt": -1}, {"gpt": {"in": 1}}, {"gpt": True}, [1]):
+        with pytest.raises(InvalidInputError, match="price"):
+            Prices.of(wrong)
+
+
+def test_money_of_rows() -> None:
+    """Each row's cost, of the pipeline and of the judge."""
+    first, second = row(1, CELLS[0]), row(2, CELLS[1], tokens=7)
+    first.usage = {
+        "pipeline": {"gpt": {"calls": 1, "input_tokens": 1_000_000, "output_tokens": 0}},
+        "m": {"gpt": {"calls": 1, "input_tokens": 0, "output_tokens": 1_000_000}},
+    }
+    results = Results("mine", [first, second], ("m",), {"prices": {"gpt": {"input": 1.0, "output": 3.0}}})
+    assert results.money() == [1.0, None]
+    assert results.money("judge") == [3.0, 0.0]
+
+
+def test_files_are_plain_json(tmp_path: Path) -> None:
+    """Anybody can read the folder: one JSON object a line, and a manifest."""
+    folder = Results("mine", [row(1, CELLS[0])]).save(tmp_path / "r")
+    (line,) = (folder / "rows.jsonl").read_text("utf-8").splitlines()
+    record = json.loads(line)
+    assert record["id"] == "q1"
+    assert record["cells"]["m"]["value"] == 1.0
+    assert json.loads((folder / "manifest.json").read_text("utf-8"))["name"] == "mine"
