@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.outputs import Output, Passage
     from rag_kit.evaluation.report import format_table
     from rag_kit.evaluation.runs import Results, Row, Summary, aevaluate, evaluate
+    from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
     from rag_kit.evaluation.spans import SpanRecall
     from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
     from rag_kit.retrieval.exact import ExactVectorRetriever
@@ -27,6 +28,7 @@ __all__ = [
     "DEFAULT_METRICS",
     "Cell",
     "CorpusDocument",
+    "EvaluationSet",
     "ExactVectorRetriever",
     "Example",
     "GoldAnswer",
@@ -61,6 +63,7 @@ __getattr__, __dir__ = lazy_attributes(
         "Cell": ".cells",
         "CorpusDocument": ".dataset",
         "DEFAULT_METRICS": ".metrics",
+        "EvaluationSet": ".sets.evaluation_set",
         "evaluate": ".runs",
         "ExactVectorRetriever": "rag_kit.retrieval.exact",
         "Example": ".examples",

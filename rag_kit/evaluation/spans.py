@@ -47,7 +47,7 @@ class SpanRecall:
         self._corpus = dataset.corpus
         self._spans: dict[str, Spans] = {}
         for gold in dataset.qa.values():
-            spans = _find_spans(gold, dataset.corpus)
+            spans = find_spans(gold, dataset.corpus)
             if spans:
                 self._spans[gold.id] = spans
         self._answered = sum(1 for gold in dataset.qa.values() if gold.answers)
@@ -104,7 +104,8 @@ def _locate(passage: Document, content: str) -> int | None:
     return found if found >= 0 else None
 
 
-def _find_spans(gold: GoldAnswer, corpus: Mapping[str, CorpusDocument]) -> Spans:
+def find_spans(gold: GoldAnswer, corpus: Mapping[str, CorpusDocument]) -> Spans:
+    """Where the answers stand in the content of the gold documents; see `SpanRecall`."""
     if gold.answer_starts:
         document = corpus[gold.doc_ids[0]]
         shift = document.text_offset

@@ -1,0 +1,173 @@
+"""Records of a file, each with its place: JSON Lines, JSON, CSV, Parquet. All of it is bounded."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.evaluation._lines import raw_lines, read_jsonl
+
+Record = tuple[str, Mapping[str, Any]]
+MAX_LINE = 16 * 2**20
+MAX_FILE = 512 * 2**20
+MAX_RECORDS = 1_000_000
+_DELIMITERS = ",\t;|"
+
+
+def existing(path: Path | str) -> Path:
+    """The path, seen to be a file.
+
+    Raises:
+        InvalidInputError: If it is none.
+    """
+    path = Path(path)
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "not there"
+        raise InvalidInputError(f"{str(path)!r} is {kind}; give the name of a file")
+    return path
+
+
+def stem(path: Path) -> str:
+    """The name of a set from that of its file: without the ending, and without ``.gz``."""
+    name = path.name.removesuffix(".gz")
+    return name.rsplit(".", 1)[0] if "." in name[1:] else name
+
+
+def jsonl_records(path: Path, encoding: str) -> Iterator[Record]:
+    """One object a line.
+
+    Raises:
+        InvalidInputError: If a line is none, or has more than 16 MiB, or the encoding is another one.
+    """
+    for number, (where, record) in enumerate(
+        hinted(path, read_jsonl(path, encoding=encoding, most=MAX_LINE))
+    ):
+        check_count(path.name, number)
+        yield where, record
+
+
+def json_records(path: Path, encoding: str) -> Iterator[Record]:
+    """The objects of one JSON array, or of the only list in a JSON object.
+
+    Raises:
+        InvalidInputError: If it is something else, or too large.
+    """
+    text = "".join(line for _, line in hinted(path, raw_lines(path, encoding=encoding, most=MAX_FILE)))
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"{path.name}: not valid JSON ({error})") from error
+    if isinstance(value, Mapping):
+        lists = [item for item in value.values() if isinstance(item, list)]
+        value = lists[0] if len(lists) == 1 else value
+    if not isinstance(value, list):
+        raise InvalidInputError(f"{path.name}: a JSON {type(value).__name__}; give a list of objects")
+    for number, record in enumerate(value, start=1):
+        check_count(path.name, number)
+        if not isinstance(record, Mapping):
+            raise InvalidInputError(
+                f"{path.name}: item {number} is a JSON {type(record).__name__}; give an object"
+            )
+        yield f"{path.name}: item {number}", record
+
+
+def csv_records(path: Path, encoding: str, delimiter: str | None) -> Iterator[Record]:
+    """The rows below a header line, in the form of RFC 4180; a row is placed by the line that it begins on.
+
+    Raises:
+        InvalidInputError: If a row has not as many cells as the header, a name is twice in the header, a quote is not
+            closed, or a cell has more than 131,072 characters.
+    """
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
+        raise InvalidInputError(f"delimiter is {delimiter!r}; give one character")
+    lines = (line for _, line in hinted(path, raw_lines(path, encoding=encoding, most=MAX_LINE)))
+    first = next(lines, "")
+    if delimiter is None:
+        tab = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))
+        delimiter = "\t" if tab else max(_DELIMITERS, key=first.count)
+    rows = csv.reader(_again(first, lines), delimiter=delimiter, strict=True)
+    line, header, count = 1, None, 0
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            raise InvalidInputError(
+                f"{path.name}:{line}: not valid CSV ({error}); put cells with quotes, line ends or the delimiter "
+                "into double quotes, or save the set as JSON Lines"
+            ) from error
+        if row is None:
+            return
+        where, line = f"{path.name}:{line}", rows.line_num + 1
+        if not row:
+            continue
+        if header is None:
+            header = _header(row, where)
+            continue
+        if len(row) != len(header):
+            raise InvalidInputError(
+                f"{where}: {len(row)} cells, but the header has {len(header)}; put cells that hold "
+                f"{delimiter!r} into double quotes"
+            )
+        count += 1
+        check_count(path.name, count)
+        yield where, dict(zip(header, row, strict=True))
+
+
+def parquet_records(path: Path) -> Iterator[Record]:
+    """The rows of a Parquet file.
+
+    Raises:
+        InvalidInputError: If it is no such file.
+        MissingExtraError: If pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise MissingExtraError("eval", "reading a Parquet file") from error
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=1000):
+                for record in batch.to_pylist():
+                    number += 1
+                    check_count(path.name, number)
+                    yield f"{path.name}: row {number}", record
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInputError(f"{path.name}: no Parquet file that can be read ({error})") from error
+
+
+def check_count(source: str, number: int) -> None:
+    """Refuse a source without end."""
+    if number > MAX_RECORDS:
+        raise InvalidInputError(f"{source} has more than {MAX_RECORDS:,} records; give a part of it")
+
+
+def hinted(path: Path, items: Iterator[Any]) -> Iterator[Any]:
+    """The items; a file in another encoding is refused with a word on how to read it."""
+    try:
+        yield from items
+    except InvalidInputError as error:
+        if "not valid UTF-8" not in str(error):
+            raise
+        with path.open("rb") as file:
+            wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+        likely = "it begins like UTF-16: pass encoding='utf-16'" if wide else "or pass encoding='gb18030'"
+        raise InvalidInputError(f"{error}, {likely}, or what else it is in") from error
+
+
+def _header(row: list[str], where: str) -> list[str]:
+    names = [name.strip() for name in row]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise InvalidInputError(f"{where}: the header has the column {double!r:.80} twice; rename one")
+    return names
+
+
+def _again(first: str, rest: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from rest

@@ -1,0 +1,125 @@
+"""Hugging Face data sets from local files or from memory. Nothing is fetched, and no script of a data set is run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.evaluation._lines import first_few
+from rag_kit.evaluation.sets import files, loading
+from rag_kit.evaluation.sets.columns import Columns
+from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
+
+_ENDINGS = (".parquet", ".jsonl", ".jsonl.gz", ".json", ".csv", ".csv.gz", ".tsv")
+_SAVED = ("dataset_dict.json", "state.json")
+_SPLIT = re.compile(r"^([A-Za-z][A-Za-z0-9_.]*?)(?:[-_.]\d{1,6}(?:-of-\d{1,6})?(?:-[0-9a-f]{6,})?)?$")
+_MAX_FILES = 1000
+Named = Mapping[str, "str | Sequence[str] | None"] | None
+
+
+def from_huggingface(source: Any, columns: Named, name: str | None, split: str | None) -> EvaluationSet:
+    """See `EvaluationSet.from_huggingface`."""
+    if isinstance(source, (str, Path)):
+        folder = Path(source)
+        if not folder.is_dir():
+            raise InvalidInputError(
+                f"{str(folder)!r} is no folder; download the data set first, or give a datasets.Dataset"
+            )
+        name = name or folder.resolve().name
+        if not any((folder / each).is_file() for each in _SAVED):
+            return _from_files(folder, columns, name, split)
+        source = _from_disk(folder)
+    if isinstance(source, Mapping):
+        source = source[chosen(list(source), split)]
+    if not hasattr(source, "column_names") or not hasattr(source, "__iter__"):
+        raise InvalidInputError(
+            f"the source is a {type(source).__name__}; give a folder, a datasets.Dataset or a DatasetDict"
+        )
+    label = name or str(getattr(getattr(source, "info", None), "dataset_name", None) or "dataset")
+    return loading.complete(label, list(Columns(columns, label).examples(_rows(source, label))), None)
+
+
+def chosen(splits: Sequence[str], split: str | None) -> str:
+    """The split that is named, else the only one.
+
+    Raises:
+        InvalidInputError: If it is not there, or not said which of several.
+    """
+    if split is None and len(splits) == 1:
+        return splits[0]
+    if split is None or split not in splits:
+        raise InvalidInputError(
+            f"split is {split!r}; the data set has {first_few(list(splits)) or 'none'}: name one with split="
+        )
+    return split
+
+
+def _rows(dataset: Any, label: str) -> Iterator[files.Record]:
+    names = {
+        column: feature.names
+        for column, feature in (getattr(dataset, "features", None) or {}).items()
+        if type(feature).__name__ == "ClassLabel"
+    }
+    for number, row in enumerate(dataset, start=1):
+        files.check_count(label, number)
+        record = dict(row)
+        for column, labels in names.items():
+            value = record.get(column)
+            if isinstance(value, int) and 0 <= value < len(labels):
+                record[column] = labels[value]
+        yield f"{label}: row {number}", record
+
+
+def _from_disk(folder: Path) -> Any:
+    try:
+        import datasets  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise MissingExtraError("eval", "reading a data set that save_to_disk wrote") from error
+    try:
+        return datasets.load_from_disk(str(folder))
+    except Exception as error:  # its own classes and pyarrow's: the folder is not what its files say
+        raise InvalidInputError(
+            f"{folder.name!r} is no data set that save_to_disk wrote ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _from_files(folder: Path, columns: Named, name: str, split: str | None) -> EvaluationSet:
+    """Files as on the hub: ``data/train-00000-of-00002.parquet``, ``test.jsonl``, ``validation/0.csv``."""
+    found: dict[str, list[Path]] = {}
+    root = folder.resolve()
+    for number, path in enumerate(sorted(folder.rglob("*"))):
+        if number >= 100 * _MAX_FILES:
+            raise InvalidInputError(f"{folder.name!r} holds too many files for one data set")
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        own = path.name.endswith(_ENDINGS) and path.name not in ("dataset_infos.json", "dataset_info.json")
+        if hidden or not own or not path.is_file() or not path.resolve().is_relative_to(root):
+            continue
+        match = _SPLIT.match(files.stem(path))
+        inner = path.parent.name if path.parent not in (folder, folder / "data") else None
+        found.setdefault(inner or (match[1] if match else files.stem(path)), []).append(path)
+    if not found:
+        raise InvalidInputError(
+            f"{folder.name!r} holds no data set: no {', '.join(_ENDINGS)} file, nothing of save_to_disk, "
+            "no queries.jsonl of a BEIR folder"
+        )
+    parts = found[chosen(list(found), split)]
+    if len(parts) > _MAX_FILES:
+        raise InvalidInputError(f"the split has {len(parts)} files; at most {_MAX_FILES} are allowed")
+    spelled = any(".csv" in path.name or path.suffix == ".tsv" for path in parts)
+    return loading.complete(name, list(Columns(columns, name, spelled=spelled).examples(_all(parts))), None)
+
+
+def _all(parts: Sequence[Path]) -> Iterator[files.Record]:
+    for path in parts:
+        plain = path.name.removesuffix(".gz")
+        if plain.endswith(".parquet"):
+            yield from files.parquet_records(path)
+        elif plain.endswith((".csv", ".tsv")):
+            yield from files.csv_records(path, "utf-8", None)
+        elif plain.endswith(".jsonl"):
+            yield from files.jsonl_records(path, "utf-8")
+        else:
+            yield from files.json_records(path, "utf-8")

@@ -1,0 +1,196 @@
+"""Evaluation sets: what they are, and that a saved set comes back as it was."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.examples import Example, GoldSpan
+from rag_kit.evaluation.outputs import Passage
+from rag_kit.evaluation.sets import EvaluationSet
+
+EN = Example(
+    "q1",
+    "What moves the sea?",
+    reference="The moon.",
+    answers=("moon", "the moon"),
+    reference_contexts=("The moon pulls the sea.",),
+    relevant={"d1": 2, "d2": 0},
+    spans=(GoldSpan("d1", "The moon", 0), GoldSpan("d1", "sea")),
+    answerable=True,
+    history=({"question": "Hi", "answer": "Hello"},),
+    tags={"language": "en", "type": "single_hop"},
+    metadata={"rubrics": {"1": "bad"}, "list": [1, 2.5, None]},
+)
+ZH = Example("q2", "什么引起潮汐？", tags={"language": "zh"}, answerable=False)
+
+
+def many(n: int) -> EvaluationSet:
+    return EvaluationSet(
+        "many", [Example(f"q{i}", f"question {i}?", tags={"doc": str(i % 7)}) for i in range(n)]
+    )
+
+
+def test_examples_by_id_place_and_slice():
+    """An id and a place give an example, a slice gives a set with the same name and corpus."""
+    both = EvaluationSet("tides", [EN, ZH], corpus=["The moon pulls the sea."])
+    assert both["q2"] is ZH and both[0] is EN and both[-1] is ZH
+    assert list(both[1:]) == [ZH] and both[1:].corpus is both.corpus and both[1:].name == "tides"
+    assert "q1" in both and EN in both and "q9" not in both
+    with pytest.raises(KeyError, match="q9"):
+        both["q9"]
+
+
+def test_ids_are_unique():
+    """Two examples with one id are refused with their places."""
+    with pytest.raises(InvalidInputError, match=r"'q1'.*examples\[0\] and of examples\[2\]"):
+        EvaluationSet("x", [EN, ZH, EN])
+
+
+def test_the_corpus_takes_passages_documents_and_texts():
+    """Each kind becomes a passage; provenance of a search stays out; one id with two texts is refused."""
+    document = Document(id="d1", page_content="a", metadata={"year": 1, "rag_kit": {"rank": 1}})
+    found = EvaluationSet("x", [EN], corpus=[document, "b", Passage("p", "c", {"t": (1,)})])
+    assert [(p.text, p.metadata) for p in found.corpus or ()] == [
+        ("a", {"year": 1}),
+        ("b", {}),
+        ("c", {"t": [1]}),
+    ]
+    assert found.documents()[0].id == "d1" and found.documents()[0].metadata == {"year": 1, "corpus_id": "d1"}
+    with pytest.raises(InvalidInputError, match="'d1' and different texts"):
+        EvaluationSet("x", [EN], corpus=[document, Document(id="d1", page_content="other")])
+    with pytest.raises(InvalidInputError, match="has no corpus"):
+        EvaluationSet("x", [EN]).documents()
+
+
+def test_filter_and_slices():
+    """By function, by tag, both; slices hold every example once."""
+    both = EvaluationSet("tides", [EN, ZH])
+    assert [e.id for e in both.filter(language="zh")] == ["q2"]
+    assert [e.id for e in both.filter(lambda e: e.answerable, language="en")] == ["q1"]
+    assert {k: [e.id for e in v] for k, v in both.slices("type").items()} == {
+        "single_hop": ["q1"],
+        "": ["q2"],
+    }
+    assert set(both.slices(lambda e: len(e.question) > 10)) == {"True", "False"}
+
+
+def test_a_sample_goes_by_ids_and_seed():
+    """The same seed gives the same examples, whatever their order; another seed gives others."""
+    data = many(100)
+    drawn = [e.id for e in data.sample(10, seed=3)]
+    turned = EvaluationSet("many", reversed(data.examples)).sample(10, seed=3)
+    assert sorted(drawn) == sorted(e.id for e in turned) and len(drawn) == 10
+    assert drawn == [e.id for e in data if e.id in set(drawn)]
+    assert drawn != [e.id for e in data.sample(10, seed=4)]
+    with pytest.raises(InvalidInputError, match="has 100 examples"):
+        data.sample(101)
+
+
+def test_a_split_is_exact_and_disjoint():
+    """The first part has the share; nothing is lost, nothing in both; pinned ids guard against a changed draw."""
+    first, second = many(50).split(0.3, seed=0)
+    assert (len(first), len(second)) == (15, 35)
+    assert {e.id for e in first} | {e.id for e in second} == {f"q{i}" for i in range(50)}
+    assert [e.id for e in many(10).split(0.3, seed=0)[0]] == PINNED
+    for share in (0, 1, 1.5, True, "a"):
+        with pytest.raises(InvalidInputError, match="share"):
+            many(10).split(share)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="one part empty"):
+        many(1).split(0.5)
+
+
+PINNED = ["q4", "q5", "q6"]
+
+
+def test_a_split_by_tag_keeps_sisters_together():
+    """Questions of one document are all on one side."""
+    first, second = many(70).split(0.5, by="doc")
+    assert not {e.tags["doc"] for e in first} & {e.tags["doc"] for e in second}
+    assert 20 <= len(first) <= 50
+
+
+@pytest.mark.parametrize("name", ["tides", "潮汐"])
+@pytest.mark.parametrize("corpus", [None, [], [Passage("d1", "月球\n引力", {"page": 3})]])
+def test_save_and_load_give_an_equal_set(tmp_path, name, corpus):
+    """Name, examples, corpus and fingerprint come back, also where the name is not the file's."""
+    before = EvaluationSet(name, [EN, ZH], corpus=corpus)
+    after = EvaluationSet.load(before.save(tmp_path / "tides.jsonl"))
+    assert after == before and after.fingerprint() == before.fingerprint()
+
+
+def test_a_simple_set_is_plain_json_lines(tmp_path):
+    """Without a corpus, every line is an example and nothing else."""
+    EvaluationSet("tides", [EN, ZH]).save(tmp_path / "tides.jsonl")
+    lines = (tmp_path / "tides.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["q1", "q2"] and "什么" in lines[1]
+
+
+_TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
+
+
+@given(
+    question=_TEXT.filter(lambda t: t.strip()),
+    reference=st.none() | _TEXT.filter(bool),
+    answers=st.lists(_TEXT),
+    metadata=st.dictionaries(_TEXT, st.none() | _TEXT | st.integers() | st.lists(_TEXT), max_size=3),
+)
+def test_any_text_survives_saving(tmp_path_factory, question, reference, answers, metadata):
+    """Brackets, line ends, marks and quotes in texts come back as they were."""
+    example = Example("e", question, reference=reference, answers=tuple(answers), metadata=metadata)
+    before = EvaluationSet("set", [example])
+    path = tmp_path_factory.mktemp("sets") / "set.jsonl"
+    after = EvaluationSet.load(before.save(path))
+    assert after[0].question == question and after[0].answers == tuple(answers)
+    assert after.fingerprint() == before.fingerprint()
+
+
+def test_saving_half_a_character_is_refused_and_leaves_the_old_file(tmp_path):
+    """A lone surrogate cannot be written as UTF-8; what was there stays."""
+    path = EvaluationSet("a", [EN]).save(tmp_path / "a.jsonl")
+    before = path.read_bytes()
+    with pytest.raises(InvalidInputError, match="half a character"):
+        EvaluationSet("a", [Example("q", "\ud800?")]).save(path)
+    assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
+    with pytest.raises(InvalidInputError, match="ends in .jsonl"):
+        EvaluationSet("a", [EN]).save(tmp_path / "a.csv")
+
+
+def test_the_fingerprint_is_of_the_content():
+    """Name and order do not count; a changed grade, reference or passage does."""
+    base = EvaluationSet("a", [EN, ZH], corpus=["x"])
+    assert base.fingerprint() == EvaluationSet("b", [ZH, EN], corpus=["x"]).fingerprint()
+    others = [
+        EvaluationSet("a", [EN]), EvaluationSet("a", [EN, ZH], corpus=["y"]), EvaluationSet("a", [EN, ZH]),
+        EvaluationSet("a", [Example.from_json({**EN.to_json(), "relevant": {"d1": 1, "d2": 0}}), ZH], corpus=["x"]),
+    ]  # fmt: skip
+    assert len({base.fingerprint(), *(each.fingerprint() for each in others)}) == 5
+
+
+def test_html_keeps_hostile_text_text():
+    """Markup, and control characters, of a question are shown and do nothing."""
+    page = EvaluationSet(
+        "<script>", [Example("q", "<img src=x onerror=alert(1)> \x1b[31m \u202e")]
+    )._repr_html_()
+    assert "<img" not in page and "<script>" not in page and "\x1b" not in page and "\u202e" not in page
+
+
+def test_the_class_comes_without_heavy_packages():
+    """Importing it, making one, reading and saving a file load neither LangChain, ragas, numpy nor pandas."""
+    code = (
+        "import sys, tempfile, pathlib\n"
+        "from rag_kit.evaluation.sets import EvaluationSet\n"
+        "from rag_kit.evaluation.examples import Example\n"
+        "p = pathlib.Path(tempfile.mkdtemp()) / 'a.jsonl'\n"
+        "s = EvaluationSet('a', [Example('q', 'x?')]); s.save(p); assert EvaluationSet.load(p) == s\n"
+        "bad = [m for m in ('langchain', 'langchain_core', 'ragas', 'numpy', 'pandas', 'datasets') if m in sys.modules]\n"
+        "assert not bad, bad\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
