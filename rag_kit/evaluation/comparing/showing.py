@@ -1,0 +1,178 @@
+"""A comparison as tables for the terminal and for Jupyter. Whatever a name holds stays text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.evaluation.reporting.tables import html_table, interval_text, text_table
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.comparing.comparison import Comparison
+    from rag_kit.evaluation.comparing.complementary import Complementarity
+    from rag_kit.evaluation.comparing.pairs import Pair
+
+_MANY = 60
+"""Rows of a table in the terminal; the rest is in `Comparison.to_pandas`."""
+
+Rows = list[list[Any]]
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """All tables, one below the other."""
+    parts = [_line(title(comparison))]
+    for heading, header, rows, right in tables(comparison):
+        shown = rows[:_MANY]
+        if not shown:
+            continue
+        parts.append(f"\n{heading}\n{text_table(header, shown, right=right)}")
+        if len(rows) > _MANY:
+            parts.append(f"... and {len(rows) - _MANY} more rows: to_pandas() has them all")
+    parts += ["", *(_line(note) for note in notes(comparison))]
+    return "\n".join(parts)
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """The same for Jupyter."""
+    blocks = [
+        html_table(header, rows[:_MANY], caption=heading, right=right)
+        for heading, header, rows, right in tables(comparison)
+        if rows
+    ]
+    return "".join(blocks) + html_table([title(comparison)], [], notes=notes(comparison))
+
+
+def title(comparison: Comparison) -> str:
+    """How many of what."""
+    against = f", against {comparison.baseline}" if comparison.baseline else ""
+    return f"{len(comparison.pipelines)} pipelines on {comparison.questions} questions{against}"
+
+
+def tables(comparison: Comparison) -> list[tuple[str, list[str], Rows, list[int]]]:
+    """Heading, header, rows, and the columns set flush right, of each table."""
+    level = f"{100 * comparison.level:g}% interval"
+    return [
+        ("Scores", ["metric", "pipeline", "mean", level, "n / total", "coverage"], _scores(comparison), [2, 4, 5]),
+        ("A question takes", ["pipeline", "p50 s", "p95 s", "calls", "tokens", "money"], _costs(comparison),
+         [1, 2, 3, 4, 5]),
+        ("Differences", ["metric", "pipeline", "other", "difference", level, "n", "p", "corrected", "better"],
+         [_pair(pair, comparison) for pair in comparison.pairs], [3, 5, 6, 7]),
+        ("Hits", ["metric", "pipeline", "other", "got", "only it", "only other", "n", "McNemar p", "corrected"],
+         [_hits(pair) for pair in comparison.pairs if pair.hits is not None], [3, 4, 5, 6, 7, 8]),
+        ("Complementary", ["metric", "pipeline", "gets", "only it gets", "place", "adds", "set gets", "all get",
+                           "n / total"],
+         [row for item in comparison.complementarity.values() for row in _complement(item)], [2, 3, 4, 5, 6, 7, 8]),
+        ("Slices", ["by", "part", "metric", "pipeline", "mean", level, "n / total"], _slices(comparison), [4, 6]),
+    ]  # fmt: skip
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """What is needed to read the tables right."""
+    how = {
+        "holm": "corrected by Holm", "bh": "corrected by Benjamini and Hochberg", "none": "not corrected",
+    }[comparison.correction]  # fmt: skip
+    found = [
+        *comparison.notes,
+        "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
+        f"p: two-sided sign-flip test, {how} for {comparison.tests} tests; better: below {1 - comparison.level:.2g}.",
+    ]
+    thresholds = ", ".join(f"{name} {value:g}" for name, value in comparison.thresholds.items())
+    found.append(f"A question is got from this value on: {thresholds}.")
+    if comparison.lower_is_better:
+        found.append(f"Less is better: {', '.join(sorted(comparison.lower_is_better))}.")
+    return found
+
+
+def _scores(comparison: Comparison) -> Rows:
+    return [
+        [row.metric, row.pipeline, row.mean, interval_text(row.low, row.high), f"{row.n} / {row.total}",
+         f"{row.coverage:.0%}"]
+        for row in comparison.table
+    ]  # fmt: skip
+
+
+def _costs(comparison: Comparison) -> Rows:
+    rows = [comparison.score(name, comparison.metrics[0]) for name in comparison.pipelines]
+    return [
+        [
+            row.pipeline,
+            row.p50_seconds,
+            row.p95_seconds,
+            _plain(row.calls),
+            _plain(row.tokens),
+            money(row.money),
+        ]
+        for row in rows
+    ]
+
+
+def _pair(pair: Pair, comparison: Comparison) -> list[Any]:
+    return [
+        pair.metric, pair.pipeline, pair.other, "-" if pair.difference is None else f"{pair.difference:+.3f}",
+        interval_text(pair.low, pair.high), pair.n, p_text(pair.p), p_text(pair.p_adjusted),
+        pair.better or ("not shown" if pair.p is not None else "no common questions"),
+    ]  # fmt: skip
+
+
+def _hits(pair: Pair) -> list[Any]:
+    hits = pair.hits or {}
+    return [
+        pair.metric, pair.pipeline, pair.other, hits.get("pipeline"), hits.get("only_pipeline"),
+        hits.get("only_other"), pair.n, p_text(pair.mcnemar_p), p_text(pair.mcnemar_p_adjusted),
+    ]  # fmt: skip
+
+
+def _complement(item: Complementarity) -> Rows:
+    steps = {step.pipeline: (place, step) for place, step in enumerate(item.greedy, start=1)}
+    rows = []
+    for name in item.pipelines:
+        place, step = steps.get(name, (None, None))
+        rows.append(
+            [item.metric, name, len(item.got[name]), len(item.only[name]), place, step.gain if step else 0,
+             step.share if step else None, item.union, f"{item.n} / {item.total}"]
+        )  # fmt: skip
+    return rows
+
+
+def _slices(comparison: Comparison) -> Rows:
+    """A way of slicing that gives one part only says nothing new."""
+    parts: dict[str, set[str]] = {}
+    for row in comparison.slices:
+        parts.setdefault(row.by, set()).add(row.value)
+    return [
+        [row.by, row.value, row.metric, row.pipeline, row.mean, interval_text(row.low, row.high),
+         f"{row.n} / {row.total}"]
+        for row in comparison.slices
+        if len(parts[row.by]) > 1
+    ]  # fmt: skip
+
+
+def p_text(p: float | None) -> str:
+    """A p-value for people; no more digits than it deserves.
+
+    Example:
+        >>> p_text(0.03125), p_text(0.00002), p_text(None)
+        ('0.031', '< 0.001', '-')
+    """
+    if p is None:
+        return "-"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def money(value: float | None) -> str:
+    """A small sum with the digits that matter; ``-`` where no price is known.
+
+    Example:
+        >>> money(0.000123), money(0.0), money(None)
+        ('0.000123', '0', '-')
+    """
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _plain(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _line(text: str) -> str:
+    from rag_kit.documents import clean_text
+
+    return clean_text(" ".join(text.split()))

@@ -1,0 +1,219 @@
+"""Tests of paired differences: worked figures, every pattern counted by hand, SciPy's own answers, symmetry."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.comparing import adjust, mcnemar_test, sign_flip_test
+from rag_kit.evaluation.comparing.intervals import column_intervals
+from rag_kit.evaluation.comparing.significance import EXACT_LIMIT, mcnemar_p, sign_flip_tests
+from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
+
+A = [0.9, 0.8, 0.7, 0.6, 0.9, 0.8, 0.75, 0.85]
+B = [0.7, 0.8, 0.6, 0.5, 0.7, 0.8, 0.70, 0.65]
+FIRST = [1, 1, 1, 0, 0, 1, 0, 1, 1, 0]
+SECOND = [1, 0, 1, 1, 0, 1, 1, 1, 0, 0]
+
+scores = st.sampled_from([0.0, 0.1, 0.2, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.7, 0.9, 1.0])
+few = st.lists(st.tuples(scores, scores), min_size=1, max_size=10)
+
+
+def by_hand(differences: list[float]) -> float:
+    """Every pattern of signs, one by one."""
+    seen = abs(sum(differences)) - 1e-9
+    sums = [
+        abs(sum(s * d for s, d in zip(signs, differences, strict=True)))
+        for signs in itertools.product((1, -1), repeat=len(differences))
+    ]
+    return sum(one >= seen for one in sums) / len(sums)
+
+
+def test_the_worked_figures_of_a_difference() -> None:
+    """Mean difference 0.10625, exact p = 0.03125, interval 0.05 to 0.1625."""
+    differences = np.array(A) - np.array(B)
+    test = sign_flip_test(differences)
+    assert differences.mean() == pytest.approx(0.10625)
+    assert (test.p, test.method, test.nonzero) == (0.03125, "exact", 6)
+    assert bootstrap_interval(differences) == (pytest.approx(0.05), pytest.approx(0.1625))
+
+
+def test_the_worked_figures_of_hits() -> None:
+    """Six of ten both, two that each alone gets: McNemar's exact p is 1."""
+    test = mcnemar_test(FIRST, SECOND)
+    assert (sum(FIRST), sum(SECOND), test.only_first, test.only_second, test.p) == (6, 6, 2, 2, 1.0)
+
+
+@given(few)
+@settings(max_examples=150, deadline=None)
+def test_every_pattern_is_counted(pairs: list[tuple[float, float]]) -> None:
+    """The two halves give what counting all patterns gives, ties of rounded fractions included."""
+    differences = [a - b for a, b in pairs]
+    assert sign_flip_test(differences).p == pytest.approx(by_hand(differences), abs=1e-12)
+
+
+@given(few, st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_neither_side_is_preferred(pairs: list[tuple[float, float]], random: object) -> None:
+    """Exchanging both systems, shuffling the questions, another unit, questions without difference: the same p."""
+    differences = [a - b for a, b in pairs]
+    p = sign_flip_test(differences).p
+    shuffled = list(differences)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert 0 < p <= 1
+    assert sign_flip_test([-d for d in differences]).p == pytest.approx(p, abs=1e-12)
+    assert sign_flip_test(shuffled).p == pytest.approx(p, abs=1e-12)
+    assert sign_flip_test([100 * d for d in differences]).p == pytest.approx(p, abs=1e-12)
+    assert sign_flip_test([*differences, 0.0, 0.0]).p == pytest.approx(p, abs=1e-12)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+@settings(max_examples=100, deadline=None)
+def test_of_hits_both_tests_are_one(pairs: list[tuple[bool, bool]]) -> None:
+    """With values 0 and 1 the sign-flip test is McNemar's, which is symmetric and is SciPy's binomial test."""
+    first, second = [a for a, _ in pairs], [b for _, b in pairs]
+    test = mcnemar_test(first, second)
+    assert mcnemar_test(second, first).p == test.p
+    assert sign_flip_test([int(a) - int(b) for a, b in pairs]).p == pytest.approx(test.p, abs=1e-12)
+    discordant = test.only_first + test.only_second
+    if discordant:
+        assert test.p == pytest.approx(stats.binomtest(test.only_first, discordant).pvalue)
+
+
+def test_exact_agrees_with_scipy() -> None:
+    """SciPy's permutation test over all patterns gives the same p-value."""
+    differences = np.random.default_rng(3).normal(0.3, 1, size=11)
+    tested = stats.permutation_test(
+        (differences,), lambda x, axis: x.mean(axis=axis), permutation_type="samples", n_resamples=np.inf,
+        axis=-1,
+    )  # fmt: skip
+    assert sign_flip_test(differences).p == pytest.approx(tested.pvalue, abs=1e-12)
+
+
+def test_random_patterns_come_close_to_all() -> None:
+    """Above the limit random patterns are drawn; their p is near that of the t-test, and the seed decides it."""
+    differences = np.random.default_rng(5).normal(0.25, 1, size=90)
+    assert len(differences) > EXACT_LIMIT
+    test = sign_flip_test(differences)
+    assert test.method == "permutation"
+    assert test.p == pytest.approx(stats.ttest_1samp(differences, 0).pvalue, abs=0.01)
+    assert sign_flip_test(differences) == test == sign_flip_test(-differences, seed=0)
+    assert sign_flip_test(differences, seed=1).p != test.p
+
+
+def test_random_patterns_never_give_zero() -> None:
+    """A p-value from draws has the draws' size as its smallest: (0 + 1) / (9,999 + 1), on both sides."""
+    assert sign_flip_test(np.linspace(1, 2, 100)).p == pytest.approx(2 / 10_000)
+
+
+def test_ties_of_random_patterns_count_as_ties() -> None:
+    """Thirds that sum to the same value by another order of adding are the same sum."""
+    differences = np.array([1 / 3, 2 / 3] * 20 + [-1 / 3, -2 / 3] * 20)
+    assert sign_flip_test(differences).p == 1.0
+
+
+def test_a_table_is_tested_column_by_column() -> None:
+    """A column's p does not depend on its neighbours."""
+    table = np.random.default_rng(2).normal(size=(50, 4))
+    table[:, 1] = 0
+    table[5:, 2] = 0
+    tests = sign_flip_tests(table)
+    assert [test.method for test in tests] == ["permutation", "none", "exact", "permutation"]
+    assert tests == [sign_flip_test(column) for column in table.T]
+
+
+def test_size_under_the_null() -> None:
+    """Of 400 pairs of equally good systems about one in twenty is called different, not more."""
+    rng = np.random.default_rng(8)
+    table = rng.normal(size=(24, 400))
+    false_alarms = sum(test.p < 0.05 for test in sign_flip_tests(table))
+    assert 6 <= false_alarms <= 36
+
+
+def test_large_differences_of_one_size_are_exact_for_any_number() -> None:
+    """Two thousand questions that differ by one hit each are binomial, no draw needed."""
+    test = sign_flip_test([1.0] * 1050 + [-1.0] * 950)
+    assert test.method == "exact"
+    assert test.p == pytest.approx(mcnemar_p(1050, 950), rel=1e-9)
+
+
+def test_holm_by_hand() -> None:
+    """The textbook's four p-values; a larger one is never corrected to less than a smaller one."""
+    assert adjust([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert adjust([0.6, 0.9]) == [1.0, 1.0]
+    assert adjust([]) == []
+    assert adjust([0.2, 0.1], "none") == [0.2, 0.1]
+
+
+def test_benjamini_hochberg_is_scipys() -> None:
+    """The correction `bh` is the one of SciPy."""
+    values = [0.01, 0.04, 0.03, 0.005]
+    assert adjust(values, "bh") == pytest.approx(stats.false_discovery_control(values))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_holm_keeps_the_order_and_only_raises(values: list[float], random: object) -> None:
+    """Corrected p-values are no smaller, in the same order, at most Bonferroni's, whatever the order given."""
+    adjusted = adjust(values)
+    assert all(p <= q <= min(1.0, p * len(values)) + 1e-12 for p, q in zip(values, adjusted, strict=True))
+    ordered = sorted(zip(values, adjusted, strict=True))
+    assert [q for _, q in ordered] == sorted(adjusted)
+    shuffled = list(range(len(values)))
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert adjust([values[i] for i in shuffled]) == [adjusted[i] for i in shuffled]
+
+
+@pytest.mark.parametrize("bad", [[], [float("nan")], [0.1, float("inf")], [[0.1], [0.2]]])
+def test_differences_that_are_none(bad: list[float]) -> None:
+    """Nothing, nan and infinity are refused, not tested."""
+    with pytest.raises(InvalidInputError):
+        sign_flip_test(bad)
+
+
+@pytest.mark.parametrize(("first", "second"), [([], []), ([1], [1, 0]), ([0.5], [1]), ([float("nan")], [1])])
+def test_hits_that_are_none(first: list[float], second: list[float]) -> None:
+    """Hits are true or false, as many of both."""
+    with pytest.raises(InvalidInputError):
+        mcnemar_test(first, second)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", [[1.1], [-0.1], [float("nan")]])
+def test_p_values_that_are_none(bad: list[float]) -> None:
+    """A p-value lies between 0 and 1."""
+    with pytest.raises(InvalidInputError):
+        adjust(bad)
+
+
+def test_corrections_that_there_are_not() -> None:
+    """An unknown correction is refused by name."""
+    with pytest.raises(InvalidInputError, match="holm, bh, none"):
+        adjust([0.1], "bonferroni")  # type: ignore[arg-type]
+
+
+def test_intervals_of_columns_are_those_of_the_columns_alone() -> None:
+    """Columns with gaps have the interval of their own values; below two values there is none."""
+    table = np.random.default_rng(4).random((40, 5))
+    table[:7, 1] = np.nan
+    table[3:10, 2] = np.nan
+    table[1:, 3] = np.nan
+    table[:, 4] = np.nan
+    found = column_intervals(table, n=2000)
+    for number in (0, 1, 2):
+        column = table[:, number]
+        assert found[number] == pytest.approx(bootstrap_interval(column[~np.isnan(column)], n=2000))
+    assert found[3] == found[4] == (None, None)
+
+
+def test_many_columns_have_the_intervals_of_one() -> None:
+    """The quicker way for many columns draws the same resamples."""
+    table = {str(number): column for number, column in enumerate(np.random.default_rng(4).random((40, 90)))}
+    together = bootstrap_intervals(table, n=1500, seed=2)
+    for name in ("0", "17", "39"):
+        assert together[name] == pytest.approx(bootstrap_interval(table[name], n=1500, seed=2), abs=1e-12)
