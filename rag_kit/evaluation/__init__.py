@@ -12,6 +12,7 @@ from rag_kit._lazy import lazy_attributes
 if TYPE_CHECKING:
     from rag_kit.evaluation.benchmark import benchmark
     from rag_kit.evaluation.cells import Cell
+    from rag_kit.evaluation.comparing import Comparison, compare
     from rag_kit.evaluation.dataset import CorpusDocument, GoldAnswer, RetrievalDataset, load_dataset
     from rag_kit.evaluation.examples import Example, GoldSpan
     from rag_kit.evaluation.metric import Metric
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_METRICS",
     "Cell",
+    "Comparison",
     "CorpusDocument",
     "EvaluationSet",
     "ExactVectorRetriever",
@@ -46,6 +48,7 @@ __all__ = [
     "benchmark",
     "bootstrap_interval",
     "bootstrap_intervals",
+    "compare",
     "evaluate",
     "format_table",
     "load_dataset",
@@ -61,6 +64,8 @@ __getattr__, __dir__ = lazy_attributes(
         "bootstrap_interval": ".statistics",
         "bootstrap_intervals": ".statistics",
         "Cell": ".cells",
+        "compare": ".comparing",
+        "Comparison": ".comparing",
         "CorpusDocument": ".dataset",
         "DEFAULT_METRICS": ".metrics",
         "EvaluationSet": ".sets.evaluation_set",
