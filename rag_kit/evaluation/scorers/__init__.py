@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 #: Name -> ``"module:factory"`` below this package. The factory is called with the name; where the name ends in
 #: ``@k`` it is called with the name as the user wrote it, such as ``ndcg@10``.
 METRICS: dict[str, str] = {
+    "faithfulness": "ragas_judged.metrics:judged",
     "hit_rate@k": "ranking.metric:ranking",
     "mrr": "ranking.metric:ranking",
     "mrr@k": "ranking.metric:ranking",
@@ -27,6 +28,26 @@ METRICS: dict[str, str] = {
     "ndcg_exp@k": "ranking.metric:ranking",
     "precision@k": "ranking.metric:ranking",
     "recall@k": "ranking.metric:ranking",
+    "ours_answer_found": "ours.answer_found:answer_found",
+    "ours_citations": "ours.citations:citations",
+    "ours_citation_precision": "ours.citations:citations",
+    "ours_citation_recall": "ours.citations:citations",
+    "ours_citations_judged": "ours.judged_citations:judged_citations",
+    "ours_citation_precision_judged": "ours.judged_citations:judged_citations",
+    "ours_citation_recall_judged": "ours.judged_citations:judged_citations",
+    "ours_context_relevance": "ours.context_relevance:context_relevance",
+    "ours_context_relevance_lexical": "ours.context_relevance:context_relevance",
+    "ours_decline": "ours.decline:decline",
+    "ours_nugget_recall": "ours.nuggets:nugget_recall",
+    "ours_nugget_recall_all": "ours.nuggets:nugget_recall",
+    "ours_nugget_recall_weighted": "ours.nuggets:nugget_recall",
+    "ours_nugget_recall_partial": "ours.nuggets:nugget_recall",
+    "ours_span_recall": "ours.span_recall:span_recall",
+    "ours_span_recall@k": "ours.span_recall:span_recall",
+    "ours_umbrela": "ours.umbrela:umbrela",
+    "ours_umbrela@k": "ours.umbrela:umbrela",
+    "ours_umbrela_ndcg": "ours.umbrela:umbrela",
+    "ours_umbrela_ndcg@k": "ours.umbrela:umbrela",
 }
 
 _CUTOFF = re.compile(r"@[1-9][0-9]{0,5}$")

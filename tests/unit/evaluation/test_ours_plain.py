@@ -1,0 +1,220 @@
+"""Our metrics that ask no model: gold answers, declines, spans, citations."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.examples import Example, GoldSpan
+from rag_kit.evaluation.outputs import Output, Passage
+from rag_kit.evaluation.scorers import METRICS, get_metric
+from rag_kit.evaluation.scorers.ours import Citations, SpanRecall
+from rag_kit.evaluation.scorers.ours.citations import declared
+from rag_kit.text.citations import DECLINED
+
+RHINE = "The Rhine is 1,230 km long. It flows into the North Sea."
+LOIRE = "The Loire is 1,006 km long."
+
+
+async def value(name, example, output):
+    """Value of the metric's cell."""
+    cell = await get_metric(name).measure(example, output)
+    assert cell.status == "ok", cell.reason
+    return cell.value
+
+
+@pytest.mark.parametrize(
+    ("answers", "said", "expected"),
+    [
+        (("Paris",), "It is PARIS.", 1.0),
+        (("Paris", "the French capital"), "The French  capital.", 1.0),
+        (("art",), "It was a party.", 0.0),
+        (("1,230 km",), "It is 1230 km long.", 1.0),
+        (("3",), "It has 3.5 rooms.", 0.0),
+        (("3",), "It has four rooms [3].", 0.0),
+        (("3",), "It has four rooms 【1、3】。", 0.0),
+        (("北京",), "首都是北京。", 1.0),
+        (("臺灣",), "它位于台湾。", 1.0),
+        (("１２３０公里",), "全长1,230 公里。", 1.0),
+        (("GPT-4",), "那是ＧＰＴ－４。", 1.0),
+        (("上海",), "首都是北京。", 0.0),
+        (("Zürich",), "in Zu\u0308rich", 1.0),
+    ],
+)
+async def test_answer_found(answers, said, expected):
+    """A gold answer counts as a whole word in any spelling; parts of words and numbers of citations do not."""
+    example = Example("q", "?", answers=answers)
+    assert await value("ours_answer_found", example, Output(answer=said)) == expected
+
+
+async def test_answer_found_needs_answers():
+    """Without a gold answer, or with a blank one, there is no score."""
+    metric = get_metric("ours_answer_found")
+    for example in (Example("q", "?"), Example("q", "?", answers=(" ",))):
+        assert (await metric.measure(example, Output(answer="Paris."))).status == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("answerable", "output", "expected", "kind"),
+    [
+        (True, Output(answer="It is red [1]."), 1.0, "answered"),
+        (True, Output(answer=DECLINED["en"]), 0.0, "declined_wrongly"),
+        (False, Output(answer=DECLINED["zh"]), 1.0, "declined"),
+        (False, Output(answer="它是红色的[1]。"), 0.0, "answered_wrongly"),
+        (False, Output(answer="Sorry.", status="declined"), 1.0, "declined"),
+    ],
+)
+async def test_decline(answerable, output, expected, kind):
+    """Declining is right exactly where the corpus holds no answer, by status or by wording."""
+    cell = await get_metric("ours_decline").measure(Example("q", "?", answerable=answerable), output)
+    assert (cell.value, cell.details["kind"]) == (expected, kind)
+
+
+async def test_decline_without_a_verdict():
+    """A question back or a guard is neither; where nobody knows whether there is an answer, there is no score."""
+    metric = get_metric("ours_decline")
+    example = Example("q", "?", answerable=False)
+    assert (await metric.measure(example, Output(answer="Which?", status="clarify"))).status == "undefined"
+    assert (await metric.measure(example, Output(answer="No.", status="refused"))).status == "undefined"
+    assert (await metric.measure(Example("q", "?"), Output(answer="No."))).status == "not_applicable"
+
+
+async def test_span_recall_is_the_share_of_spans():
+    """Each span must lie within one passage of its document; blanks and case do not matter."""
+    example = Example("q", "?", spans=(GoldSpan("d", "the North Sea"), GoldSpan("d", "1,230 km")))
+    output = Output(passages=(Passage("d#1", "It flows into THE\nNorth Sea.", {"doc_id": "d"}),))
+    cell = await get_metric("ours_span_recall").measure(example, output)
+    assert (cell.value, cell.details["missed"]) == (0.5, ["1,230 km"])
+    elsewhere = Output(passages=(Passage("e", RHINE),))
+    assert await value("ours_span_recall", example, elsewhere) == 0.0
+    assert await value("ours_span_recall", example, Output(passages=())) == 0.0
+    halves = Output(passages=(Passage("d", "the North"), Passage("d", "Sea, 1,230"), Passage("d", "km")))
+    assert await value("ours_span_recall", example, halves) == 0.0
+
+
+async def test_span_recall_within_a_budget():
+    """The budget counts characters over the passages in order; a span behind it, or cut by it, is not there."""
+    example = Example("q", "?", spans=(GoldSpan("d", "the North Sea"),))
+    output = Output(passages=(Passage("e", "x" * 30), Passage("d", RHINE)))
+    whole = 30 + RHINE.index("the North Sea") + len("the North Sea")
+    assert await value(f"ours_span_recall@{whole}", example, output) == 1.0
+    assert await value(f"ours_span_recall@{whole - 1}", example, output) == 0.0
+    assert await value("ours_span_recall@30", example, output) == 0.0
+    assert await value("ours_span_recall", example, output) == 1.0
+
+
+async def test_versions_of_a_span_are_one():
+    """Spans that overlap in one document are versions: any of them will do. Chinese needs no blanks."""
+    spans = (GoldSpan("d", "长城", 3), GoldSpan("d", "万里长城", 1), GoldSpan("d", "北京", 20))
+    output = Output(passages=(Passage("d", "长城很长。"),))
+    cell = await get_metric("ours_span_recall").measure(Example("q", "?", spans=spans), output)
+    assert (cell.value, cell.details["spans"]) == (0.5, 2)
+    without_offsets = (GoldSpan("d", "Denver Broncos"), GoldSpan("d", "The Denver Broncos"))
+    cell = await get_metric("ours_span_recall").measure(
+        Example("q", "?", spans=without_offsets), Output(passages=(Passage("d", "Denver Broncos won."),))
+    )
+    assert (cell.value, cell.details["spans"]) == (1.0, 1)
+
+
+@pytest.mark.parametrize("budget", [0, -1, 1.5, True, "3000"])
+def test_span_recall_refuses_a_wrong_budget(budget):
+    """The budget is a whole number from 1."""
+    with pytest.raises(InvalidInputError, match="budget"):
+        SpanRecall(budget)
+
+
+async def cited(answer, *passages, status=None):
+    """Cell of ``ours_citations``."""
+    output = Output(
+        answer=answer, passages=tuple(Passage(str(i), p) for i, p in enumerate(passages)), status=status
+    )
+    return await get_metric("ours_citations").measure(Example("q", "?"), output)
+
+
+async def test_the_four_kinds_of_statements():
+    """Supported, unsupported, declared to be ungrounded, and missing are told apart and counted."""
+    cell = await cited(
+        "The Rhine is 1,230 km long [1]. The Loire is 1,600 km long [2]. The Rhine is pretty. "
+        "As far as I know, ships use it.",
+        RHINE,
+        LOIRE,
+    )
+    kinds = [one["kind"] for one in cell.details["statements"]]
+    assert kinds == ["supported", "unsupported", "missing", "ungrounded"]
+    assert {kind: cell.details[kind] for kind in set(kinds)} == dict.fromkeys(kinds, 1)
+    assert cell.details["precision"] == 0.5
+    assert cell.details["recall"] == pytest.approx(1 / 3)
+    assert cell.value == pytest.approx(0.4)
+
+
+async def test_the_four_kinds_in_chinese():
+    """The same in Chinese."""
+    cell = await cited(
+        "莱茵河全长1230公里[1]。莱茵河全长1320公里[1]。它很美。文档中没有提到谁命名了它。",
+        "莱茵河全长1230公里，流入北海。",
+    )
+    kinds = [one["kind"] for one in cell.details["statements"]]
+    assert kinds == ["supported", "unsupported", "missing", "ungrounded"]
+
+
+async def test_each_citation_counts_in_precision():
+    """A second citation that does not hold lowers precision, not recall; a passage that is not there does not hold."""
+    cell = await cited("The Rhine is 1,230 km long [1][2][7].", RHINE, LOIRE)
+    assert (cell.details["recall"], cell.details["precision"]) == (1.0, pytest.approx(1 / 3))
+    assert cell.details["statements"][0]["held"] == {1: True, 2: False, 7: False}
+    assert cell.value == pytest.approx(0.5)
+
+
+async def test_nothing_cited():
+    """Statements without citations score 0; their precision has no value. A decline has nothing to cite."""
+    cell = await cited("The Rhine is 1,230 km long. It is blue.", RHINE)
+    assert (cell.value, cell.details["missing"]) == (0.0, 2)
+    output = Output(answer="The Rhine is long.", passages=(Passage("a", RHINE),))
+    assert (await Citations("precision").measure(Example("q", "?"), output)).status == "undefined"
+    assert (await Citations("recall").measure(Example("q", "?"), output)).value == 0.0
+    assert (await cited(DECLINED["en"], RHINE)).status == "undefined"
+    assert (await cited(DECLINED["zh"], RHINE)).status == "undefined"
+    assert (await cited("Which river?", RHINE, status="clarify")).status == "undefined"
+    assert (await cited("***", RHINE)).status == "undefined"
+
+
+async def test_a_pipeline_that_says_it_used_no_source():
+    """With the status ``unsourced`` every statement without a citation is declared to be ungrounded."""
+    cell = await cited("Two and two is four.", status="unsourced")
+    assert (cell.status, cell.details["ungrounded"]) == ("undefined", 1)
+
+
+async def test_no_passages_given():
+    """A pipeline that does not show its passages cannot be checked."""
+    cell = await get_metric("ours_citations").measure(Example("q", "?"), Output(answer="Yes [1]."))
+    assert cell.status == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("The documents do not say who built it.", True),
+        ("This is general knowledge.", True),
+        ("This is not based on the documents.", True),
+        ("这一点没有出处。", True),
+        ("根据常识，水在零度结冰。", True),
+        ("The source of the Rhine is in the Alps.", False),
+        ("It was built in 1900.", False),
+        ("它建于1900年。", False),
+    ],
+)
+def test_declared(statement, expected):
+    """What says of itself that no passage is behind it is recognised in both languages."""
+    assert declared(statement) is expected
+
+
+def test_every_name_makes_its_metric():
+    """Each row ``ours_...`` of this part gives a metric of that name, with settings that are plain."""
+    for row, factory in METRICS.items():
+        if factory.startswith("ours."):
+            name = row.replace("@k", "@7")
+            metric = get_metric(name)
+            assert (metric.name, metric.source) == (name, "ours")
+            assert metric.settings()
+    with pytest.raises(InvalidInputError, match="what"):
+        Citations("f2")
