@@ -1,0 +1,304 @@
+"""Comparing runs: pairing, coverage, corrections, complementarity, slices, costs, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation import Cell, Comparison, Example, Output, Results, Row, compare
+
+A = [0.9, 0.8, 0.7, 0.6, 0.9, 0.8, 0.75, 0.85]
+B = [0.7, 0.8, 0.6, 0.5, 0.7, 0.8, 0.70, 0.65]
+FIRST = [1, 1, 1, 0, 0, 1, 0, 1, 1, 0]
+SECOND = [1, 0, 1, 1, 0, 1, 1, 1, 0, 0]
+HOSTILE = '<script>alert("x")</script>\x1b[31m\u202e$\\frac{1}{0}$'
+
+
+def cell(value: float | str | Cell | None) -> Cell | None:
+    """A number is an ok cell, a text the reason of an error."""
+    if value is None or isinstance(value, Cell):
+        return value
+    return Cell.error(value) if isinstance(value, str) else Cell.ok(value)
+
+
+def run(
+    name: str, *, examples: list[Example] | None = None, seconds: float = 1.0, **metrics: list
+) -> Results:
+    """Results with these values, question by question."""
+    count = len(next(iter(metrics.values())))
+    examples = examples or [Example(f"q{i}", f"What is {i}?") for i in range(count)]
+    rows = []
+    for number, example in enumerate(examples):
+        cells = {metric: cell(values[number]) for metric, values in metrics.items()}
+        output = Output(answer="It.", seconds=seconds + number / 100, calls=2, tokens=100)
+        rows.append(Row(example, output, {k: v for k, v in cells.items() if v is not None}))
+    return Results(name, rows, tuple(metrics))
+
+
+def test_the_worked_figures() -> None:
+    """The paired figures come out of `compare` as they do by hand."""
+    found = compare([run("a", faithfulness=A), run("b", faithfulness=B)])
+    pair = found.pair("a", "b", "faithfulness")
+    assert pair.difference == pytest.approx(0.10625)
+    assert (pair.low, pair.high) == (pytest.approx(0.05), pytest.approx(0.1625))
+    assert (pair.p, pair.p_adjusted, pair.method) == (0.03125, 0.03125, "exact")
+    assert (pair.n, pair.wins, pair.losses, pair.better) == (8, 6, 0, "a")
+    assert pair.hits is None
+
+
+def test_the_worked_figures_of_hits() -> None:
+    """McNemar p 1, oracle union 0.8; of hits both tests are one test."""
+    found = compare([run("x", hit=FIRST), run("y", hit=SECOND)])
+    pair = found.pairs[0]
+    assert pair.hits == {"pipeline": 6, "other": 6, "only_pipeline": 2, "only_other": 2}
+    assert (pair.mcnemar_p, pair.p, pair.one_test, found.tests) == (1.0, 1.0, True, 1)
+    item = found.complementarity["hit"]
+    assert (item.union, item.best_single, item.n) == (0.8, 0.6, 10)
+    assert item.only == {"x": ("q1", "q8"), "y": ("q3", "q6")}
+    assert item.nobody == ("q4", "q9")
+    assert item.matrix == ((6, 2), (2, 6))
+    assert [(step.gain, step.share) for step in item.greedy] == [(6, 0.6), (2, 0.8)]
+
+
+def test_only_questions_with_both_values_are_paired() -> None:
+    """A failed, undefined or missing cell takes its question out of the pair; the count says so."""
+    first = run("a", m=[0.5, "time-out", 1.0, Cell.undefined("nothing said"), 0.5])
+    second = run("b", m=[0.25, 0.0, 0.5, 0.0, None])
+    found = compare([first, second])
+    pair = found.pairs[0]
+    assert (pair.n, pair.difference) == (2, pytest.approx(0.375))
+    score = found.score("a", "m")
+    assert (score.n, score.errors, score.undefined, score.missing, score.total) == (3, 1, 1, 0, 5)
+    assert score.coverage == pytest.approx(0.6)
+    assert found.score("b", "m").missing == 1
+    assert found.score("b", "m").mean == pytest.approx(0.1875)
+
+
+def test_no_common_question_is_no_difference() -> None:
+    """Where no question has both values there is no number and no test."""
+    found = compare([run("a", m=[1.0, "failed"]), run("b", m=["failed", 1.0])])
+    pair = found.pairs[0]
+    assert (pair.n, pair.difference, pair.low, pair.p, pair.p_adjusted, pair.better) == (0, *[None] * 5)
+    assert found.tests == 0
+    assert found.complementarity["m"].union is None
+    assert "no common questions" in str(found)
+
+
+def test_every_test_is_corrected_for() -> None:
+    """Three pipelines and two metrics are six tests; with a baseline four."""
+    runs = [run(name, m=[v * k for v in A], hit=FIRST[:8]) for name, k in (("a", 1), ("b", 0.9), ("c", 0.8))]
+    everything = compare(runs)
+    assert (len(everything.pairs), everything.tests) == (6, 6)
+    smallest = min(pair.p for pair in everything.pairs)
+    assert min(pair.p_adjusted for pair in everything.pairs) == pytest.approx(6 * smallest)
+    against = compare(runs, baseline="b")
+    assert [(pair.pipeline, pair.other) for pair in against.pairs[:2]] == [("a", "b"), ("c", "b")]
+    assert against.tests == 4
+    assert against.pairs[1].difference < 0
+    assert compare(runs, correction="none").pairs[0].p_adjusted == compare(runs).pairs[0].p
+
+
+def test_a_threshold_makes_hits_of_a_graded_metric() -> None:
+    """With a threshold McNemar's test is one more test of the family."""
+    runs = [run("a", m=A), run("b", m=B)]
+    found = compare(runs, thresholds={"m": 0.75})
+    pair = found.pairs[0]
+    assert pair.hits == {"pipeline": 6, "other": 2, "only_pipeline": 4, "only_other": 0}
+    assert pair.mcnemar_p == pytest.approx(0.125)
+    assert (found.tests, pair.one_test, pair.p_adjusted) == (2, False, 0.0625)
+    assert pair.better is None
+    assert compare(runs).complementarity["m"].threshold == 0.5
+
+
+def test_less_is_better_where_the_metric_says_so() -> None:
+    """Of noise sensitivity the smaller mean is the better one, and a question is got up to the threshold."""
+    low, high = run("low", noise=[0.1] * 8), run("high", noise=[0.9] * 8)
+    low.manifest["metrics"] = {"noise": {"higher_is_better": False}}
+    found = compare([low, high])
+    pair = found.pairs[0]
+    assert (pair.better, pair.wins, pair.losses) == ("low", 8, 0)
+    assert found.complementarity["noise"].got["low"] == tuple(f"q{i}" for i in range(8))
+    assert found.complementarity["noise"].got["high"] == ()
+    assert "Less is better: noise" in str(found)
+
+
+def test_the_greedy_set_adds_what_is_new() -> None:
+    """The best one first, then the one that adds most, though another has more hits of its own; then stop."""
+    found = compare(
+        [
+            run("best", hit=[1, 1, 1, 1, 0, 0, 0]),
+            run("twin", hit=[1, 1, 1, 0, 0, 0, 0]),
+            run("other", hit=[0, 0, 0, 0, 1, 1, 0]),
+        ]
+    )
+    item = found.complementarity["hit"]
+    assert [(step.pipeline, step.gain) for step in item.greedy] == [("best", 4), ("other", 2)]
+    assert item.greedy[-1].share == item.union == pytest.approx(6 / 7)
+    assert item.combine(gain=0.3) == ["best"]
+    assert item.combine() == ["best", "other"]
+    assert item.only == {"best": ("q3",), "twin": (), "other": ("q4", "q5")}
+
+
+def test_a_tie_of_the_greedy_set_goes_to_the_quicker_one() -> None:
+    """Two that add as much: the one with the lower p50 is taken."""
+    slow, quick = run("slow", hit=[1, 0], seconds=3.0), run("quick", hit=[0, 1], seconds=0.1)
+    assert compare([slow, quick]).complementarity["hit"].greedy[0].pipeline == "quick"
+
+
+def test_slices_by_language_type_length_and_tag() -> None:
+    """Parts hold their own questions; few questions get no interval; a tag of one's own is taken."""
+    examples = [
+        *(Example(f"e{i}", "Who wrote the book?", tags={"type": "fact", "topic": "art"}) for i in range(6)),
+        *(Example(f"z{i}", "这本书的作者是谁，他在哪一年写完了它？") for i in range(2)),
+    ]
+    one = run("a", examples=examples, m=[1.0] * 6 + [0.0] * 2)
+    two = run("b", examples=examples, m=[0.5] * 8)
+    found = compare([one, two], slices=("language", "type", "length", "topic"))
+    rows = {(row.by, row.value, row.pipeline): row for row in found.slices}
+    assert rows["language", "en", "a"].mean == 1.0
+    assert (rows["language", "zh", "a"].mean, rows["language", "zh", "a"].total) == (0.0, 2)
+    assert rows["language", "zh", "a"].low is None
+    assert rows["language", "en", "b"].low == 0.5
+    assert rows["type", "(not said)", "b"].n == 2
+    assert rows["topic", "art", "a"].n == 6
+    parts = {row.value for row in found.slices if row.by == "length"}
+    assert parts == {"short (up to 4 words)", "long (over 4 words)"}
+    for by in ("language", "type", "length", "topic"):
+        assert sum(row.total for row in found.slices if row.by == by and row.pipeline == "a") == 8
+
+
+def test_costs_stand_beside_scores() -> None:
+    """Latency, calls, tokens and money a question; an unknown price is none, not zero."""
+    runs = [run("a", m=A), run("b", m=B, seconds=2.0)]
+    score = compare(runs).score("a", "m")
+    assert (score.p50_seconds, score.calls, score.tokens, score.money) == (pytest.approx(1.035), 2, 100, None)
+    assert compare(runs, prices=10.0).score("b", "m").money == pytest.approx(0.001)
+
+
+def test_a_run_that_is_not_done_is_compared_on_what_is_there() -> None:
+    """Questions that one run has not come to are missing, said so, and in no pair."""
+    whole = run("whole", m=A)
+    part = Results("part", run("part", m=B).rows[:5], ("m",), total=8)
+    found = compare([whole, part])
+    assert found.pairs[0].n == 5
+    assert (found.score("part", "m").missing, found.questions) == (3, 8)
+    assert any("part: 3 of 8 questions have not been asked" in note for note in found.notes)
+
+
+def test_another_judge_is_said() -> None:
+    """Two judges make a note that stands in every view."""
+    one, two = run("a", m=A), run("b", m=B)
+    one.manifest["judge"], two.manifest["judge"] = {"model": "x"}, {"model": "y"}
+    assert "different judges" in str(compare([one, two]))
+
+
+def test_names_of_ones_own_and_folders(tmp_path: Path) -> None:
+    """A mapping names the runs; a folder is loaded."""
+    run("same", m=A).save(tmp_path / "one")
+    found = compare({"before": tmp_path / "one", "after": run("same", m=B)})
+    assert found.pipelines == ("before", "after")
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ([], "at least two"),
+        ([run("a", m=A)], "at least two"),
+        (run("a", m=A), "list of at least two"),
+        ([run("a", m=A), 7], "int was given"),
+        ([run("a", m=A), run("a", m=B)], "NAME=FOLDER"),
+        ({"": run("a", m=A), "b": run("b", m=B)}, "not blank"),
+        ([run("a", m=A), Results("b", [], ("m",))], "no rows"),
+        ([run("a", m=A), run("b", other=B)], "no metric in common"),
+    ],
+)
+def test_what_is_no_comparison(results: object, message: str) -> None:
+    """Fewer than two, something else, one name twice, nothing in common: each refused with what to do."""
+    with pytest.raises(InvalidInputError, match=message):
+        compare(results)  # type: ignore[arg-type]
+
+
+def test_different_sets_are_refused() -> None:
+    """Other ids, another question or another gold under the same id: no comparison, and the message says which."""
+    base = run("a", m=[1.0, 0.0])
+    others = {
+        "no question in common": [Example("x1", "Who?"), Example("x2", "When?")],
+        "question 'What is 0\\?'": [Example("q0", "Something else?"), Example("q1", "What is 1?")],
+        "reference None": [Example("q0", "What is 0?", reference="Zero."), Example("q1", "What is 1?")],
+    }
+    for message, examples in others.items():
+        with pytest.raises(InvalidInputError, match=message):
+            compare([base, run("b", examples=examples, m=[1.0, 1.0])])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"baseline": "c"}, "baseline 'c'"),
+        ({"metrics": ["nothing"]}, "no result has the metric 'nothing'"),
+        ({"metrics": []}, "at least one"),
+        ({"metrics": ["m", "m"]}, "each once"),
+        ({"level": 1}, "between 0 and 1"),
+        ({"level": float("nan")}, "between 0 and 1"),
+        ({"correction": "hope"}, "holm"),
+        ({"slices": "colour"}, "tag 'colour'"),
+        ({"thresholds": {"x": 1}}, "not compared"),
+        ({"thresholds": {"m": float("nan")}}, "give a number"),
+        ({"thresholds": True}, "give a number"),
+    ],
+)
+def test_settings_that_there_are_not(options: dict, message: str) -> None:
+    """Each wrong setting is refused by name, with what is allowed."""
+    with pytest.raises(InvalidInputError, match=message):
+        compare([run("a", m=A), run("b", m=B)], **options)
+
+
+def test_json_and_frames_hold_everything() -> None:
+    """Plain JSON without nan; four frames."""
+    found = compare([run("a", m=A, hit=FIRST[:8]), run("b", m=B, hit=["x", *SECOND[1:8]])])
+    record = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert record["pairs"][0]["n"] == 8
+    assert record["table"][0]["coverage"] == 1.0
+    assert len(found.to_pandas()) == 4
+    assert list(found.to_pandas("pairs")["metric"]) == ["m", "hit"]
+    assert len(found.to_pandas("slices")) == len(found.slices)
+    assert set(found.to_pandas("complementarity")["pipeline"]) == {"a", "b"}
+    with pytest.raises(InvalidInputError, match="no table"):
+        found.to_pandas("all")  # type: ignore[arg-type]
+
+
+def test_hostile_names_stay_text() -> None:
+    """In the terminal and in Jupyter nothing of a name is obeyed."""
+    examples = [Example(f"q{i}", "What?", tags={"type": HOSTILE + str(i % 2)}) for i in range(8)]
+    runs = [
+        Results(HOSTILE, run("a", examples=examples, **{HOSTILE: A}).rows, (HOSTILE,)),
+        run("b", examples=examples, **{HOSTILE: B}),
+    ]
+    found = compare(runs, baseline=HOSTILE)
+    text, page = str(found), found._repr_html_()
+    assert "\x1b" not in text and "\u202e" not in text
+    assert "<script" not in page and "\u202e" not in page and "&lt;script" in page
+    assert "mathjax_ignore" in page
+
+
+def test_chinese_names_in_the_table() -> None:
+    """Chinese names of pipelines and metrics line up."""
+    text = str(compare([run("混合检索", 忠实度=A), run("关键词", 忠实度=B)]))
+    assert "混合检索" in text and "忠实度" in text
+
+
+def test_long_tables_are_cut_in_the_terminal_not_in_the_data() -> None:
+    """Twenty pipelines have 190 pairs: sixty are printed, all are there."""
+    found = compare([run(f"p{k}", hit=[(i * k) % 3 % 2 for i in range(6)]) for k in range(20)])
+    assert len(found.pairs) == 190
+    assert "... and 130 more rows" in str(found)
+
+
+def test_a_comparison_is_small_in_the_debugger() -> None:
+    """The repr is one line."""
+    found = compare([run("a", m=A), run("b", m=B)])
+    assert isinstance(found, Comparison)
+    assert repr(found) == "<Comparison of 2 pipelines, 1 metrics, 8 questions>"
