@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -62,8 +63,7 @@ def json_records(path: Path, encoding: str) -> Iterator[Record]:
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"{path.name}: not valid JSON ({error})") from error
     if isinstance(value, Mapping):
-        lists = [item for item in value.values() if isinstance(item, list)]
-        value = lists[0] if len(lists) == 1 else value
+        value = only_list(value) or value
     if not isinstance(value, list):
         raise InvalidInputError(f"{path.name}: a JSON {type(value).__name__}; give a list of objects")
     for number, record in enumerate(value, start=1):
@@ -75,25 +75,46 @@ def json_records(path: Path, encoding: str) -> Iterator[Record]:
         yield f"{path.name}: item {number}", record
 
 
+def only_list(value: Mapping[str, Any]) -> list[Any] | None:
+    """The one list of objects in an object, such as ``{"version": 1, "data": [...]}``."""
+    lists = [
+        item
+        for item in value.values()
+        if isinstance(item, list) and item and all(isinstance(each, Mapping) for each in item)
+    ]
+    return lists[0] if len(lists) == 1 else None
+
+
 def csv_records(path: Path, encoding: str, delimiter: str | None) -> Iterator[Record]:
     """The rows below a header line, in the form of RFC 4180; a row is placed by the line that it begins on.
 
     Raises:
         InvalidInputError: If a row has not as many cells as the header, a name is twice in the header, a quote is not
-            closed, or a cell has more than 131,072 characters.
+            closed, a row has more than 16 MiB, or a cell more than Python's csv module takes.
     """
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise InvalidInputError(f"delimiter is {delimiter!r}; give one character")
     lines = (line for _, line in hinted(path, raw_lines(path, encoding=encoding, most=MAX_LINE)))
     first = next(lines, "")
+    pending = 0
+
+    def bounded() -> Iterator[str]:
+        """The lines; a quote that is never closed does not read the rest of the file into one cell."""
+        nonlocal pending
+        for text in itertools.chain([first], lines):
+            pending += len(text)
+            if pending > MAX_LINE:
+                raise csv.Error(f"a row of more than {MAX_LINE:,} characters")
+            yield text
+
     if delimiter is None:
         tab = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))
         delimiter = "\t" if tab else max(_DELIMITERS, key=first.count)
-    rows = csv.reader(_again(first, lines), delimiter=delimiter, strict=True)
+    rows = csv.reader(bounded(), delimiter=delimiter, strict=True)
     line, header, count = 1, None, 0
     while True:
         try:
-            row = next(rows, None)
+            row, pending = next(rows, None), 0
         except csv.Error as error:
             raise InvalidInputError(
                 f"{path.name}:{line}: not valid CSV ({error}); put cells with quotes, line ends or the delimiter "
@@ -166,8 +187,3 @@ def _header(row: list[str], where: str) -> list[str]:
     if double is not None:
         raise InvalidInputError(f"{where}: the header has the column {double!r:.80} twice; rename one")
     return names
-
-
-def _again(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest

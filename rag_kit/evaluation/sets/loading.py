@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._lines import find_file
+from rag_kit.evaluation._lines import find_file, raw_lines
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.sets import files
@@ -134,16 +134,14 @@ def _own_lines(
 
 def looks_like_lines(path: Path, encoding: str) -> bool:
     """Whether a ``.json`` file holds an object a line, as some exports do."""
-    from rag_kit.evaluation._lines import raw_lines
-
-    for _, line in files.hinted(path, raw_lines(path, encoding=encoding, most=files.MAX_FILE)):
-        text = line.strip()
-        if text:
-            if not (text.startswith("{") and text.endswith("}")):
-                return False
-            try:
-                json.loads(text)
-            except (ValueError, RecursionError):
-                return False
-            return True
-    return True
+    lines = (
+        line.strip()
+        for _, line in files.hinted(path, raw_lines(path, encoding=encoding, most=files.MAX_FILE))
+        if line.strip()
+    )
+    first, second = next(lines, ""), next(lines, "")
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and (bool(second) or files.only_list(value) is None)

@@ -1,0 +1,373 @@
+"""Loading sets from files and tables: what is understood, and how every fault is named by its place."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._lines import raw_lines
+from rag_kit.evaluation.examples import GoldSpan
+from rag_kit.evaluation.sets import EvaluationSet, files
+
+
+def lines(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def refusal(load: Any, *args: Any, **settings: Any) -> str:
+    with pytest.raises(InvalidInputError) as caught:
+        load(*args, **settings)
+    return str(caught.value)
+
+
+def test_usual_names_are_known(tmp_path):
+    """Ragas's names, an answer as a text or a list, tags, and other fields as metadata."""
+    path = lines(
+        tmp_path / "set.jsonl",
+        {"user_input": "a?", "reference": "b", "reference_contexts": ["c"], "type": "x", "n": 3, "gap": None},
+        {"Question": "d?", "Answer": ["e", "f"], "doc_ids": ["d1", 2], "is_impossible": False},
+        {"问题": "潮汐？", "标准答案": "月球"},
+    )
+    one, two, three = EvaluationSet.load(path)
+    assert (one.question, one.reference, one.reference_contexts) == ("a?", "b", ("c",))
+    assert one.tags == {"type": "x"} and one.metadata == {"n": 3}
+    assert (two.question, two.reference, two.answers) == ("d?", "e", ("e", "f"))
+    assert two.relevant == {"d1": 1, "2": 1} and two.answerable is True
+    assert (three.question, three.reference) == ("潮汐？", "月球")
+
+
+def test_ids_are_made_of_the_content(tmp_path):
+    """Without ids, the same question has the same id in every file; a second of the same gets a number."""
+    first = EvaluationSet.load(lines(tmp_path / "a.jsonl", {"question": "a?"}, {"question": "b?"}))
+    second = EvaluationSet.load(lines(tmp_path / "b.jsonl", {"question": "b?"}, {"question": "b?"}))
+    assert second[0].id == first[1].id != first[0].id and second[1].id == f"{second[0].id}-2"
+
+
+def test_columns_are_mapped(tmp_path):
+    """A field may be read from any column, from none, and tags from several."""
+    path = lines(
+        tmp_path / "a.jsonl", {"Frage": "a?", "Antwort": "b", "answer": "no", "area": "x", "level": 1}
+    )
+    found = EvaluationSet.from_jsonl(
+        path, columns={"question": "Frage", "reference": "Antwort", "tags": ["area", "level"]}, name="mine"
+    )
+    assert found.name == "mine" and found[0].reference == "b"
+    assert found[0].tags == {"area": "x", "level": "1"} and found[0].metadata == {"answer": "no"}
+    none = EvaluationSet.from_jsonl(path, columns={"question": "Frage", "reference": None})
+    assert none[0].reference is None and none[0].metadata["answer"] == "no"
+
+
+def test_wrong_columns_are_named(tmp_path):
+    """An unknown field, a column that is nowhere, no question: each message says what there is."""
+    path = lines(tmp_path / "a.jsonl", {"text": "a?", "gold": "b"})
+    assert "allowed are id, question" in refusal(EvaluationSet.from_jsonl, path, columns={"quest": "text"})
+    message = refusal(EvaluationSet.from_jsonl, path, columns={"question": "text", "reference": "golden"})
+    assert "a.jsonl has no column 'golden' (for reference); its columns are 'text', 'gold'" in message
+    message = refusal(EvaluationSet.from_jsonl, path)
+    assert message.startswith("a.jsonl:1: there is no question; the columns are 'text', 'gold'")
+    assert "give the name of a column" in refusal(EvaluationSet.from_jsonl, path, columns={"question": 3})
+
+
+@pytest.mark.parametrize(
+    ("row", "part"),
+    [
+        ({"question": ["a", "b"]}, "question is"),
+        ({"question": {"x": 1}}, "question is"),
+        ({"question": "  "}, "there is no question"),
+        ({"question": "a", "answers": [{"x": 1}]}, "answers is"),
+        ({"question": "a", "relevant": {"d": 0.5}}, "'d' with 0.5"),
+        ({"question": "a", "relevant": [["d"]]}, "id is ['d']"),
+        ({"question": "a", "spans": ["x"]}, "spans is"),
+        ({"question": "a", "answerable": "perhaps"}, "answerable is 'perhaps'"),
+        ({"question": "a", "history": "x"}, "history is"),
+        ({"question": "a", "history": [{"x": 1}]}, "a turn of history"),
+        ({"question": "a", "id": {"x": 1}}, "id is"),
+        ({"question": "a", "id": True}, "id is True"),
+        ({"question": "half \ud800"}, "half a character"),
+        ([1], "a JSON list"),
+        ("x", "a JSON str"),
+    ],
+)
+def test_wrong_values_are_named_by_line_and_field(tmp_path, row, part):
+    """File, line and field stand in the message."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"question": "fine?"}}\n\n{json.dumps(row)}\n', encoding="utf-8")
+    message = refusal(EvaluationSet.from_jsonl, path)
+    assert part in message and ("a.jsonl:3" in message or "half" in message)
+
+
+def test_ids_that_come_twice_are_named_by_both_lines(tmp_path):
+    """Also where one is a number and the other a text."""
+    path = lines(tmp_path / "a.jsonl", {"id": 7, "question": "a"}, {"id": "7", "question": "b"})
+    assert "a.jsonl:2: the id '7' is that of a.jsonl:1 too" in refusal(EvaluationSet.from_jsonl, path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n", b"{", b'{"question": "a"', b"[" * 100_000, b"\x00\x01"])
+def test_broken_files_are_refused(tmp_path, content):
+    """Empty, cut short, nested without end, binary."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    assert refusal(EvaluationSet.from_jsonl, path).startswith("a.jsonl")
+
+
+def test_encodings(tmp_path):
+    """A mark is no part of the text; UTF-16 and GB18030 are read when named, and the refusal says how."""
+    row = json.dumps({"question": "什么引起潮汐？"}, ensure_ascii=False) + "\n"
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + row.encode())
+    assert EvaluationSet.load(path)[0].question == "什么引起潮汐？"
+    for encoding in ("gb18030", "utf-16", "utf-16-le", "utf-8-sig"):
+        path.write_bytes(row.encode(encoding))
+        assert EvaluationSet.load(path, encoding=encoding)[0].question == "什么引起潮汐？"
+    path.write_bytes(row.encode("gb18030"))
+    assert (
+        "a.jsonl:1: not valid UTF-8" in (message := refusal(EvaluationSet.load, path))
+        and "gb18030" in message
+    )
+    path.write_bytes(row.encode("utf-16"))
+    assert "encoding='utf-16'" in refusal(EvaluationSet.load, path)
+    assert "Python does not know" in refusal(EvaluationSet.load, path, encoding="utf-99")
+
+
+def test_endless_lines_are_refused_without_being_read(tmp_path, monkeypatch):
+    """A line of 100 MB, also packed to 100 kB, ends at the cap."""
+    path = tmp_path / "a.jsonl.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b'{"question": "fine?"}\n{"question": "')
+        for _ in range(100):
+            file.write(b"a" * 2**20)
+    message = refusal(EvaluationSet.load, path)
+    assert message.startswith("a.jsonl.gz:2: the line has more than 16,777,216 bytes")
+    monkeypatch.setattr(files, "MAX_RECORDS", 2)
+    many = lines(tmp_path / "b.jsonl", *[{"question": f"{n}?"} for n in range(5)])
+    assert "more than 2 records" in refusal(EvaluationSet.load, many)
+
+
+def test_a_wide_encoding_keeps_the_cap_and_the_line(tmp_path):
+    """Lines of UTF-16 are counted and bounded too."""
+    path = tmp_path / "a.txt"
+    path.write_bytes("一\n二二二二\n".encode("utf-16"))
+    assert list(raw_lines(path, encoding="utf-16")) == [(1, "一\n"), (2, "二二二二\n")]
+    with pytest.raises(InvalidInputError, match=r"a\.txt:2: the line has more than 3"):
+        list(raw_lines(path, encoding="utf-16", most=3))
+
+
+def test_json_lists(tmp_path):
+    """A .json file holds a list, an object with one list, or an object a line."""
+    rows = [{"question": "a?"}, {"question": "b?"}]
+    path = tmp_path / "a.json"
+    for text in (
+        json.dumps(rows, indent=1),
+        json.dumps({"version": 1, "data": rows, "tags": ["x"]}),
+        "\n".join(map(json.dumps, rows)),
+    ):
+        path.write_text(text, encoding="utf-8")
+        assert [e.question for e in EvaluationSet.load(path)] == ["a?", "b?"]
+    path.write_text('[{"question": "a?"}, 3]', encoding="utf-8")
+    assert "a.json: item 2 is a JSON int" in refusal(EvaluationSet.load, path)
+    path.write_text('{"a": 1\n}', encoding="utf-8")
+    assert "give a list of objects" in refusal(EvaluationSet.load, path)
+
+
+def test_csv(tmp_path):
+    """Quoted line ends and delimiters, lists as JSON and as Python prints them, a mark, tabs, semicolons."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(
+        "\ufeffquestion,answers,relevant,answerable,reference\r\n"
+        '"a, or\r\nb?","[""x"", ""y""]","{""d1"": 2}",yes,[1] says so\r\n'
+        "c?,\"['p', 'q, r']\",d7,否,\r\n".encode()
+    )
+    one, two = EvaluationSet.load(path)
+    assert (one.question, one.answers, one.relevant) == ("a, or\r\nb?", ("x", "y"), {"d1": 2})
+    assert one.answerable is True and one.reference == "[1] says so"
+    assert (two.answers, two.relevant, two.answerable, two.reference) == (
+        ("p", "q, r"),
+        {"d7": 1},
+        False,
+        None,
+    )
+    for suffix, mark in ((".tsv", "\t"), (".csv", ";"), (".csv", "|")):
+        other = tmp_path / f"b{suffix}"
+        other.write_text(f"question{mark}reference\nWhy, then?{mark}So, x\n", encoding="utf-8")
+        assert EvaluationSet.load(other)[0].reference == "So, x"
+    with gzip.open(tmp_path / "c.csv.gz", "wt", encoding="utf-8") as file:
+        file.write("question\nhi?\n")
+    assert EvaluationSet.load(tmp_path / "c.csv.gz").name == "c"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("question,reference\nfine?,x\na?\n", "a.csv:3: 1 cells, but the header has 2"),
+        ('question,reference\n"two\nlines?",x\na,b,c\n', "a.csv:4: 3 cells"),
+        ('question\n"open\nand on\n', "a.csv:2: not valid CSV"),
+        ("question,question\na,b\n", "'question' twice"),
+        ("question,answers\na,\"['x', y()]\"\n", "a.csv:2: answers is"),
+        ("question,answers\na,\"['x' 'y' z]\"\n", "a.csv:2: answers is"),
+        ("question\n", "holds no record"),
+        ("", "holds no record"),
+    ],
+)
+def test_wrong_csv_is_named_by_line(tmp_path, text, part):
+    """The line where the row begins; code in a cell is never run."""
+    path = tmp_path / "a.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    assert part in refusal(EvaluationSet.from_csv, path)
+
+
+def test_an_open_quote_does_not_swallow_the_file(tmp_path, monkeypatch):
+    """A row ends at a cap, and the line where it began is named."""
+    monkeypatch.setattr(files, "MAX_LINE", 1000)
+    path = tmp_path / "a.csv"
+    path.write_text('question\nfine?\n"open\n' + "more\n" * 1000, encoding="utf-8")
+    assert "a.csv:3: not valid CSV (a row of more than 1,000" in refusal(EvaluationSet.from_csv, path)
+    path.write_text("question\n" + "many?\n" * 1000, encoding="utf-8")
+    assert len(EvaluationSet.from_csv(path)) == 1000
+
+
+def test_csv_that_pandas_wrote_comes_back(tmp_path):
+    """Lists that pandas prints into cells are lists again."""
+    frame = pd.DataFrame({"question": ["a?", "b?"], "answers": [["x"], ["y", "z"]], "reference": ["r", None]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert [e.answers for e in EvaluationSet.load(tmp_path / "a.csv")] == [("x",), ("y", "z")]
+
+
+def test_pandas():
+    """Gaps are no values, whole numbers of a column with gaps are ids, the row is named in a fault."""
+    frame = pd.DataFrame(
+        {"id": [1, None, 3], "question": ["a?", "b?", "c?"], "answers": [["x"], None, float("nan")],
+         "when": pd.to_datetime(["2024-01-02", None, None])}
+    )  # fmt: skip
+    one, two, three = EvaluationSet.from_pandas(frame, name="f")
+    assert (one.id, three.id) == ("1", "3") and two.id.startswith("q-")
+    assert one.answers == ("x",) and two.answers == three.answers == ()
+    assert one.metadata == {"when": "2024-01-02T00:00:00"} and two.metadata == {}
+    frame.loc[1, "question"] = None
+    assert "row 1 (index 1): there is no question" in refusal(EvaluationSet.from_pandas, frame)
+    assert "give a pandas DataFrame" in refusal(EvaluationSet.from_pandas, [1])
+    double = pd.DataFrame([["a", "b"]], columns=["question", "question"])
+    assert "'question' twice" in refusal(EvaluationSet.from_pandas, double)
+
+
+def test_a_frame_of_a_set_comes_back():
+    """What one makes of a set with pandas is read as the same examples."""
+    before = EvaluationSet(
+        "a", list(EvaluationSet.from_pandas(pd.DataFrame({"question": ["a?"], "answers": [["x"]]})))
+    )
+    assert list(EvaluationSet.from_pandas(pd.DataFrame([e.to_json() for e in before]))) == list(before)
+
+
+SQUAD = {
+    "id": ["s1", "s2"],
+    "title": ["Tides", "Tides"],
+    "context": ["The moon pulls the sea.", "Nothing here."],
+    "question": ["What pulls?", "Who?"],
+    "answers": [{"text": ["The moon", "The moon"], "answer_start": [0, 0]}, {"text": [], "answer_start": []}],
+}
+
+
+def test_hugging_face_sets_from_disk_and_memory(tmp_path):
+    """save_to_disk's folder, a Dataset and a DatasetDict with a split give the same; class labels get their names."""
+    import datasets
+
+    features = datasets.Dataset.from_dict(SQUAD).features.copy()
+    features["level"] = datasets.ClassLabel(names=["easy", "hard"])
+    data = datasets.Dataset.from_dict({**SQUAD, "level": [1, 0]}, features=features)
+    both = datasets.DatasetDict({"train": data, "test": data.select([0])})
+    data.save_to_disk(tmp_path / "one")
+    both.save_to_disk(tmp_path / "two")
+    found = EvaluationSet.load(tmp_path / "one")
+    assert found.name == "one" and found[0].answers == ("The moon",) and found[1].answers == ()
+    assert found[0].tags == {"level": "hard"} and found[0].reference_contexts == ("The moon pulls the sea.",)
+    assert list(EvaluationSet.from_huggingface(data)) == list(found)
+    assert len(EvaluationSet.from_huggingface(tmp_path / "two", split="test")) == 1
+    message = refusal(EvaluationSet.from_huggingface, both)
+    assert "split is None; the data set has 'train', 'test'" in message
+    assert "split is 'dev'" in refusal(EvaluationSet.load, tmp_path / "two", split="dev")
+
+
+def test_hugging_face_folders_as_downloaded(tmp_path):
+    """Parquet in parts, JSON Lines and CSV by split; scripts, hidden files and links that leave are not read."""
+    rows = [{"question": f"{n}?", "answers": ["x"]} for n in range(4)]
+    folder = tmp_path / "hub"
+    (folder / "data").mkdir(parents=True)
+    for part in (0, 1):
+        frame = pd.DataFrame(rows[2 * part : 2 * part + 2])
+        frame.to_parquet(folder / "data" / f"train-0000{part}-of-00002.parquet")
+    lines(folder / "data" / "test.jsonl", {"question": "t?"})
+    (folder / "hub.py").write_text("raise SystemExit('run')")
+    (folder / ".cache").mkdir()
+    lines(folder / ".cache" / "dev.jsonl", {"question": "hidden?"})
+    outside = lines(tmp_path / "outside.jsonl", {"question": "outside?"})
+    (folder / "data" / "dev.jsonl").symlink_to(outside)
+    assert [e.question for e in EvaluationSet.load(folder, split="train")] == ["0?", "1?", "2?", "3?"]
+    assert [e.question for e in EvaluationSet.load(folder, split="test")] == ["t?"]
+    assert "the data set has 'test', 'train'" in refusal(EvaluationSet.load, folder, split="dev")
+    assert EvaluationSet.load(folder / "data" / "train-00000-of-00002.parquet")[1].answers == ("x",)
+
+
+def test_folders_and_files_that_are_no_sets(tmp_path):
+    """Nothing in it, a broken save_to_disk, an unknown ending, nothing there."""
+    (tmp_path / "empty").mkdir()
+    assert "holds no data set" in refusal(EvaluationSet.load, tmp_path / "empty")
+    lines(tmp_path / "empty" / "state.json", {"_data_files": "x"})
+    assert "no data set that save_to_disk wrote" in refusal(EvaluationSet.load, tmp_path / "empty")
+    (tmp_path / "a.txt").write_text("x")
+    assert "allowed are .jsonl" in refusal(EvaluationSet.load, tmp_path / "a.txt")
+    assert "is not there" in refusal(EvaluationSet.load, tmp_path / "no.jsonl")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 no")
+    assert "no Parquet file" in refusal(EvaluationSet.load, tmp_path / "a.parquet")
+
+
+def beir(folder: Path) -> Path:
+    folder.mkdir()
+    lines(folder / "corpus.jsonl", {"_id": "d1", "title": "Tides", "text": "The moon pulls. A moon.", "year": 1999},
+          {"_id": "d2", "title": "", "text": "A lamp."})  # fmt: skip
+    lines(
+        folder / "queries.jsonl",
+        *[{"_id": f"q{n}", "text": f"q {n}?"} for n in (1, 2, 3, 4)],
+    )
+    (folder / "qrels.tsv").write_text("q1\td1\t2\nq1\td2\t0\nq4\td2\t1\n")
+    lines(folder / "qa.jsonl",
+          {"id": "q1", "answers": ["moon", "The moon"], "doc_ids": ["d1"], "answer_starts": [4, 0], "type": "what"},
+          {"id": "q2", "answers": [], "doc_ids": []},
+          {"id": "q4", "answers": ["yes"], "doc_ids": ["d2"], "long_answer": "A lamp burns."})  # fmt: skip
+    return folder
+
+
+def test_beir_folders_with_answers(tmp_path):
+    """Grades, answers, one span by offset in what is indexed, unanswerable, long answers, the corpus."""
+    found = EvaluationSet.load(beir(tmp_path / "tides"))
+    one, two, three, four = found
+    assert (
+        one.relevant == {"d1": 2, "d2": 0} and one.answers == ("moon", "The moon") and one.reference == "moon"
+    )
+    assert one.reference_contexts == ("Tides\nThe moon pulls. A moon.",) and one.answerable is True
+    assert one.spans == (GoldSpan("d1", "moon", 10),) and one.tags == {"language": "en", "type": "what"}
+    content = {p.id: p.text for p in found.corpus or ()}
+    assert content["d1"][10:14] == "moon" and (found.corpus or ())[0].metadata["year"] == 1999
+    assert two.answerable is False and two.answers == () and three.answerable is None
+    assert four.reference == "A lamp burns." and four.spans == () and four.reference_contexts == ("A lamp.",)
+    assert EvaluationSet.from_beir(tmp_path / "tides", contexts=False)[0].reference_contexts == ()
+    assert EvaluationSet.load(found.save(tmp_path / "tides.jsonl")) == found
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "count", "unanswerable", "spans"),
+    [("xquad_zh", 1190, 0, 1000), ("timeqa_slice", 282, 38, 200), ("covidqa", 1380, 0, 1300)],
+)
+def test_real_sets(data_sets, name, count, unanswerable, spans):
+    """Real sets load whole; every span stands in its document where it says."""
+    found = EvaluationSet.load(data_sets / name)
+    assert len(found) == count and sum(e.answerable is False for e in found) == unanswerable
+    texts = {p.id: p.text for p in found.corpus or ()}
+    held = [e.spans[0] for e in found if e.spans]
+    assert len(held) >= spans and all(texts[s.document].startswith(s.text, s.start) for s in held)
