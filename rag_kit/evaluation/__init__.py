@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.comparing import Comparison, compare
     from rag_kit.evaluation.dataset import CorpusDocument, GoldAnswer, RetrievalDataset, load_dataset
     from rag_kit.evaluation.examples import Example, GoldSpan
+    from rag_kit.evaluation.judge import Judge
     from rag_kit.evaluation.metric import Metric
     from rag_kit.evaluation.metrics import DEFAULT_METRICS, RetrievalScores, ndcg, retrieval_metrics
     from rag_kit.evaluation.outputs import Output, Passage
@@ -35,6 +36,7 @@ __all__ = [
     "Example",
     "GoldAnswer",
     "GoldSpan",
+    "Judge",
     "Metric",
     "Output",
     "Passage",
@@ -82,6 +84,7 @@ __getattr__, __dir__ = lazy_attributes(
         "Passage": ".outputs",
         "Results": ".runs",
         "retrieval_metrics": ".metrics",
+        "Judge": ".judge",
         "RetrievalDataset": ".dataset",
         "RetrievalScores": ".metrics",
         "Row": ".runs",

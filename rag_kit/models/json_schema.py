@@ -75,13 +75,13 @@ def _check(value: Any, schema: Any, root: Mapping[str, Any], path: str, depth: i
         value = _check(value, part, root, path, depth + 1)
     if options := schema.get("anyOf") or schema.get("oneOf"):
         value = _any(value, options, root, path, depth)
+    if "type" in schema:
+        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        value = _typed(value, kinds, path)
     if "const" in schema and value != schema["const"]:
         raise _mismatch(path, f"must be {schema['const']!r}")
     if "enum" in schema and value not in schema["enum"]:
         raise _mismatch(path, f"must be one of {schema['enum']}, not {value!r}")
-    if "type" in schema:
-        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        value = _typed(value, kinds, path)
     _bounds(value, schema, path)
     if isinstance(value, dict):
         return _object(value, schema, root, path, depth)

@@ -40,7 +40,23 @@ def _tasks() -> dict[str, Task]:
         grade_usefulness,
     )
     from rag_kit.models.extractive.grade import grade_passage, grade_passages
+    from rag_kit.models.extractive.grading import (
+        judge_citation,
+        judge_nugget_support,
+        judge_nuggets,
+        judge_relevance,
+        judge_sentences,
+    )
     from rag_kit.models.extractive.hops import answer_from_hops, next_hop
+    from rag_kit.models.extractive.judging import (
+        judge_claims,
+        judge_context,
+        judge_correctness,
+        judge_question,
+        judge_recall,
+        judge_statements,
+        judge_verdicts,
+    )
     from rag_kit.models.extractive.rank import compress, rank
     from rag_kit.models.extractive.related import related_questions
     from rag_kit.models.extractive.remember import remember_facts
@@ -68,7 +84,19 @@ def _tasks() -> dict[str, Task]:
         "grade_passages": grade_passages,
         "grade_support": grade_support,
         "grade_usefulness": grade_usefulness,
+        "judge_citation": judge_citation,
+        "judge_nugget_support": judge_nugget_support,
+        "judge_nuggets": judge_nuggets,
+        "judge_relevance": judge_relevance,
+        "judge_sentences": judge_sentences,
         "condense_for_user": condense,
+        "judge_claims": judge_claims,
+        "judge_context": judge_context,
+        "judge_correctness": judge_correctness,
+        "judge_question": judge_question,
+        "judge_recall": judge_recall,
+        "judge_statements": judge_statements,
+        "judge_verdicts": judge_verdicts,
         "related_questions": related_questions,
         "remember_facts": remember_facts,
         "rerank_listwise": rank,

@@ -1,0 +1,284 @@
+"""The judge: one chat model and one embedding model, asked within limits, counted, and never twice for the same."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel
+
+from rag_kit.concurrency import Budget, run_in_thread, use_budget
+from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.evaluation.judge.keys import endpoint_of, identity_of, reply_key
+from rag_kit.evaluation.judge.loops import PerLoop
+from rag_kit.evaluation.judge.replies import Replies
+from rag_kit.evaluation.judge.vectors import Vectors
+from rag_kit.models import astructured_call, atext_call, chat_model, embedding_model
+from rag_kit.models.embedding import embedding_name
+from rag_kit.models.endpoint import model_name
+from rag_kit.models.json_schema import SchemaMismatchError
+from rag_kit.models.rewrite_cache import RewriteCache
+from rag_kit.models.schema import target_of
+from rag_kit.models.settings import check_limits
+from rag_kit.prompts import PromptLibrary, PromptTemplate
+from rag_kit.text import detect_language
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
+
+Language = Literal["en", "zh"]
+PREFIX = "judge_"
+_SPEAKING = ("question", "answer", "text", "response", "reference")
+
+
+class Judge:
+    """A chat model and an embedding model that metrics ask.
+
+    Every question goes through a prompt file, in English or in Chinese, and through the kit's structured call: JSON
+    schema, function calling, JSON mode, text with one repair, whatever the model can do. At most `max_concurrency`
+    requests are under way on an event loop; the judge may be used from several loops one after another.
+
+    With a cache the same question is paid for once: the key holds the model's name, endpoint and settings, the
+    content of the prompt file, the values, the schema, and the how manieth repetition it is. Failures are never kept.
+
+    Args:
+        llm: A LangChain chat model, or the name of one (see ``chat_model``); ``None``: the configured one, else the
+            embedded ``extractive``, which judges by words alone.
+        embeddings: LangChain embeddings, or the name of some; ``None``: what ``embedding_model()`` finds, which may be
+            none: metrics that need vectors are then not applicable.
+        language: Language of the prompts; ``"auto"``: that of the question that is judged.
+        cache: File for replies and vectors, JSON in SQLite, readable for its owner alone; ``None``: none.
+        prompts: Folder whose prompt files win over the packaged ones.
+        max_concurrency: Most requests at a time.
+        timeout: Seconds for one request.
+        max_retries: Most retries of one question after a rate limit, a server error, a time-out.
+        max_calls: Most requests to the chat model over the judge's life.
+        max_tokens: Most tokens in and out; the request that goes over is kept, the next one is refused.
+        deadline: Seconds from the first question on.
+
+    Raises:
+        InvalidInputError: If an argument is not allowed.
+        ConfigurationError: If a model that is named cannot be made.
+
+    Example:
+        >>> import asyncio
+        >>> judge = Judge("extractive", "none")
+        >>> values = {"question": "Who wrote Emma?", "answer": "Jane Austen wrote Emma in 1815. Hello!"}
+        >>> asyncio.run(judge.ask("judge_statements", values))
+        {'statements': ['Jane Austen wrote Emma in 1815.']}
+        >>> judge.usage["calls"]
+        1
+    """
+
+    def __init__(
+        self,
+        llm: BaseChatModel | str | None = None,
+        embeddings: Embeddings | str | None = None,
+        *,
+        language: Literal["auto", "en", "zh"] = "auto",
+        cache: Path | str | RewriteCache | None = None,
+        prompts: Path | str | None = None,
+        max_concurrency: int = 16,
+        timeout: float | None = 60.0,
+        max_retries: int = 2,
+        max_calls: int | None = None,
+        max_tokens: int | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        _check(language, max_concurrency)
+        check_limits(timeout, max_retries)
+        Budget(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline)  # refuses what makes no sense
+        self.llm: Any = chat_model(llm) if llm is None or isinstance(llm, str) else llm
+        if not hasattr(self.llm, "ainvoke"):
+            raise InvalidInputError(
+                f"llm is a {type(llm).__name__}; give a LangChain chat model, or a name such as 'openai:gpt-5.5'"
+            )
+        self.embeddings: Embeddings | None = (
+            embedding_model(embeddings) if embeddings is None or isinstance(embeddings, str) else embeddings
+        )
+        if self.embeddings is not None and not hasattr(self.embeddings, "aembed_documents"):
+            raise InvalidInputError(
+                f"embeddings is a {type(embeddings).__name__}; give LangChain embeddings, a name, or 'none'"
+            )
+        self.language = language
+        self.timeout = timeout
+        self.max_retries = max_retries
+        self.max_concurrency = max_concurrency
+        self._caps = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
+        self._budget: Budget | None = None
+        # taken now: a scripted model may count in a field of its own
+        self._identity = identity_of(self.llm)
+        self._replies = Replies(cache)
+        self._slots = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
+        self._library = PromptLibrary(prompts)
+        self._prompts: dict[tuple[str, str], PromptTemplate] = {}
+        self._vectors = Vectors(
+            self.embeddings, self._replies, self._slots, timeout=timeout, max_retries=max_retries
+        )
+        self._cached = 0
+        self._seconds = 0.0
+
+    @property
+    def name(self) -> str:
+        """The chat model's name, for people."""
+        return model_name(self.llm) or type(self.llm).__name__
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """Since the judge was made: ``calls`` (requests to the chat model), ``cached`` (replies that were kept),
+        ``tokens``, ``seconds`` (spent on requests, added up), ``embedded`` (texts sent to the embedding model)."""
+        budget = self._budget
+        return {
+            "calls": budget.calls if budget else 0,
+            "cached": self._cached,
+            "tokens": budget.tokens if budget else 0,
+            "seconds": round(self._seconds, 3),
+            "embedded": self._vectors.embedded,
+        }
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Plain JSON that tells this judge from others: models, endpoints, prompts. No key is in it.
+
+        A value that was judged is taken up again only while this is the same.
+        """
+        prompts = {}
+        for name, language in self._library.entries():
+            if name.startswith(PREFIX) and (self.language in ("auto", language)):
+                known = self._load(name, language).metadata or {}
+                prompts[f"{name}.{language}"] = known.get("hash")
+        return {
+            "model": self.name,
+            "class": type(self.llm).__name__,
+            "endpoint": endpoint_of(self.llm),
+            "settings": None if self._identity is None else self._identity[:16],
+            "embeddings": embedding_name(self.embeddings),
+            "language": self.language,
+            "prompts": dict(sorted(prompts.items())),
+        }
+
+    def language_for(self, text: str) -> Language:
+        """The language in which something is judged: the judge's own, else that of a text."""
+        if self.language != "auto":
+            return self.language
+        return "zh" if detect_language(text) == "zh" else "en"
+
+    async def ask(
+        self,
+        prompt_name: str,
+        values: Mapping[str, Any],
+        schema: type[BaseModel] | None = None,
+        *,
+        language: Language | None = None,
+        repeat: int = 0,
+        keep: Callable[[Any], bool] | None = None,
+    ) -> Any:
+        """Ask the chat model for an object.
+
+        Args:
+            prompt_name: Name of a prompt file.
+            values: What it is filled in with.
+            schema: Class of the answer; default: what the prompt file says.
+            language: Language of the prompt; default: the judge's, else that of the question among the values.
+            repeat: The how manieth time this very thing is asked, from 0 on; each has a reply of its own.
+            keep: Whether a reply may be kept for later; default: each that fits the schema.
+
+        Returns:
+            An object of the class; a dict where the prompt file holds a JSON schema itself; else text.
+
+        Raises:
+            ModelError: If the model cannot be reached or gives no valid answer.
+            BudgetExceededError: If a cap is reached.
+            PromptError: If there is no such prompt, or the values do not fit it.
+        """
+        spoken = next((values[name] for name in _SPEAKING if isinstance(values.get(name), str)), None)
+        text = spoken if spoken is not None else "\n".join(v for v in values.values() if isinstance(v, str))
+        prompt = await self._prompt(prompt_name, language or self.language_for(text))
+        form = schema if schema is not None else prompt.output_schema
+        key = None
+        if self._identity is not None:
+            known = prompt.metadata or {}
+            key = reply_key(self._identity, known, values, _form(prompt.output_schema, schema), repeat)
+
+        async def request() -> tuple[Any, Any]:
+            reply = await self._request(prompt, values, schema)
+            plain = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
+            return reply, plain if keep is None or keep(reply) else None
+
+        reply, was_kept = await self._replies.once(key, lambda plain: _read(plain, form), request)
+        self._cached += was_kept
+        return reply
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of texts, in their order; each distinct text is embedded once, in batches.
+
+        Raises:
+            ConfigurationError: If the judge has no embedding model.
+            ModelError: If it cannot be reached, or gives vectors that cannot be used.
+        """
+        return await self._vectors.embed(texts)
+
+    async def _request(
+        self, prompt: PromptTemplate, values: Mapping[str, Any], schema: type[BaseModel] | None
+    ) -> Any:
+        limits: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries}
+        async with self._slots.here():
+            started = time.perf_counter()
+            try:
+                with use_budget(self._started()):
+                    if schema is None and prompt.output_schema is None:
+                        return await atext_call(self.llm, prompt, values, **limits)
+                    inline = not isinstance(prompt.output_schema, type | None)
+                    asked = None if inline else schema
+                    reply = await astructured_call(self.llm, prompt, values, asked, **limits)
+            finally:
+                self._seconds += time.perf_counter() - started
+        if schema is None or isinstance(reply, schema):
+            return reply
+        try:
+            return schema.model_validate(reply)
+        except ValueError as error:
+            raise ModelOutputError(f"The judge's answer does not fit {schema.__name__}: {error}") from None
+
+    def _started(self) -> Budget:
+        if self._budget is None:
+            self._budget = Budget(**self._caps)  # type: ignore[arg-type]
+        return self._budget
+
+    async def _prompt(self, name: str, language: str) -> PromptTemplate:
+        known = self._prompts.get((name, language))
+        return known if known is not None else await run_in_thread(self._load, name, language)
+
+    def _load(self, name: str, language: str) -> PromptTemplate:
+        known = self._prompts.get((name, language))
+        if known is None:
+            known = self._prompts[name, language] = self._library.load(name, language)
+        return known
+
+    def __repr__(self) -> str:
+        return f"Judge({self.name!r}, embeddings={embedding_name(self.embeddings)!r}, language={self.language!r})"
+
+
+def _form(own: Any, asked: Any) -> Any:
+    """The form of an answer as a part of its key: the file's own schema is in the file's hash."""
+    return asked if asked is not None else (own if isinstance(own, type) else None)
+
+
+def _read(plain: Any, form: Any) -> Any:
+    """A reply from the cache, if it fits what is asked now."""
+    if form is None:
+        return plain if isinstance(plain, str) else None
+    try:
+        return target_of(form).accept(plain) if isinstance(plain, dict) else None
+    except (SchemaMismatchError, ValueError):
+        return None
+
+
+def _check(language: Any, max_concurrency: Any) -> None:
+    if language not in ("auto", "en", "zh"):
+        raise InvalidInputError(f"language is {language!r}; allowed are 'auto', 'en', 'zh'")
+    if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1:
+        raise InvalidInputError(f"max_concurrency is {max_concurrency!r}; give a whole number from 1")

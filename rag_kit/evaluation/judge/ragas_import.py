@@ -1,0 +1,54 @@
+"""Importing Ragas: late, without telemetry, and off the event loop."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from types import ModuleType
+
+from rag_kit._privacy import turn_telemetry_off
+from rag_kit.concurrency import run_in_thread
+from rag_kit.errors import MissingExtraError
+
+_METRICS = "ragas.metrics.collections"
+
+
+def require_ragas(needed_for: str) -> None:
+    """See that Ragas is there, without importing it.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    if "ragas" not in sys.modules and find_spec("ragas") is None:
+        raise MissingExtraError("eval", needed_for)
+
+
+def ragas_version() -> str | None:
+    """The version that is installed; ``None`` if there is none."""
+    try:
+        return version("ragas")
+    except PackageNotFoundError:
+        return None
+
+
+async def load_ragas(needed_for: str) -> ModuleType:
+    """The module ``ragas.metrics.collections``; its first import takes seconds and runs on a thread.
+
+    Raises:
+        MissingExtraError: If Ragas, or something that it imports, is not installed.
+    """
+    found = sys.modules.get(_METRICS)
+    if found is not None and not getattr(getattr(found, "__spec__", None), "_initializing", False):
+        return found
+    return await run_in_thread(import_ragas, needed_for)
+
+
+def import_ragas(needed_for: str) -> ModuleType:
+    """As `load_ragas`, blocking."""
+    turn_telemetry_off()
+    try:
+        return import_module(_METRICS)
+    except ImportError as error:
+        raise MissingExtraError("eval", needed_for) from error

@@ -1,0 +1,106 @@
+"""Vectors for a judge: in batches, each distinct text once, kept beside the replies."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.concurrency import check_budget, remaining_seconds
+from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
+from rag_kit.evaluation.judge.keys import endpoint_of, vector_key
+from rag_kit.evaluation.judge.loops import PerLoop
+from rag_kit.evaluation.judge.replies import Replies
+from rag_kit.models.embedding import embedding_name
+from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+_BATCH = 64
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 30.0
+
+
+class Vectors:
+    """An embedding model behind the limits of a judge."""
+
+    def __init__(
+        self,
+        embeddings: Embeddings | None,
+        replies: Replies,
+        slots: PerLoop[asyncio.Semaphore],
+        *,
+        timeout: float | None,
+        max_retries: int,
+    ) -> None:
+        self._embeddings = embeddings
+        self._replies = replies
+        self._slots = slots
+        self._timeout = timeout
+        self._max_retries = max_retries
+        # the name leaves port and path out, which here may be two models
+        self._name = f"{embedding_name(embeddings)} {endpoint_of(embeddings)}"
+        self.embedded = 0
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """As `Judge.embed`."""
+        if self._embeddings is None:
+            raise ConfigurationError(
+                "the judge has no embedding model; give Judge(embeddings=...) one, set RAG_KIT_EMBEDDING_MODEL, or "
+                "install the embedded one: rag-kit models install minilm"
+            )
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise InvalidInputError("embed takes a list of texts; put the single one into a list")
+        keys = {text: vector_key(self._name, text) for text in texts}
+        kept = await self._replies.get(list(keys.values()))
+        found = {text: kept[key] for text, key in keys.items() if _is_vector(kept.get(key))}
+        missing = [text for text in keys if text not in found]
+        for start in range(0, len(missing), _BATCH):
+            batch = missing[start : start + _BATCH]
+            vectors = await self._request(batch)
+            found |= dict(zip(batch, vectors, strict=True))
+            await self._replies.put({keys[text]: found[text] for text in batch})
+        return [found[text] for text in texts]
+
+    async def _request(self, batch: list[str]) -> list[list[float]]:
+        assert self._embeddings is not None
+        pause = _FIRST_PAUSE
+        for left in range(self._max_retries, -1, -1):
+            check_budget()
+            async with self._slots.here():
+                try:
+                    async with asyncio.timeout(_sooner(self._timeout, remaining_seconds())):
+                        given: Any = await self._embeddings.aembed_documents(batch)
+                    break
+                except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
+                    failure = error
+            mapped = map_model_error(failure, model=self._embeddings)
+            wished = retry_after(failure)
+            wait = pause if wished is None else wished
+            if classify(failure) not in RETRYABLE or not left or wait > _LONGEST_PAUSE:
+                raise mapped
+            await asyncio.sleep(wait)
+            pause *= 2
+        self.embedded += len(batch)
+        vectors = [[float(number) for number in vector] for vector in given]
+        if len(vectors) != len(batch) or not all(map(_is_vector, vectors)):
+            raise ModelOutputError(
+                f"the embedding model gave {len(vectors)} vectors for {len(batch)} texts, or one that is empty, all "
+                "zero or not finite; with such a vector there is no cosine"
+            )
+        return vectors
+
+
+def _is_vector(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(number, float | int) and math.isfinite(number) for number in value)
+        and any(value)
+    )
+
+
+def _sooner(*seconds: float | None) -> float | None:
+    return min((each for each in seconds if each is not None), default=None)

@@ -1,0 +1,3 @@
+"""Ragas's metrics that ask the judge; the value is always what Ragas's class computes."""
+
+from __future__ import annotations

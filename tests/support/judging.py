@@ -1,0 +1,120 @@
+"""Scripted judges: a chat model that answers by task as text, as a tool call, or over HTTP; and fixed vectors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.outputs import Output
+from support.by_task import ByTask
+from support.openai_server import Recorded
+
+_TASK = re.compile(r"<task>(\w+)</task>")
+
+
+class ToolJudge(ByTask):
+    """As `ByTask`, but its answers come as the arguments of a tool call."""
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[Any, Any]:
+        """Remember the tool's name."""
+        (tool,) = tools
+        known = tool if isinstance(tool, Mapping) else None
+        name = (
+            known.get("title") or (known.get("function") or {}).get("name")
+            if known is not None
+            else tool.name
+            if isinstance(tool, BaseTool)
+            else tool.__name__
+        )
+        return self.bind(tool_name=name)
+
+    def _called(self, messages: list[BaseMessage], name: str | None) -> ChatResult:
+        result = self._reply(messages)
+        if name is None:
+            return result
+        message = result.generations[0].message
+        call = {"name": name, "args": json.loads(str(message.content)), "id": "1", "type": "tool_call"}
+        usage = getattr(message, "usage_metadata", None)
+        return ChatResult(
+            generations=[ChatGeneration(message=AIMessage("", tool_calls=[call], usage_metadata=usage))]
+        )
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
+        return self._called(messages, kwargs.get("tool_name"))
+
+    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
+        return self._called(messages, kwargs.get("tool_name"))
+
+
+def served(answers: Mapping[str, Any]) -> Callable[[Recorded], Any]:
+    """A script of the OpenAI-compatible server: answers by task, in turn where they are a list."""
+    turn: dict[str, int] = {}
+
+    def reply(request: Recorded) -> Any:
+        found = _TASK.search(request.prompt)
+        task = found[1] if found else ""
+        answer = answers[task]
+        if isinstance(answer, list):
+            place = turn.get(task, 0)
+            turn[task] = place + 1
+            answer = answer[min(place, len(answer) - 1)]
+        return answer(request) if callable(answer) else answer
+
+    return reply
+
+
+class FixedVectors(Embeddings):
+    """Vectors by text; an unknown text is an error."""
+
+    def __init__(self, vectors: Mapping[str, list[float]]) -> None:
+        self.vectors = dict(vectors)
+        self.batches: list[list[str]] = []
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Look them up."""
+        self.batches.append(list(texts))
+        return [self.vectors[text] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Look it up."""
+        return self.embed_documents([text])[0]
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Look them up, without a thread."""
+        return self.embed_documents(texts)
+
+
+def verdicts(*values: int, names: str = "abcdefghij") -> dict[str, Any]:
+    """Verdicts on the statements "Statement a.", "Statement b.", ..."""
+    return {
+        "statements": [
+            {"statement": f"Statement {name}.", "reason": "As scripted.", "verdict": value}
+            for name, value in zip(names, values, strict=False)
+        ]
+    }
+
+
+def split(count: int, names: str = "abcdefghij") -> dict[str, Any]:
+    """So many statements."""
+    return {"statements": [f"Statement {name}." for name in names[:count]]}
+
+
+def row(
+    question: str = "What is it?",
+    answer: str | None = "It is so.",
+    contexts: list[str] | None = None,
+    reference: str | None = "It is so.",
+) -> tuple[Example, Output]:
+    """An example and an output."""
+    example = Example("q1", question, reference=reference)
+    passages = ["A passage."] if contexts is None else contexts
+    return example, Output.of({"answer": answer, "documents": passages})
