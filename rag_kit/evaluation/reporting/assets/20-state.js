@@ -1,0 +1,92 @@
+// What is shown: the data of the page, the language, the theme. Nothing is kept outside the page but two preferences.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const texts = JSON.parse(document.getElementById("texts").textContent);
+
+const state = { language: data.language, theme: "auto" };
+
+function remember(name, value) {
+  try {
+    if (value === undefined) return localStorage.getItem(`rag_kit.report.${name}`);
+    localStorage.setItem(`rag_kit.report.${name}`, value);
+  } catch {
+    // Storage is refused for pages opened as files in some browsers; the page then starts as it was written.
+  }
+  return null;
+}
+
+/** The text of the interface in the language shown: t("count", {n: 3}). "one|many" is chosen by n. */
+function t(key, values = {}) {
+  const table = texts[state.language];
+  let text = Object.hasOwn(table, key) ? table[key] : key;
+  if (text.includes("|")) text = text.split("|")[values.n === 1 ? 0 : 1];
+  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? values[name] : whole));
+}
+
+/** The text of the interface for a word of the data; the word itself where there is none. */
+function word(prefix, value) {
+  const key = `${prefix}_${value}`;
+  return Object.hasOwn(texts[state.language], key) ? t(key) : iso(value);
+}
+
+/** A text of the kit that may be given in several languages: "text" or {en: "text", zh: "..."}. */
+function spoken(value) {
+  if (value === null || value === undefined) return "";
+  return typeof value === "object" ? (value[state.language] ?? value.en ?? "") : String(value);
+}
+
+const pipelines = data.pipelines.map((pipeline, index) => ({ ...pipeline, index, color: `var(--series-${(index % 8) + 1})` }));
+const metrics = data.metrics.map((metric, index) => ({ ...metric, index }));
+
+function swatch(pipeline) {
+  return el("span", { class: "swatch", style: { "--color": pipeline.color }, "aria-hidden": "true" });
+}
+
+function pipelineName(pipeline) {
+  return el("span", { class: "pipeline" }, swatch(pipeline), iso(pipeline.name));
+}
+
+/** The cell of one question, pipeline and metric; null where that pipeline was not asked. */
+function cellOf(question, pipeline, metric) {
+  const run = question.runs[pipeline];
+  return run ? (run.cells[metrics[metric].name] ?? null) : null;
+}
+
+function valueOf(question, pipeline, metric) {
+  const cell = cellOf(question, pipeline, metric);
+  return cell && cell.status === "ok" ? cell.value : null;
+}
+
+/** Where a value stands on the scale of its metric, 0 to 1; 1 is good. */
+function share(metric, value) {
+  const place = Math.min(1, Math.max(0, (value - metric.low) / (metric.high - metric.low || 1)));
+  return metric.higher ? place : 1 - place;
+}
+
+const statusSign = { undefined: "∅", error: "!", not_applicable: "–" };
+
+/** The number of a cell, tinted by how good it is, or the sign of why there is none. */
+function scoreMark(metric, cell) {
+  if (!cell) return el("span", { class: "score none", title: t("not_asked") }, "·");
+  if (cell.status === "ok") {
+    return el("span", { class: "score", style: { "--share": share(metric, cell.value) } }, number.short(cell.value));
+  }
+  const name = t(`status_${cell.status}`);
+  return el("span", { class: `score ${cell.status}`, title: cell.reason ? `${name}: ${cell.reason}` : name },
+    el("span", { "aria-hidden": "true" }, statusSign[cell.status]), el("span", { class: "hidden" }, name));
+}
+
+/** A column header that sorts: a button, and aria-sort on the cell. */
+function sortHeader(label, direction, onsort, attributes = {}) {
+  const sign = direction === "ascending" ? icon("up") : direction === "descending" ? icon("down") : el("span", { class: "icon" });
+  return el("th", { scope: "col", "aria-sort": direction ?? "none", ...attributes },
+    el("button", { type: "button", class: "sort", onclick: onsort }, el("span", {}, label), sign));
+}
+
+/** Ascending or descending; what has no value comes last both ways. */
+function compareValues(a, b, direction) {
+  const none = (value) => value === null || value === undefined || Number.isNaN(value);
+  if (none(a) || none(b)) return none(a) - none(b);
+  const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), state.language, { numeric: true });
+  return direction === "descending" ? -order : order;
+}

@@ -1,0 +1,114 @@
+// Which questions are shown, and in which order.
+
+const everything = { text: "", status: "", metric: "", side: "below", bound: "0.5", tags: {}, cause: "", only: null };
+const view = { columns: "p:0", filter: structuredClone(everything), sort: null, direction: null, shown: [] };
+
+/** The columns of values: the metrics of one pipeline, or one metric for all pipelines. */
+function columnsOf(columns) {
+  const index = Number(columns.slice(2));
+  return columns.startsWith("p:")
+    ? metrics.map((metric) => ({ pipeline: index, metric: metric.index }))
+    : pipelines.map((pipeline) => ({ pipeline: pipeline.index, metric: index }));
+}
+
+function focusPipeline() {
+  return view.columns.startsWith("p:") ? Number(view.columns.slice(2)) : null;
+}
+
+/** Pipelines that a filter on scores and causes looks at. */
+function watched() {
+  const focus = focusPipeline();
+  return focus === null ? pipelines.map((pipeline) => pipeline.index) : [focus];
+}
+
+const tagValues = (() => {
+  const found = new Map();
+  for (const question of data.questions) {
+    for (const [key, value] of Object.entries(question.tags)) {
+      if (!found.has(key)) found.set(key, new Map());
+      found.get(key).set(value, (found.get(key).get(value) ?? 0) + 1);
+    }
+  }
+  // A tag that differs for every question is no way to group them.
+  return [...found].filter(([, values]) => values.size > 1 && values.size <= 40).slice(0, 6);
+})();
+
+const causes = (() => {
+  const found = new Map();
+  for (const question of data.questions) {
+    for (const run of question.runs) if (run && run.diagnosis) found.set(run.diagnosis.cause, run.diagnosis.label);
+  }
+  return [...found];
+})();
+
+const searchTexts = new Map();
+function searchText(question, index) {
+  if (!searchTexts.has(index)) {
+    const answers = question.runs.map((run) => (run && run.answer) || "");
+    searchTexts.set(index, [question.id, question.question, question.reference || "", ...answers].join("\n").toLowerCase());
+  }
+  return searchTexts.get(index);
+}
+
+const statusTests = {
+  error: (question) => eachCell(question).some((cell) => cell.status === "error") || watched().some((p) => question.runs[p]?.error),
+  undefined: (question) => eachCell(question).some((cell) => cell.status === "undefined"),
+  complete: (question) => eachCell(question).every((cell) => cell.status === "ok"),
+  flagged: (question) => watched().some((p) => question.runs[p]?.status === "flagged"),
+  declined: (question) => watched().some((p) => question.runs[p]?.status === "declined"),
+  differ: (question) => metrics.some((metric) => spread(question, metric) >= 0.5),
+};
+
+function eachCell(question) {
+  return columnsOf(view.columns).map(({ pipeline, metric }) => cellOf(question, pipeline, metric)).filter(Boolean);
+}
+
+/** How far the pipelines lie apart on a question, as a share of the metric's scale. */
+function spread(question, metric) {
+  const values = pipelines.map((pipeline) => valueOf(question, pipeline.index, metric.index)).filter((value) => value !== null);
+  return values.length < 2 ? 0 : (Math.max(...values) - Math.min(...values)) / (metric.high - metric.low || 1);
+}
+
+function passes(question, index) {
+  const { text, status, metric, side, bound, tags, cause, only } = view.filter;
+  if (only && !only.ids.has(question.id)) return false;
+  if (text && !text.toLowerCase().split(/\s+/).every((word) => searchText(question, index).includes(word))) return false;
+  if (status && !statusTests[status](question)) return false;
+  if (metric !== "" && bound !== "" && Number.isFinite(Number(bound))) {
+    const values = watched().map((pipeline) => valueOf(question, pipeline, Number(metric))).filter((value) => value !== null);
+    if (!values.some((value) => (side === "below" ? value < Number(bound) : value >= Number(bound)))) return false;
+  }
+  for (const [key, value] of Object.entries(tags)) if (value !== "" && question.tags[key] !== value) return false;
+  return !cause || watched().some((pipeline) => question.runs[pipeline]?.diagnosis?.cause === cause);
+}
+
+function sortValue(question, index) {
+  const key = view.sort;
+  if (key === "id") return question.id;
+  if (key === "question") return question.question;
+  if (key === "seconds") return question.runs[focusPipeline() ?? 0]?.seconds ?? null;
+  if (key === "cause") return causeOf(question);
+  const column = columnsOf(view.columns)[Number(key.slice(2))];
+  return column ? valueOf(question, column.pipeline, column.metric) : index;
+}
+
+function causeOf(question) {
+  const diagnosis = question.runs[focusPipeline() ?? 0]?.diagnosis;
+  return diagnosis ? spoken(diagnosis.label) : null;
+}
+
+/** Numbers of the questions to show, in order. */
+function chooseQuestions() {
+  const shown = [];
+  data.questions.forEach((question, index) => passes(question, index) && shown.push(index));
+  if (view.sort !== null) {
+    const keys = new Map(shown.map((index) => [index, sortValue(data.questions[index], index)]));
+    shown.sort((a, b) => compareValues(keys.get(a), keys.get(b), view.direction) || a - b);
+  }
+  view.shown = shown;
+}
+
+function filterIsSet() {
+  const { text, status, metric, tags, cause, only } = view.filter;
+  return Boolean(text || status || metric !== "" || cause || only || Object.values(tags).some((value) => value !== ""));
+}

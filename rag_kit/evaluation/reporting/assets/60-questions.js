@@ -1,0 +1,166 @@
+// The table of questions. Only the rows in sight are in the page; empty rows above and below keep the place.
+
+const ROW = 46; // height of a row in pixels; the style sheet says the same
+const MARGIN = 10; // rows beyond the edge
+const rows = { first: -1, last: -1, active: 0, all: false };
+
+function renderQuestions() {
+  renderFilter();
+  refreshQuestions();
+}
+
+function renderFilter() {
+  const set = (name) => (value) => {
+    view.filter[name] = value;
+    refreshQuestions();
+  };
+  const byPipeline = pipelines.map((pipeline) => [`p:${pipeline.index}`, pipeline.name]);
+  const byMetric = metrics.map((metric) => [`m:${metric.index}`, metric.name]);
+  const columns = pipelines.length < 2 ? null : choose(t("columns"), { [t("columns_pipeline")]: byPipeline, [t("columns_metric")]: byMetric },
+    view.columns, (value) => {
+      Object.assign(view, { columns: value, sort: null, direction: null });
+      renderQuestions();
+      document.querySelector("#questions-filter select").focus();
+    });
+  const search = el("input", { type: "search", value: view.filter.text, placeholder: t("search_hint"), oninput: (event) => set("text")(event.target.value) });
+  const statuses = ["error", "undefined", "complete", "flagged", "declined", "differ"].filter(
+    (name) => (name !== "differ" || pipelines.length > 1) && (!["flagged", "declined"].includes(name) ||
+      data.questions.some((question) => question.runs.some((run) => run?.status === name))));
+  const bound = el("input", { type: "number", step: "any", value: view.filter.bound, "aria-label": t("bound"), oninput: (event) => set("bound")(event.target.value) });
+  const sides = el("select", { "aria-label": t("side"), onchange: (event) => set("side")(event.target.value) },
+    ["below", "least"].map((side) => option(side, t(`side_${side}`), view.filter.side)));
+  const score = el("fieldset", { class: "field joined" }, el("legend", {}, t("score")), el("div", {},
+    el("select", { "aria-label": t("metric"), onchange: (event) => set("metric")(event.target.value) },
+      option("", t("any"), view.filter.metric), metrics.map((metric) => option(String(metric.index), metric.name, view.filter.metric))),
+    sides, bound));
+  replace("questions-filter",
+    columns,
+    el("label", { class: "field wide" }, el("span", {}, t("search")), search),
+    metrics.length ? score : null,
+    choose(t("state"), [["", t("any")], ...statuses.map((name) => [name, t(`filter_${name}`)])], view.filter.status, set("status")),
+    tagValues.map(([key, values]) =>
+      choose(tagName(key), [["", t("any")], ...[...values].map(([value, n]) => [value, `${value} (${n})`])], view.filter.tags[key] ?? "",
+        (value) => {
+          view.filter.tags[key] = value;
+          refreshQuestions();
+        })),
+    causes.length ? choose(t("cause"), [["", t("any")], ...causes.map(([code, label]) => [code, spoken(label)])], view.filter.cause, set("cause")) : null);
+}
+
+/** The name of a tag as a text: a label of a field takes no elements. */
+function tagName(key) {
+  return Object.hasOwn(texts[state.language], `tag_${key}`) ? t(`tag_${key}`) : key;
+}
+
+function refreshQuestions() {
+  chooseQuestions();
+  Object.assign(rows, { first: -1, last: -1, active: 0 });
+  const counted = view.shown.length === data.questions.length ? t("questions_all", { n: data.questions.length })
+    : t("questions_some", { n: view.shown.length, total: data.questions.length });
+  const clear = el("button", { type: "button", class: "quiet", onclick: () => {
+    view.filter = structuredClone(everything);
+    renderQuestions();
+    document.querySelector("#questions-filter input").focus();
+  } }, icon("cross"), t("clear"));
+  replace("questions-count", view.filter.only ? `${counted}: ${view.filter.only.label}` : counted);
+  replace("questions-clear", filterIsSet() ? clear : []);
+  const columns = columnsOf(view.columns);
+  const scroller = el("div", { class: "scroll", id: "rows", onscroll: renderRows, role: "region", "aria-label": t("questions") },
+    el("table", { class: "questions", "aria-rowcount": view.shown.length + 1 },
+      el("caption", { class: "hidden" }, t("questions")),
+      el("thead", {}, questionHeader(columns)), el("tbody", { onkeydown: moveInRows })),
+    view.shown.length ? null : el("p", { class: "empty" }, t("nothing_found")));
+  replace("questions-table", scroller);
+  renderRows();
+}
+
+function questionHeader(columns) {
+  const header = (key, label, attributes = {}) =>
+    sortHeader(label, view.sort === key ? view.direction : null, () => sortQuestions(key), { "data-key": key, ...attributes });
+  const byPipeline = focusPipeline() !== null;
+  return el("tr", { "aria-rowindex": 1 },
+    header("question", t("question"), { class: "question" }),
+    columns.map((column, index) => header(`c:${index}`, byPipeline ? metricLabel(metrics[column.metric]) : pipelineName(pipelines[column.pipeline]), { class: "number" })),
+    causes.length && byPipeline ? header("cause", t("cause")) : null,
+    byPipeline ? header("seconds", t("time"), { class: "number" }) : null,
+    header("id", t("id")));
+}
+
+function sortQuestions(key) {
+  const metric = key.startsWith("c:") ? metrics[columnsOf(view.columns)[Number(key.slice(2))].metric] : null;
+  // The first click brings up what needs looking at: the lowest scores, the slowest questions.
+  const first = key === "seconds" || (metric && !metric.higher) ? "descending" : "ascending";
+  const other = first === "ascending" ? "descending" : "ascending";
+  if (view.sort !== key) Object.assign(view, { sort: key, direction: first });
+  else if (view.direction === first) view.direction = other;
+  else Object.assign(view, { sort: null, direction: null });
+  refreshQuestions();
+  document.querySelector(`#rows th[data-key="${CSS.escape(key)}"] button`).focus();
+}
+
+function renderRows() {
+  const scroller = document.getElementById("rows");
+  const body = scroller.querySelector("tbody");
+  const count = view.shown.length;
+  const top = Math.floor(scroller.scrollTop / ROW);
+  const first = rows.all ? 0 : Math.max(0, Math.min(top, count) - MARGIN);
+  const last = rows.all ? count : Math.min(count, top + Math.ceil(scroller.clientHeight / ROW) + MARGIN);
+  if (first === rows.first && last === rows.last) return;
+  const focused = document.activeElement?.closest?.("#rows tbody tr")?.dataset.place;
+  Object.assign(rows, { first, last });
+  if (rows.active < first || rows.active >= last) rows.active = Math.min(Math.max(top, first), Math.max(last - 1, 0));
+  const spacer = (height) => (height ? el("tr", { class: "spacer", "aria-hidden": "true", style: { height: `${height}px` } }) : null);
+  const made = [];
+  for (let place = first; place < last; place += 1) made.push(questionRow(place));
+  body.replaceChildren(...[spacer(first * ROW), ...made, spacer((count - last) * ROW)].filter(Boolean));
+  if (focused !== undefined) body.querySelector(`tr[data-place="${focused}"] button`)?.focus({ preventScroll: true });
+}
+
+function questionRow(place) {
+  const question = data.questions[view.shown[place]];
+  const focus = focusPipeline();
+  const run = question.runs[focus ?? 0];
+  const failed = watched().some((pipeline) => question.runs[pipeline]?.error);
+  return el("tr", { "aria-rowindex": place + 2, "data-place": place, class: place % 2 ? "odd" : null, onclick: () => openQuestion(place) },
+    el("th", { scope: "row", class: "question" },
+      el("button", { type: "button", class: "open", tabindex: place === rows.active ? "0" : "-1", title: question.question,
+        "aria-haspopup": "dialog" },
+        failed ? [icon("warn"), el("span", { class: "hidden" }, t("filter_error"))] : null,
+        iso(question.question))),
+    columnsOf(view.columns).map(({ pipeline, metric }) => el("td", { class: "number" }, scoreMark(metrics[metric], cellOf(question, pipeline, metric)))),
+    causes.length && focus !== null ? el("td", { class: "cause" }, run?.diagnosis ? spoken(run.diagnosis.label) : "–") : null,
+    focus !== null ? el("td", { class: "number" }, number.seconds(run?.seconds)) : null,
+    el("td", { class: "id" }, iso(question.id)));
+}
+
+/** Arrow keys, Page Up and Down, Home and End move through the rows; only one of them is a stop of the Tab key. */
+function moveInRows(event) {
+  const place = Number(event.target.closest("tr")?.dataset.place);
+  const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
+  if (!(event.key in steps) || Number.isNaN(place) || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  focusRow(Math.min(view.shown.length - 1, Math.max(0, place + steps[event.key])));
+}
+
+function focusRow(place) {
+  const scroller = document.getElementById("rows");
+  const head = scroller.querySelector("thead").offsetHeight;
+  const top = place * ROW;
+  if (top < scroller.scrollTop) scroller.scrollTop = top;
+  else if (top + ROW > scroller.scrollTop + scroller.clientHeight - head) scroller.scrollTop = top + ROW + head - scroller.clientHeight;
+  rows.active = place;
+  rows.first = -1;
+  renderRows();
+  scroller.querySelector(`tr[data-place="${place}"] button`)?.focus({ preventScroll: true });
+}
+
+window.addEventListener("resize", () => renderRows());
+// A printed page shows all rows that pass the filter.
+window.addEventListener("beforeprint", () => {
+  rows.all = true;
+  renderRows();
+});
+window.addEventListener("afterprint", () => {
+  rows.all = false;
+  renderRows();
+});

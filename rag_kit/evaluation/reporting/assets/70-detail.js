@@ -1,0 +1,151 @@
+// One question: what was searched for, what came back and why, the answer with its citations, what the judges say.
+
+const detail = { place: 0, pipeline: 0 };
+
+function openQuestion(place) {
+  detail.place = place;
+  detail.pipeline = focusPipeline() ?? detail.pipeline;
+  rows.active = place;
+  renderDetail();
+  const dialog = document.getElementById("detail");
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+  history.replaceState(null, "", `#q=${encodeURIComponent(data.questions[view.shown[place]].id)}`);
+}
+
+function closeQuestion() {
+  history.replaceState(null, "", location.pathname + location.search);
+  focusRow(detail.place);
+}
+
+/** Open the question that the address names, such as #q=17. */
+function openFromAddress() {
+  const match = /^#q=(.+)$/.exec(location.hash);
+  if (!match) return;
+  let id;
+  try {
+    id = decodeURIComponent(match[1]);
+  } catch {
+    return; // not an address that this page wrote
+  }
+  const index = data.questions.findIndex((question) => question.id === id);
+  if (index < 0) return;
+  if (!view.shown.includes(index)) {
+    view.filter = structuredClone(everything);
+    renderQuestions();
+  }
+  openQuestion(view.shown.indexOf(index));
+}
+
+function stepQuestion(step) {
+  const place = detail.place + step;
+  if (place >= 0 && place < view.shown.length) openQuestion(place);
+}
+
+function renderDetail() {
+  const question = data.questions[view.shown[detail.place]];
+  const step = (by, name, sign) => el("button", { type: "button", class: "round", "aria-label": t(name), title: t(name), "data-step": by,
+    disabled: detail.place + by < 0 || detail.place + by >= view.shown.length,
+    onclick: () => {
+      stepQuestion(by);
+      (document.querySelector(`#detail [data-step="${by}"]:not([disabled])`) ?? document.querySelector("#detail .close")).focus();
+    } }, icon(sign));
+  const close = el("button", { type: "button", class: "round close", "aria-label": t("close"), title: t("close"),
+    onclick: () => document.getElementById("detail").close() }, icon("cross"));
+  replace("detail",
+    el("header", { class: "detail-bar" },
+      el("span", { class: "small" }, t("question_of", { n: detail.place + 1, total: view.shown.length })),
+      el("span", { class: "buttons" }, step(-1, "previous", "left"), step(1, "next", "right"), close)),
+    el("div", { class: "detail-body" }, questionHead(question), scoreMatrix(question), pipelineTabs(question),
+      el("div", { id: "run", role: pipelines.length > 1 ? "tabpanel" : null, "aria-labelledby": pipelines.length > 1 ? `tab-${detail.pipeline}` : null },
+        runView(question, question.runs[detail.pipeline]))));
+}
+
+function questionHead(question) {
+  const chips = [chip(t("id"), question.id), ...Object.entries(question.tags).map(([key, value]) => chip(tagName(key), value))];
+  if (question.answerable === false) chips.push(chip(t("answerable"), t("no")));
+  return el("div", { class: "question-head" },
+    el("h2", { id: "detail-title" }, iso(question.question)),
+    el("p", { class: "chips" }, chips),
+    question.history.length ? fold(t("history"), question.history.map((turn) =>
+      el("div", { class: "turn" }, el("p", {}, iso(turn.question)), el("p", { class: "muted" }, iso(turn.answer))))) : null,
+    question.reference === null && !question.answers.length ? null : el("div", { class: "reference" },
+      el("h3", {}, t("reference")),
+      question.reference === null ? null : prose(question.reference),
+      question.answers.length ? el("p", { class: "chips" }, question.answers.map((answer) => chip(null, answer))) : null));
+}
+
+function chip(name, value) {
+  return el("span", { class: "chip" }, name ? el("span", { class: "muted" }, `${name} `) : null, iso(value));
+}
+
+function prose(text) {
+  return el("p", { class: "prose" }, iso(text));
+}
+
+function fold(title, content, open = false) {
+  return el("details", { open }, el("summary", {}, title), content);
+}
+
+/** All pipelines on this question. */
+function scoreMatrix(question) {
+  if (!metrics.length || pipelines.length < 2) return null;
+  return el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("scores") }, el("table", { class: "matrix" },
+    el("caption", { class: "hidden" }, t("scores")),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, t("pipeline")), metrics.map((metric) => el("th", { scope: "col" }, metricLabel(metric))))),
+    el("tbody", {}, pipelines.map((pipeline) => el("tr", {}, el("th", { scope: "row" }, pipelineName(pipeline)),
+      metrics.map((metric) => el("td", { class: "number" }, scoreMark(metric, cellOf(question, pipeline.index, metric.index)))))))));
+}
+
+function pipelineTabs(question) {
+  if (pipelines.length < 2) return null;
+  const show = (index) => {
+    detail.pipeline = index;
+    renderDetail();
+    document.getElementById(`tab-${index}`).focus();
+  };
+  const keys = { ArrowRight: 1, ArrowLeft: -1 };
+  return el("div", { role: "tablist", class: "tabs", "aria-label": t("pipeline"), onkeydown: (event) => {
+    if (!(event.key in keys)) return;
+    event.preventDefault();
+    show((detail.pipeline + keys[event.key] + pipelines.length) % pipelines.length);
+  } }, pipelines.map((pipeline) => el("button", { type: "button", role: "tab", id: `tab-${pipeline.index}`, "aria-controls": "run",
+    "aria-selected": String(pipeline.index === detail.pipeline), tabindex: pipeline.index === detail.pipeline ? "0" : "-1",
+    disabled: !question.runs[pipeline.index] && pipeline.index !== detail.pipeline, onclick: () => show(pipeline.index) }, pipelineName(pipeline))));
+}
+
+function runView(question, run) {
+  if (!run) return el("p", { class: "empty" }, t("not_asked"));
+  return [
+    run.error ? el("div", { class: "notice bad" }, icon("warn"), el("div", {}, el("strong", {}, t("pipeline_failed")), prose(run.error))) : null,
+    run.diagnosis ? diagnosisNotice(run.diagnosis) : null,
+    answerView(run),
+    queriesView(question, run),
+    passagesView(question, run),
+    cellsView(run),
+    messagesView(run),
+    run.notes.length ? fold(t("notes"), el("ul", {}, run.notes.map((note) => el("li", {}, iso(note))))) : null,
+    run.extra === null ? null : fold(t("extra"), tree(run.extra)),
+  ];
+}
+
+function diagnosisNotice(diagnosis) {
+  return el("div", { class: diagnosis.good ? "notice good" : "notice" }, icon(diagnosis.good ? "check" : "warn"),
+    el("div", {}, el("strong", {}, spoken(diagnosis.label)), diagnosis.remedy ? prose(spoken(diagnosis.remedy)) : null));
+}
+
+function queriesView(question, run) {
+  const rewritten = run.queries.filter((query) => query !== question.question);
+  if (!run.queries.length) return null;
+  return el("section", {}, el("h3", {}, t("queries")),
+    rewritten.length ? el("ol", { class: "queries" }, run.queries.map((query) =>
+      el("li", {}, iso(query), query === question.question ? el("span", { class: "small muted" }, ` ${t("as_asked")}`) : null)))
+      : el("p", { class: "muted" }, t("not_rewritten")));
+}
+
+function messagesView(run) {
+  if (run.messages.length < 2) return null;
+  return fold(t("messages"), run.messages.map((message) => el("div", { class: "turn" },
+    el("span", { class: "small" }, iso(message.type ?? "")), prose(typeof message.content === "string" ? message.content : JSON.stringify(message.content ?? "")),
+    message.tool_calls ? tree(message.tool_calls) : null)));
+}

@@ -1,0 +1,99 @@
+// The answer with its citations, and the passages that they quote.
+
+const citationSigns = { supported: "check", unsupported: "cross", missing_passage: "cross" };
+
+function answerView(run) {
+  if (run.answer === null) return null;
+  const parts = [];
+  let end = 0;
+  for (const match of run.answer.matchAll(/\[(\d{1,3})\]/g)) {
+    const place = Number(match[1]);
+    if (!run.passages || place < 1 || place > run.passages.length) continue;
+    const bad = run.citations.some((citation) => citation.number === place && citation.status !== "supported");
+    parts.push(run.answer.slice(end, match.index), el("button", { type: "button", class: bad ? "cite bad" : "cite",
+      "aria-label": t("go_to_passage", { n: place }), onclick: () => showPassage(place) }, place));
+    end = match.index + match[0].length;
+  }
+  parts.push(run.answer.slice(end));
+  const facts = [run.status ? word("answer", run.status) : null, number.seconds(run.seconds), t("calls", { n: run.calls }), t("tokens", { n: run.tokens })];
+  return el("section", {}, el("h3", {}, t("answer"), el("span", { class: "facts" }, facts.filter(Boolean).map((fact) => el("span", {}, fact)))),
+    el("p", { class: "prose answer" }, el("bdi", {}, parts)),
+    run.citations.length ? el("ol", { class: "citations" }, run.citations.map(citationView)) : null);
+}
+
+function citationView(citation) {
+  const supported = citation.status === "supported";
+  const where = [citation.file ?? citation.source ?? citation.title, citation.page === null || citation.page === undefined ? null : t("page", { n: citation.page }), citation.heading];
+  return el("li", { class: supported ? "citation" : "citation bad" },
+    icon(citationSigns[citation.status] ?? "warn"),
+    el("div", {},
+      el("p", {}, el("strong", {}, `[${citation.number}] `, word("citation", citation.status)), citation.statement ? [" ", iso(citation.statement)] : null),
+      citation.quote ? el("blockquote", {}, iso(citation.quote)) : null,
+      el("p", { class: "small muted" }, where.filter(Boolean).map((part) => [iso(part), " · "]), citation.reason ? iso(citation.reason) : null)));
+}
+
+function passagesView(question, run) {
+  if (!run.passages) return null;
+  const gold = Object.keys(question.relevant).length > 0;
+  const found = run.passages.filter((passage) => passage.grade > 0).length;
+  return el("section", {}, el("h3", {}, t("passages"), el("span", { class: "facts" },
+    el("span", {}, t("passages_count", { n: run.passages.length })), gold ? el("span", {}, t("passages_gold", { n: found })) : null)),
+    run.passages.length ? el("ol", { class: "passages" }, run.passages.map((passage, index) => passageView(passage, index + 1, run, question)))
+      : el("p", { class: "muted" }, t("no_passages")));
+}
+
+function passageView(passage, place, run, question) {
+  const quotes = run.citations.filter((citation) => citation.number === place && citation.quote).map((citation) => citation.quote);
+  const text = data.texts[passage.text];
+  const body = el("p", { class: "prose passage-text" }, el("bdi", {}, marked(text, quotes)));
+  const long = text.length > 420;
+  if (long) body.classList.add("clamped");
+  const more = long ? el("button", { type: "button", class: "link", "aria-expanded": "false", onclick: () => {
+    const open = body.classList.toggle("clamped") === false;
+    more.setAttribute("aria-expanded", String(open));
+    more.textContent = t(open ? "less" : "more");
+  } }, t("more")) : null;
+  return el("li", { class: "passage", id: `passage-${place}`, tabindex: "-1" },
+    el("div", { class: "passage-head" },
+      el("span", { class: "rank" }, place),
+      el("span", { class: "where" }, iso(passage.where)),
+      passage.grade > 0 ? el("span", { class: "chip gold" }, icon("check"), t("relevant", { n: passage.grade })) : null,
+      passage.grade === 0 ? el("span", { class: "chip" }, t("judged_not_relevant")) : null,
+      typeof passage.score === "number" ? el("span", { class: "small muted" }, t("passage_score", { n: number.any(passage.score) })) : null),
+    body, more, stagesView(passage, question),
+    passage.notes.length ? el("ul", { class: "small muted" }, passage.notes.map((note) => el("li", {}, iso(note)))) : null);
+}
+
+/** Why a passage is here: each stage with its rank and score there. */
+function stagesView(passage, question) {
+  if (!passage.stages.length) return null;
+  return el("ol", { class: "stages", "aria-label": t("provenance") }, passage.stages.map((stage) => {
+    const facts = ["rank", "score", "weight"].filter((key) => typeof stage[key] === "number").map((key) => t(`stage_${key}`, { n: number.any(stage[key]) }));
+    const names = stage.retriever && stage.retriever !== stage.stage ? `${stage.stage} · ${stage.retriever}` : stage.stage;
+    return el("li", {}, el("strong", {}, iso(names)), el("span", { class: "muted" }, ` ${facts.join(", ")}`),
+      stage.query && stage.query !== question.question ? el("span", { class: "stage-query" }, "“", iso(stage.query), "”") : null);
+  }));
+}
+
+/** The text with its quoted stretches marked; quotes are searched verbatim. */
+function marked(text, quotes) {
+  const spans = quotes.map((quote) => [text.indexOf(quote), quote.length]).filter(([start]) => start >= 0)
+    .map(([start, length]) => [start, start + length]).sort((a, b) => a[0] - b[0]);
+  const parts = [];
+  let end = 0;
+  for (const [start, stop] of spans) {
+    if (stop <= end) continue;
+    const from = Math.max(start, end);
+    parts.push(text.slice(end, from), el("mark", {}, text.slice(from, stop)));
+    end = stop;
+  }
+  return [...parts, text.slice(end)];
+}
+
+function showPassage(place) {
+  const passage = document.getElementById(`passage-${place}`);
+  passage.querySelector(".clamped")?.parentElement.querySelector("button.link")?.click();
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  passage.scrollIntoView({ behavior: calm ? "auto" : "smooth", block: "center" });
+  passage.focus({ preventScroll: true });
+}

@@ -1,0 +1,47 @@
+// What each metric says of one answer, down to the statements and verdicts behind it.
+
+function cellsView(run) {
+  const measured = metrics.filter((metric) => run.cells[metric.name]);
+  if (!measured.length) return null;
+  return el("section", {}, el("h3", {}, t("judgements")),
+    el("ul", { class: "cells" }, measured.map((metric) => cellView(metric, run.cells[metric.name]))));
+}
+
+function cellView(metric, cell) {
+  const took = [cell.calls ? t("calls", { n: cell.calls }) : null, cell.tokens ? t("tokens", { n: cell.tokens }) : null, cell.seconds >= 0.001 ? number.seconds(cell.seconds) : null];
+  const empty = cell.details === null || Object.keys(cell.details).length === 0;
+  return el("li", { class: "cell" },
+    el("div", { class: "cell-head" }, scoreMark(metric, cell), el("strong", {}, metricLabel(metric)),
+      cell.status === "ok" ? null : el("span", { class: `status ${cell.status}` }, t(`status_${cell.status}`)),
+      el("span", { class: "facts" }, took.filter(Boolean).map((each) => el("span", {}, each)))),
+    cell.reason ? prose(cell.reason) : null,
+    empty ? null : fold(t("details"), tree(cell.details), Object.values(cell.details).some(isTable)));
+}
+
+function isTable(value) {
+  return Array.isArray(value) && value.length > 0 && value.every((item) => item !== null && typeof item === "object" && !Array.isArray(item));
+}
+
+/** Plain data for people: lists of objects as tables, objects as terms, verdicts as signs. */
+function tree(value, depth = 0) {
+  if (value === null || value === undefined) return el("span", { class: "muted" }, "–");
+  if (typeof value === "boolean") return verdict(value);
+  if (typeof value === "number") return el("span", { class: "plain-number" }, number.any(value));
+  if (typeof value !== "object") return iso(value, { class: "prose" });
+  if (depth > 5) return iso(JSON.stringify(value), { class: "prose" });
+  if (isTable(value)) return detailTable(value, depth);
+  if (Array.isArray(value)) return value.length ? el("ul", { class: "plain" }, value.map((item) => el("li", {}, tree(item, depth + 1)))) : el("span", { class: "muted" }, "–");
+  return el("dl", { class: "plain" }, Object.entries(value).map(([key, item]) => [el("dt", {}, iso(key)), el("dd", {}, tree(item, depth + 1))]));
+}
+
+function verdict(yes) {
+  return el("span", { class: yes ? "verdict yes" : "verdict no" }, icon(yes ? "check" : "cross"), t(yes ? "yes" : "no"));
+}
+
+function detailTable(list, depth) {
+  const keys = [...new Set(list.flatMap((item) => Object.keys(item)))];
+  const cell = (item, key) => (/verdict|attributed|supported/.test(key) && (item[key] === 0 || item[key] === 1) ? verdict(item[key] === 1) : tree(item[key], depth + 1));
+  return el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("details") }, el("table", { class: "details" },
+    el("thead", {}, el("tr", {}, keys.map((key) => el("th", { scope: "col" }, iso(key))))),
+    el("tbody", {}, list.map((item) => el("tr", {}, keys.map((key) => el("td", {}, cell(item, key))))))));
+}

@@ -1,0 +1,83 @@
+// Puts the parts together; every switch draws them anew.
+
+function renderAll() {
+  document.documentElement.lang = state.language === "zh" ? "zh-Hans" : "en";
+  for (const node of document.querySelectorAll("[data-text]")) node.textContent = t(node.dataset.text);
+  for (const node of document.querySelectorAll("[data-label]")) node.setAttribute("aria-label", t(node.dataset.label));
+  document.title = data.title ?? t("title");
+  replace("title", iso(document.title));
+  renderFacts();
+  renderTools();
+  renderScores();
+  renderComparison();
+  renderDiagnosis();
+  renderQuestions();
+  renderAbout();
+  if (document.getElementById("detail").open) renderDetail();
+}
+
+function renderFacts() {
+  const facts = [
+    t("pipelines_count", { n: pipelines.length }),
+    t("questions_all", { n: data.questions.length }),
+    t("metrics_count", { n: metrics.length }),
+    data.dataset ? iso(data.dataset) : null,
+    data.judge ? [`${t("judge")}: `, iso(data.judge)] : null,
+    data.created,
+  ];
+  replace("facts", facts.filter(Boolean).map((fact) => el("li", {}, fact)));
+}
+
+function renderTools() {
+  const language = (code, name) => el("button", { type: "button", lang: code === "zh" ? "zh-Hans" : "en", "aria-pressed": String(state.language === code), onclick: () => {
+    state.language = code;
+    remember("language", code);
+    renderAll();
+    document.querySelector(`#tools button[data-value="${code}"]`).focus();
+  }, "data-value": code }, name);
+  const theme = (name) => el("button", { type: "button", "aria-pressed": String(state.theme === name), "data-value": name, onclick: () => {
+    setTheme(name);
+    remember("theme", name);
+    renderTools();
+    document.querySelector(`#tools button[data-value="${name}"]`).focus();
+  } }, t(`theme_${name}`));
+  replace("tools",
+    el("div", { class: "switch", role: "group", "aria-label": t("language") }, language("en", "English"), language("zh", "中文")),
+    el("div", { class: "switch", role: "group", "aria-label": t("theme") }, ["auto", "light", "dark"].map(theme)));
+}
+
+function setTheme(name) {
+  state.theme = name;
+  if (name === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = name;
+}
+
+function renderAbout() {
+  replace("about-body",
+    el("dl", { class: "legend" },
+      ["interval", "coverage", "undefined", "error", "not_applicable"].map((term) => [
+        el("dt", {}, t(`legend_${term}`)), el("dd", {}, t(`legend_${term}_text`))])),
+    pipelines.map((pipeline) => fold(pipelineName(pipeline), tree(pipeline.manifest))));
+}
+
+function start() {
+  const language = remember("language");
+  const theme = remember("theme");
+  if (language && Object.hasOwn(texts, language)) state.language = language;
+  setTheme(["light", "dark"].includes(theme) ? theme : "auto");
+  const dialog = document.getElementById("detail");
+  dialog.addEventListener("close", closeQuestion);
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  dialog.addEventListener("keydown", (event) => {
+    const inside = event.target.closest("input, select, [role=tab], .scroll-x");
+    if (inside || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key === "ArrowLeft") stepQuestion(-1);
+    if (event.key === "ArrowRight") stepQuestion(1);
+  });
+  renderAll();
+  openFromAddress();
+  window.addEventListener("hashchange", openFromAddress);
+  document.documentElement.dataset.ready = "true";
+}
+
+start();

