@@ -39,6 +39,7 @@ def _tasks() -> dict[str, Task]:
         grade_support,
         grade_usefulness,
     )
+    from rag_kit.models.extractive.doubting import answer_or_doubt
     from rag_kit.models.extractive.grade import grade_passage, grade_passages
     from rag_kit.models.extractive.grading import (
         judge_citation,
@@ -69,6 +70,7 @@ def _tasks() -> dict[str, Task]:
         "answer": answer,
         "answer_for_user": answer,
         "answer_from_hops": answer_from_hops,
+        "answer_or_doubt": answer_or_doubt,
         "clarify_question": clarify_question,
         "classify_question": classify_question,
         "direct_answer": direct_answer,
