@@ -1,0 +1,89 @@
+"""Texts cut into tokens that are compared: Chinese by character or by word, everything else by word."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, Literal
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.text import fold
+from rag_kit.text._patterns import HANGUL, KANA, SPECIAL, UNSPACED, unicode_runs
+from rag_kit.text.language import HAN
+from rag_kit.text.segment import load_segmenter
+
+Unit = Literal["characters", "words"]
+UNITS = ("characters", "words")
+
+_HAN = re.compile(f"[{HAN}]+")
+_SUPERSCRIPT = {ord(sign): f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
+_FRACTION = re.compile("(?<=[0-9])(?=[¼-¾⅐-⅞])")
+_CLOSE = f"{HAN}{KANA}{HANGUL}{UNSPACED}"
+_GAP = re.compile(rf"(?<=[{_CLOSE}]) (?=\w)|(?<=\w) (?=[{_CLOSE}])")
+_OPENING = " \"'“”‘’「『《〈«([{（【"
+_CLOSING = " \"'“”‘’」』》〉»)]}）】.。!！?？;；,，、:：…"
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    return re.compile(rf"({unicode_runs().pattern})|[^\w\s]|_")
+
+
+class Tokenizer:
+    """Cuts a text into tokens; case, width and traditional against simplified characters do not matter.
+
+    Args:
+        unit: Whether Chinese is cut into ``"characters"`` or, by jieba, into ``"words"``. Words of other scripts and
+            numbers are always one token; kana, Hangul and Thai are cut by character.
+        punctuation: Whether each mark is a token; else marks are left out.
+
+    Raises:
+        InvalidInputError: If the unit is another.
+
+    Example:
+        >>> Tokenizer()("我们去公园，on 3.5 legs.")
+        ['我', '们', '去', '公', '园', ',', 'on', '3.5', 'legs', '.']
+        >>> Tokenizer("words", punctuation=False)("我们去公园，on 3.5 legs.")
+        ['我们', '去', '公园', 'on', '3.5', 'legs']
+    """
+
+    def __init__(self, unit: Unit = "characters", *, punctuation: bool = True) -> None:
+        if unit not in UNITS:
+            raise InvalidInputError(f"tokens={unit!r:.80} is not allowed; give one of {', '.join(UNITS)}")
+        self._cut = load_segmenter() if unit == "words" else list
+        self._pattern = _pattern()
+        self.unit, self.punctuation = unit, bool(punctuation)
+
+    def __call__(self, text: str) -> list[str]:
+        """The tokens, in order."""
+        found: list[str] = []
+        for match in self._pattern.finditer(fold(text)):
+            token = match[0]
+            if match[1] is None:
+                if self.punctuation:
+                    found.append(token)
+            elif _HAN.match(token):
+                found.extend(self._cut(token))
+            elif SPECIAL.match(token):
+                found.extend(token)
+            else:
+                found.append(token)
+        return found
+
+    def settings(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {"tokens": self.unit, "punctuation": self.punctuation}
+
+
+def plain(text: str) -> str:
+    """A text as it is compared as a whole: folded, single spaces, none beside Chinese, no marks around it.
+
+    Example:
+        >>> plain("  「３３０ 米」。") == plain("330米"), plain("-5%") == plain("5"), plain("10²") == plain("102")
+        (True, False, False)
+    """
+    text = _FRACTION.sub(" ", text.translate(_SUPERSCRIPT))
+    text = _GAP.sub("", " ".join(fold(text).split()))
+    while (shorter := text.rstrip(_CLOSING).lstrip(_OPENING)) != text:
+        text = shorter
+    return text
