@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -76,13 +76,12 @@ def ragas_embeddings(judge: Judge | Calls) -> Any:
     """A judge as embeddings for the classes of ``ragas.metrics.collections``.
 
     Returns:
-        A ``BaseRagasEmbedding``. Its ``prepare(texts)`` embeds texts ahead, so that a metric that embeds without
-        awaiting finds them there.
+        A ``BaseRagasEmbedding``. A metric that embeds without awaiting finds what `Calls.embed` was given before.
 
     Raises:
         MissingExtraError: If Ragas is not installed.
     """
-    return _classes()[1](judge.judge if isinstance(judge, Calls) else judge)
+    return _classes()[1](_calls(judge, None))
 
 
 def _calls(judge: Judge | Calls, language: Language | None) -> Calls:
@@ -125,27 +124,21 @@ def _classes() -> tuple[type, type]:
     class JudgeEmbedding(BaseRagasEmbedding):
         """Embeddings of Ragas's that are a judge's."""
 
-        def __init__(self, judge: Judge) -> None:
+        def __init__(self, calls: Calls) -> None:
             super().__init__()
-            self.judge = judge
-            self._ready: dict[str, list[float]] = {}
-
-        async def prepare(self, texts: Sequence[str]) -> None:
-            self._ready |= dict(zip(texts, await self.judge.embed(texts), strict=True))
+            self.calls = calls
 
         async def aembed_texts(self, texts: list[str], **kwargs: Any) -> list[list[float]]:
-            missing = [text for text in texts if text not in self._ready]
-            if missing:
-                await self.prepare(missing)
-            return [self._ready[text] for text in texts]
+            return await self.calls.embed(texts)
 
         async def aembed_text(self, text: str, **kwargs: Any) -> list[float]:
-            return (await self.aembed_texts([text]))[0]
+            return (await self.calls.embed([text]))[0]
 
         def embed_texts(self, texts: list[str], **kwargs: Any) -> list[list[float]]:
-            if all(text in self._ready for text in texts):
-                return [self._ready[text] for text in texts]
-            return list(_blocking(lambda: self.aembed_texts(texts)))
+            known = self.calls.vectors
+            if all(text in known for text in texts):
+                return [known[text] for text in texts]
+            return list(_blocking(lambda: self.calls.embed(texts)))
 
         def embed_text(self, text: str, **kwargs: Any) -> list[float]:
             return self.embed_texts([text])[0]

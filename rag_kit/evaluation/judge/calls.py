@@ -60,6 +60,7 @@ class Calls:
         self._begun: defaultdict[tuple[Any, ...], int] = defaultdict(int)
         self._handed: defaultdict[tuple[Any, ...], int] = defaultdict(int)
         self._ready: dict[tuple[Any, ...], Any] = {}
+        self.vectors: dict[str, list[float]] = {}
 
     async def take(self, call: Call) -> Any:
         """The reply whose turn it is: one that was asked ahead, else asked now."""
@@ -102,6 +103,13 @@ class Calls:
             return lambda: self.ahead(call)
 
         return await self.beside([chain(call) for call in calls])
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of texts; those that this cell has asked for before are at hand."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self.vectors]
+        if missing:
+            self.vectors |= dict(zip(missing, await self.judge.embed(missing), strict=True))
+        return [self.vectors[text] for text in texts]
 
     def seen(self, prompt: str) -> list[Any]:
         """The replies to a prompt that were handed out, in order."""

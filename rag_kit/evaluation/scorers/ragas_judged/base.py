@@ -41,7 +41,7 @@ class RagasMetric(Metric):
         from rag_kit.evaluation.judge.calls import Calls
 
         assert judge is not None, "measure sees to it"
-        if self.needs_embeddings and judge.embeddings is None:
+        if self.embeds and judge.embeddings is None:
             return Cell.not_applicable(
                 "the judge has no embedding model; give it one, or: rag-kit models install minilm"
             )
@@ -57,6 +57,11 @@ class RagasMetric(Metric):
         if not math.isfinite(value):
             return Cell.error(f"Ragas gave the value {value!r}", **details)
         return Cell.ok(value, self.reason(calls, example, output), **details)
+
+    @property
+    def embeds(self) -> bool:
+        """Whether vectors are needed with these settings."""
+        return self.needs_embeddings
 
     async def ahead(self, calls: Calls, example: Example, output: Output) -> Cell | None:
         """Ask what can be asked side by side; a cell where there is nothing to compute."""

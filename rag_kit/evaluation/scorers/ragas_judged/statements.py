@@ -68,10 +68,10 @@ def matched(
     """
     left: dict[str, list[Mapping[str, Any]]] = {}
     for each in given:
-        left.setdefault(_plain(each["statement"]), []).append(each)
+        left.setdefault(plain(each["statement"]), []).append(each)
     found, missing = [], []
     for text in wanted:
-        verdicts = left.get(_plain(text))
+        verdicts = left.get(plain(text))
         if verdicts:
             found.append(_entry(verdicts.pop(0), text))
         else:
@@ -87,5 +87,6 @@ def _entry(each: Mapping[str, Any], text: str) -> dict[str, Any]:
     return {"statement": text, "reason": str(each.get("reason") or ""), "verdict": each["verdict"]}
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """A statement for comparing: without case, spaces and punctuation."""
     return _NOT_WORD.sub("", fold(text)) or text
