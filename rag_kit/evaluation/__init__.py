@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.cells import Cell
     from rag_kit.evaluation.comparing import Comparison, compare
     from rag_kit.evaluation.dataset import CorpusDocument, GoldAnswer, RetrievalDataset, load_dataset
+    from rag_kit.evaluation.diagnosing import Diagnosis, diagnose
     from rag_kit.evaluation.examples import Example, GoldSpan
     from rag_kit.evaluation.judge import Judge
     from rag_kit.evaluation.metric import Metric
@@ -31,6 +32,7 @@ __all__ = [
     "Cell",
     "Comparison",
     "CorpusDocument",
+    "Diagnosis",
     "EvaluationSet",
     "ExactVectorRetriever",
     "Example",
@@ -51,6 +53,7 @@ __all__ = [
     "bootstrap_interval",
     "bootstrap_intervals",
     "compare",
+    "diagnose",
     "evaluate",
     "format_table",
     "load_dataset",
@@ -67,6 +70,8 @@ __getattr__, __dir__ = lazy_attributes(
         "bootstrap_intervals": ".statistics",
         "Cell": ".cells",
         "compare": ".comparing",
+        "diagnose": ".diagnosing",
+        "Diagnosis": ".diagnosing",
         "Comparison": ".comparing",
         "CorpusDocument": ".dataset",
         "DEFAULT_METRICS": ".metrics",

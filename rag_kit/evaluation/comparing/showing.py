@@ -58,7 +58,7 @@ def tables(comparison: Comparison) -> list[tuple[str, list[str], Rows, list[int]
          [_pair(pair, comparison) for pair in comparison.pairs], [3, 5, 6, 7]),
         ("Hits", ["metric", "pipeline", "other", "got", "only it", "only other", "n", "McNemar p", "corrected"],
          [_hits(pair) for pair in comparison.pairs if pair.hits is not None], [3, 4, 5, 6, 7, 8]),
-        ("Complementary", ["metric", "pipeline", "gets", "only it gets", "place", "adds", "set gets", "all get",
+        ("Complementary", ["metric", "pipeline", "gets", "only it gets", "place", "adds", "set gets", "union",
                            "n / total"],
          [row for item in comparison.complementarity.values() for row in _complement(item)], [2, 3, 4, 5, 6, 7, 8]),
         ("Slices", ["by", "part", "metric", "pipeline", "mean", level, "n / total"], _slices(comparison), [4, 6]),

@@ -1,0 +1,145 @@
+"""A diagnosis as text and for Jupyter. Whatever a question or a reason holds stays text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.documents import clean_text
+from rag_kit.evaluation.reporting.tables import html_table, text_table
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.diagnosing.cases import CaseName
+    from rag_kit.evaluation.diagnosing.diagnosis import Diagnosis
+    from rag_kit.evaluation.diagnosing.finding import Finding, Reading
+
+_MANY = 40
+"""Questions shown; the rest is in `Diagnosis.to_pandas`."""
+
+_WORDS = {
+    "en": {
+        "title": "{name}: {diagnosed} of {total} questions diagnosed",
+        "overall": "By the means of those: {title}. {cause}",
+        "nothing": "No question has all three scores, so there is no diagnosis.",
+        "causes": "Causes", "cause": "cause", "questions": "questions", "remedies": "Remedies", "part": "part",
+        "what": "what it is for", "question": "question", "id": "id", "answer": "answer", "recall": "recall",
+        "precision": "precision", "hints": "also", "unknown": "not diagnosed", "high": "high", "low": "low",
+        "more": "... and {0} more: to_pandas() has them all",
+        "limits": "High from: {0}. A question without one of the three scores is not diagnosed; nothing is guessed.",
+    },
+    "zh": {
+        "title": "{name}：{total} 个问题中诊断了 {diagnosed} 个",
+        "overall": "按这些问题的平均值：{title}。{cause}",
+        "nothing": "没有问题同时具备三项分数，因此没有诊断。",
+        "causes": "原因", "cause": "原因", "questions": "问题数", "remedies": "对策", "part": "部件",
+        "what": "作用", "question": "问题", "id": "编号", "answer": "答案", "recall": "召回率",
+        "precision": "精度", "hints": "另外", "unknown": "未诊断", "high": "高", "low": "低",
+        "more": "……另有 {0} 个：to_pandas() 中有全部内容",
+        "limits": "达到以下值为高：{0}。缺少任何一项分数的问题不作诊断，也不猜测。",
+    },
+}  # fmt: skip
+
+Block = tuple[str, list[str], list[list[Any]], list[int]]
+
+
+def diagnosis_text(diagnosis: Diagnosis) -> str:
+    """Causes, remedies and questions, one below the other."""
+    words = _WORDS[diagnosis.language]
+    parts = [_line(line) for line in _head(diagnosis)]
+    for heading, header, rows, right in _blocks(diagnosis):
+        parts.append(f"\n{heading}\n{text_table(header, rows, right=right, max_width=90)}")
+    hidden = len(_shown(diagnosis)) - _MANY
+    if hidden > 0:
+        parts.append(words["more"].format(hidden))
+    return "\n".join([*parts, "", _line(_limits(diagnosis))])
+
+
+def diagnosis_html(diagnosis: Diagnosis) -> str:
+    """The same for Jupyter."""
+    words = _WORDS[diagnosis.language]
+    head, *rest = _head(diagnosis)
+    blocks = [
+        html_table(header, rows, caption=heading, right=right)
+        for heading, header, rows, right in _blocks(diagnosis)
+    ]
+    hidden = len(_shown(diagnosis)) - _MANY
+    notes = [*rest, *([words["more"].format(hidden)] if hidden > 0 else []), _limits(diagnosis)]
+    return html_table([head], [], notes=notes) + "".join(blocks)
+
+
+def _head(diagnosis: Diagnosis) -> list[str]:
+    words = _WORDS[diagnosis.language]
+    lines = [
+        words["title"].format(name=diagnosis.name, diagnosed=diagnosis.diagnosed, total=len(diagnosis.rows))
+    ]
+    if diagnosis.overall is None:
+        return [*lines, words["nothing"]]
+    case = diagnosis.case(diagnosis.overall)
+    language = diagnosis.language
+    return [*lines, words["overall"].format(title=case.title.of(language), cause=case.cause.of(language))]
+
+
+def _blocks(diagnosis: Diagnosis) -> list[Block]:
+    words, language = _WORDS[diagnosis.language], diagnosis.language
+    causes = [
+        [diagnosis.case(name).title.of(language), count, diagnosis.case(name).cause.of(language)]
+        for name, count in diagnosis.counts.items()
+    ]
+    if diagnosis.unknown:
+        causes.append([words["unknown"], diagnosis.unknown, ""])
+    blocks: list[Block] = [
+        (words["causes"], [words["cause"], words["questions"], words["what"]], causes, [1])
+    ]
+    blocks[0][1][2] = ""
+    for name in _worst_first(diagnosis):
+        case = diagnosis.case(name)
+        if case.remedies:
+            rows: list[list[Any]] = [[r.name, r.text.of(language)] for r in case.remedies]
+            heading = f"{words['remedies']}: {case.title.of(language)}"
+            blocks.append((heading, [words["part"], words["what"]], rows, []))
+    shown = _shown(diagnosis)[:_MANY]
+    if shown:
+        header = [words[key] for key in ("id", "question", "cause", "answer", "recall", "precision", "hints")]
+        blocks.append((words["questions"], header, [_row(finding, diagnosis) for finding in shown], []))
+    return blocks
+
+
+def _worst_first(diagnosis: Diagnosis) -> list[CaseName]:
+    return sorted(diagnosis.counts, key=lambda name: (name.startswith("right"), -diagnosis.counts[name]))
+
+
+def _shown(diagnosis: Diagnosis) -> list[Finding]:
+    """Questions with something to do, the most frequent cause first; then those without a cause."""
+    order: dict[str | None, int] = {name: place for place, name in enumerate(_worst_first(diagnosis))}
+    rows = [row for row in diagnosis.rows if row.case != "right"]
+    return sorted(rows, key=lambda row: order.get(row.case, len(order)))
+
+
+def _row(finding: Finding, diagnosis: Diagnosis) -> list[Any]:
+    words = _WORDS[diagnosis.language]
+    cause = (
+        words["unknown"]
+        if finding.case is None
+        else diagnosis.case(finding.case).title.of(diagnosis.language)
+    )
+    also = [*([finding.unknown] if finding.unknown else []), *finding.hints]
+    readings = [_reading(reading, words) for reading in (finding.answer, finding.recall, finding.precision)]
+    return [finding.id, finding.question, cause, *readings, "; ".join(also)]
+
+
+def _reading(reading: Reading, words: dict[str, str]) -> str:
+    return (
+        "-"
+        if reading.value is None or reading.level is None
+        else f"{reading.value:.2f} {words[reading.level]}"
+    )
+
+
+def _limits(diagnosis: Diagnosis) -> str:
+    limits = ", ".join(
+        f"{metric} {diagnosis.thresholds[role]:g}" for role, metric in diagnosis.metrics.items()
+    )
+    return _WORDS[diagnosis.language]["limits"].format(limits)
+
+
+def _line(text: str) -> str:
+    return clean_text(" ".join(text.split()))
