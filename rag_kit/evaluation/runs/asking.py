@@ -194,4 +194,6 @@ def default_name(pipeline: Any) -> str:
     if callable(get_name):
         return str(get_name())
     name = getattr(pipeline, "__name__", None)
-    return str(name) if isinstance(name, str) and name != "<lambda>" else type(pipeline).__name__
+    if name == "<lambda>":
+        return "pipeline"
+    return str(name) if isinstance(name, str) else type(pipeline).__name__

@@ -1,99 +1,203 @@
-"""``evaluate``: ask a pipeline every example, score what it gives."""
+"""``evaluate``: ask a pipeline every example, score what it gives, go on where an earlier run stopped."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.concurrency import afan_out_map, run_coroutine
-from rag_kit.errors import InvalidInputError
+from rag_kit.concurrency import run_coroutine, run_in_thread
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
-from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.asking import MakeInput, asker, default_name, resolve
-from rag_kit.evaluation.runs.results import Results, Row
+from rag_kit.evaluation.runs.identity import pipeline_hash
+from rag_kit.evaluation.runs.prices import Prices
+from rag_kit.evaluation.runs.progress import Progress
+from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.runs.session import run_session
+from rag_kit.evaluation.runs.settings import Settings, take_examples
 from rag_kit.evaluation.scorers import get_metrics
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge import Judge
 
+_GOODBYE_SECONDS = 30.0
+
 
 def evaluate(
     pipeline: Any,
-    dataset: Sequence[Example],
+    dataset: Sequence[Example] | Path | str,
     metrics: str | Metric | Iterable[str | Metric],
     *,
     judge: Judge | None = None,
     out: Path | str | None = None,
     name: str | None = None,
+    version: str | None = None,
     max_concurrency: int = 8,
     timeout: float | None = None,
+    metric_timeout: float | None = None,
     max_calls: int | None = None,
     max_tokens: int | None = None,
     deadline: float | None = None,
-    prices: Any = None,
-    progress: bool | Callable[[Any], None] = True,
+    prices: float | Mapping[str, Any] | None = None,
+    progress: bool | Callable[[Progress], None] = True,
     make_input: MakeInput | None = None,
+    retry_errors: bool = True,
 ) -> Results:
-    """Ask a pipeline every example and score what it gives; `aevaluate` for blocking code, Jupyter included."""
-    return run_coroutine(
+    """Ask a pipeline every example of a set and score what it gives.
+
+    Works in scripts and in Jupyter, where an event loop runs already; `aevaluate` is the same for async code. Metrics
+    of one example are computed while the pipeline is asked the next ones. Whatever fails becomes a cell with a reason;
+    it ends neither the run nor counts as a number.
+
+    With ``out`` every finished step is kept in that folder at once. Run again, only what is missing or was computed
+    from something else is computed: the pipeline is asked again where its name, version or settings, the question or
+    the history changed; a metric is computed again where its settings, the judge, the example or the output did.
+    A run that is unchanged asks neither pipeline nor judge.
+
+    Args:
+        pipeline: A LangChain Runnable or retriever, a compiled graph, a function from a question to whatever
+            `Output.of` reads (async or not), or ``"module:object"``, whose code is run.
+        dataset: An `EvaluationSet`, a list of Examples, or the path of a set.
+        metrics: Names or objects of metrics.
+        judge: Whom metrics ask; without one, those that need it are not applicable.
+        out: Folder of the results; ``None``: they are only returned.
+        name: The pipeline's name in tables; default: its own.
+        version: Says that the pipeline is the same, or is not; default: a hash of its settings and code. Give one
+            where the hash cannot see what changed, such as the content of an index.
+        max_concurrency: Most questions that the pipeline is asked at a time.
+        timeout: Seconds the pipeline may take for one example.
+        metric_timeout: Seconds one metric may take for one example, waiting for the judge included.
+        max_calls: Most model calls of this run, pipeline and judge together; reached, the run ends and keeps what is
+            there.
+        max_tokens: Most tokens, likewise.
+        deadline: Seconds for the whole run, likewise.
+        prices: ``{"model": {"input": 0.15, "output": 0.6}}`` for a million tokens each, ``"*"`` for any other model,
+            or one number for a million tokens; in whatever currency.
+        progress: A bar with rate, cost so far and time left (where somebody looks); ``False``: none; or a function
+            that gets a `Progress`.
+        make_input: What the pipeline is called with, for an example; default: what its kind takes.
+        retry_errors: Whether cells that failed in an earlier run are computed again.
+
+    Returns:
+        One row for each example. ``results.manifest["stopped_by"]`` says which cap ended the run, if one did.
+
+    Raises:
+        InvalidInputError: If an argument is not allowed, or the folder holds something else.
+        ResultsLockedError: If another run writes to the folder.
+        MissingExtraError: If a metric needs an extra that is not installed.
+
+    Example:
+        >>> from rag_kit.evaluation import Cell, Metric
+        >>> class Short(Metric):
+        ...     name, source, stage = "ours_short", "ours", "generation"
+        ...     async def score(self, example, output, judge):
+        ...         return Cell.ok(float(len(output.answer) < 10))
+        >>> questions = [Example("q1", "Who?"), Example("q2", "And why, in so many words?")]
+        >>> results = evaluate(lambda question: f"{question} Ada.", questions, Short(), progress=False)
+        >>> results.summary()["ours_short"].mean
+        0.5
+    """
+    return _blocking(
         aevaluate(
-            pipeline,
-            dataset,
-            metrics,
-            judge=judge,
-            out=out,
-            name=name,
-            max_concurrency=max_concurrency,
-            timeout=timeout,
-            max_calls=max_calls,
-            max_tokens=max_tokens,
-            deadline=deadline,
-            prices=prices,
-            progress=progress,
-            make_input=make_input,
+            pipeline, dataset, metrics, judge=judge, out=out, name=name, version=version,
+            max_concurrency=max_concurrency, timeout=timeout, metric_timeout=metric_timeout, max_calls=max_calls,
+            max_tokens=max_tokens, deadline=deadline, prices=prices, progress=progress, make_input=make_input,
+            retry_errors=retry_errors,
         )
-    )
+    )  # fmt: skip
 
 
 async def aevaluate(
     pipeline: Any,
-    dataset: Sequence[Example],
+    dataset: Sequence[Example] | Path | str,
     metrics: str | Metric | Iterable[str | Metric],
     *,
     judge: Judge | None = None,
     out: Path | str | None = None,
     name: str | None = None,
+    version: str | None = None,
     max_concurrency: int = 8,
     timeout: float | None = None,
+    metric_timeout: float | None = None,
     max_calls: int | None = None,
     max_tokens: int | None = None,
     deadline: float | None = None,
-    prices: Any = None,
-    progress: bool | Callable[[Any], None] = True,
+    prices: float | Mapping[str, Any] | None = None,
+    progress: bool | Callable[[Progress], None] = True,
     make_input: MakeInput | None = None,
+    retry_errors: bool = True,
 ) -> Results:
-    """Ask a pipeline every example and score what it gives."""
-    chosen = get_metrics(metrics)
-    the_pipeline = resolve(pipeline)
-    ask = asker(the_pipeline, make_input)
-    examples = list(dataset)
-    if not examples:
-        raise InvalidInputError("there is no example to evaluate with")
+    """As `evaluate`, for async code.
 
-    async def one(example: Example) -> Row:
-        started = time.perf_counter()
+    Args:
+        pipeline: As for `evaluate`, and so are the others.
+        dataset: See there.
+        metrics: See there.
+        judge: See there.
+        out: See there.
+        name: See there.
+        version: See there.
+        max_concurrency: See there.
+        timeout: See there.
+        metric_timeout: See there.
+        max_calls: See there.
+        max_tokens: See there.
+        deadline: See there.
+        prices: See there.
+        progress: See there.
+        make_input: See there.
+        retry_errors: See there.
+    """
+
+    def prepare() -> Settings:
+        """Reads files and imports packages, so it runs on a thread."""
+        the_pipeline = resolve(pipeline)
+        examples, set_name = take_examples(dataset)
+        return Settings(
+            name=default_name(the_pipeline) if name is None else name,
+            version=version,
+            ask=asker(the_pipeline, make_input),
+            hash_pipeline=lambda: "" if version is not None else pipeline_hash([the_pipeline, make_input]),
+            whole=make_input is not None,
+            examples=examples,
+            dataset=set_name,
+            metrics=get_metrics(metrics),
+            judge=judge,
+            out=None if out is None else Path(out),
+            max_concurrency=max_concurrency,
+            timeout=timeout,
+            metric_timeout=metric_timeout,
+            caps={"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline},
+            prices=Prices.of(prices),
+            progress=progress,
+            retry_errors=retry_errors,
+        )
+
+    return await run_session(await run_in_thread(prepare))
+
+
+def _blocking(coroutine: Coroutine[Any, Any, Results]) -> Results:
+    """Run to the end; Ctrl-C lets the run save first, in Jupyter too, where it runs on a thread of its own."""
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+    ended = threading.Event()
+
+    async def watched() -> Results:
+        task = asyncio.current_task()
+        assert task is not None
+        running.append((asyncio.get_running_loop(), task))
         try:
-            output = Output.of(await ask(example))
-        except Exception as error:  # noqa: BLE001 - what a user's pipeline raised is kept in the row
-            output = Output(error=f"{type(error).__name__}: {error}")
-        output = Output(**{**vars(output), "seconds": time.perf_counter() - started})
-        return Row(example, output, {m.name: await m.measure(example, output, judge) for m in chosen})
+            return await coroutine
+        finally:
+            ended.set()
 
-    done = await afan_out_map(one, examples, max_concurrency=max_concurrency)
-    results = Results(name or default_name(the_pipeline), done.values, tuple(m.name for m in chosen))
-    if out is not None:
-        results.save(out)
-    return results
+    try:
+        return run_coroutine(watched())
+    except KeyboardInterrupt:
+        for loop, task in running:
+            if not ended.is_set():
+                loop.call_soon_threadsafe(task.cancel)
+                ended.wait(_GOODBYE_SECONDS)
+        raise

@@ -81,6 +81,7 @@ class RunFolder:
             if self.dropped:
                 self._cut_half_line()
             self._file = (self.path / ROWS).open("ab", buffering=0)
+        self.clean = False
         self._file.write(b"".join(map(encode, records)))
         if time.monotonic() - self._synced > SYNC_SECONDS:
             self.sync()
