@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
     from rag_kit.evaluation.spans import SpanRecall
     from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
+    from rag_kit.evaluation.tuning import (
+        PipelineSpace,
+        RetrieverSpace,
+        SearchSpace,
+        TuningResult,
+        atune,
+        tune,
+    )
     from rag_kit.retrieval.exact import ExactVectorRetriever
 
 __all__ = [
@@ -42,13 +50,18 @@ __all__ = [
     "Metric",
     "Output",
     "Passage",
+    "PipelineSpace",
     "Results",
     "RetrievalDataset",
     "RetrievalScores",
+    "RetrieverSpace",
     "Row",
+    "SearchSpace",
     "SpanRecall",
     "Summary",
+    "TuningResult",
     "aevaluate",
+    "atune",
     "benchmark",
     "bootstrap_interval",
     "bootstrap_intervals",
@@ -59,11 +72,18 @@ __all__ = [
     "load_dataset",
     "ndcg",
     "retrieval_metrics",
+    "tune",
 ]
 
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
+        "PipelineSpace": ".tuning",
+        "RetrieverSpace": ".tuning",
+        "SearchSpace": ".tuning",
+        "TuningResult": ".tuning",
+        "atune": ".tuning",
+        "tune": ".tuning",
         "aevaluate": ".runs",
         "benchmark": ".benchmark",
         "bootstrap_interval": ".statistics",
