@@ -13,7 +13,13 @@ from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.reporting.findings import comparison_data, diagnosis_data, diagnosis_of_rows
+from rag_kit.evaluation.reporting.findings import (
+    by_pipeline,
+    cases_data,
+    comparison_data,
+    diagnosed_rows,
+    diagnosis_data,
+)
 from rag_kit.evaluation.reporting.shapes import ResultsLike, RowLike, SummaryLike, metric_names, quantile
 
 FORMAT = "rag_kit.report/1"
@@ -35,11 +41,12 @@ def payload(
     diagnosis: Any = None,
     title: str | None = None,
     language: str = "en",
+    notes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Gather results of one or several pipelines for the page.
 
     Every text has passed ``clean_text``: control and bidirectional characters are visible escapes. Errors, reasons,
-    notes and settings have passed the masking of keys, too. Numbers that are not finite become texts.
+    notes and settings have passed the masking of keys, too. Numbers that are not finite become ``None``.
 
     Args:
         results: One or several pipelines; questions are matched by their id.
@@ -48,6 +55,7 @@ def payload(
         diagnosis: What ``diagnose`` gave: one, one for each pipeline, or name -> diagnosis.
         title: Title of the page.
         language: ``"en"`` or ``"zh"``: the language the page starts in.
+        notes: What the reader should know; shown below the scores.
 
     Returns:
         Plain JSON, as the page's scripts read it.
@@ -67,9 +75,9 @@ def payload(
         raise InvalidInputError("there are no results to report; give at least one")
     if language not in ("en", "zh"):
         raise InvalidInputError(f"language is {language!r:.80}; allowed are 'en' and 'zh'")
-    labels = _different(names or [str(one.name) for one in results])
+    labels = different(names or [str(one.name) for one in results])
     texts = _Texts()
-    diagnosed = diagnosis_of_rows(diagnosis, labels)
+    diagnosed = by_pipeline(diagnosis, labels)
     manifests = [dict(one.manifest) if isinstance(one.manifest, Mapping) else {} for one in results]
     return {
         "format": FORMAT,
@@ -83,10 +91,12 @@ def payload(
             for label, one, manifest in zip(labels, results, manifests, strict=True)
         ],
         "metrics": _metrics(results, manifests),
-        "questions": _questions(results, diagnosed, texts),
+        "questions": _questions(results, diagnosed_rows(diagnosed, len(labels)), texts),
         "texts": texts.all,
         "comparison": _safe(comparison_data(comparison)),
-        "diagnosis": _safe(diagnosis_data(diagnosis, labels)),
+        "diagnosis": _safe(diagnosis_data(diagnosed)),
+        "cases": _safe(cases_data(diagnosed)),
+        "notes": [_masked(note) for note in notes],
     }
 
 
@@ -247,7 +257,7 @@ def _run(row: RowLike, diagnosis: Any, texts: _Texts) -> dict[str, Any]:
         "passages": None if passages is None else [_passage(each, example, texts) for each in passages],
         "messages": _shown([*output.messages], _text),
         "notes": [_masked(note) for note in output.notes],
-        "seconds": output.seconds,
+        "seconds": _shown(output.seconds, _text),
         "calls": output.calls,
         "tokens": output.tokens,
         "extra": _extra(output),
@@ -309,7 +319,7 @@ def _where(passage: Passage) -> str:
 def _cell(cell: Cell) -> dict[str, Any]:
     return {
         "value": cell.value, "status": cell.status, "reason": _masked(cell.reason), "calls": cell.calls,
-        "tokens": cell.tokens, "seconds": cell.seconds, "details": _safe(cell.details) or None,
+        "tokens": cell.tokens, "seconds": _shown(cell.seconds, _text), "details": _safe(cell.details) or None,
     }  # fmt: skip
 
 
@@ -336,7 +346,7 @@ def _first(manifests: Sequence[Mapping[str, Any]], key: str) -> str | None:
     return _masked(values[0]) if same and isinstance(values[0], str) else None
 
 
-def _different(names: Sequence[str]) -> list[str]:
+def different(names: Sequence[str]) -> list[str]:
     """Names made different by a number behind those that come again."""
     found: list[str] = []
     for name in names:
@@ -367,8 +377,6 @@ def _shown(value: Any, text: Callable[[str], str], depth: int = 0) -> Any:
         value = to_plain(value)
     if isinstance(value, str):
         return text(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if depth > 12:

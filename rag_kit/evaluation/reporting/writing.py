@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation._files import check_target, write_file
 from rag_kit.evaluation.reporting.page import page
-from rag_kit.evaluation.reporting.payload import payload
+from rag_kit.evaluation.reporting.payload import different, payload
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.reporting.shapes import ResultsLike
@@ -32,8 +32,10 @@ def write_report(
     Args:
         results: One pipeline, several, or name -> results.
         path: The file. One that is a report already is replaced.
-        comparison: What ``compare`` gave; its plots are drawn where Matplotlib is installed.
-        diagnosis: What ``diagnose`` gave: one, one for each pipeline, or name -> diagnosis.
+        comparison: What ``compare`` gave; ``None``: made where several pipelines can be compared; ``False``: none.
+            Its plots are drawn where Matplotlib is installed.
+        diagnosis: What ``diagnose`` gave: one, one for each pipeline, or name -> diagnosis; ``None``: made where
+            the metrics it reads are there; ``False``: none.
         title: Title of the page.
         language: ``"en"`` or ``"zh"``: the language the page starts in; the reader can switch.
         overwrite: Replace the file even if it is no report.
@@ -51,8 +53,19 @@ def write_report(
             f"{str(target)!r} is a file and no report; name another one, or give overwrite=True"
         )
     names, found = _gather(results)
+    notes: list[str] = []
+    if comparison is None and len(found) > 1:
+        comparison = _compare(names, found, notes)
+    if diagnosis is None:
+        diagnosis = _diagnose(names, found)
     data = payload(
-        found, names=names, comparison=comparison, diagnosis=diagnosis, title=title, language=language
+        found,
+        names=names,
+        comparison=comparison,
+        diagnosis=diagnosis,
+        title=title,
+        language=language,
+        notes=notes,
     )
     text = page(data, _plots(found, comparison))
     write_file(target, lambda file: file.write(text.encode("utf-8")))
@@ -65,16 +78,41 @@ def is_report(path: Path) -> bool:
         return _MARK in file.read(4096)
 
 
-def _gather(results: Any) -> tuple[list[str] | None, list[ResultsLike]]:
+def _gather(results: Any) -> tuple[list[str], list[ResultsLike]]:
     if isinstance(results, Mapping):
         return [str(name) for name in results], list(results.values())
     if hasattr(results, "rows"):
-        return None, [results]
+        return [str(results.name)], [results]
     if isinstance(results, (str, bytes, Path)) or not isinstance(results, Iterable):
         raise InvalidInputError(
             f"results is a {type(results).__name__}; give what evaluate returned, a list of it, or Results.load(folder)"
         )
-    return None, list(results)
+    found = list(results)
+    return different([str(one.name) for one in found]), found
+
+
+def _compare(names: list[str], results: list[ResultsLike], notes: list[str]) -> Any:
+    from rag_kit.evaluation.comparing import compare
+
+    named: Any = dict(zip(names, results, strict=True))
+    try:
+        return compare(named)
+    except RagKitError as error:  # other questions, nothing in common, no SciPy: the scores still stand
+        notes.append(f"Not compared: {error}")
+        return None
+
+
+def _diagnose(names: list[str], results: list[ResultsLike]) -> dict[str, Any]:
+    from rag_kit.evaluation.diagnosing import diagnose
+
+    found = {}
+    one: Any
+    for name, one in zip(names, results, strict=True):
+        try:
+            found[name] = diagnose(one)
+        except RagKitError:  # the metrics it reads were not asked for
+            continue
+    return found
 
 
 def _plots(results: list[ResultsLike], comparison: Any) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ function remember(name, value) {
   return null;
 }
 
-/** The text of the interface in the language shown: t("count", {n: 3}). "one|many" is chosen by n. */
+/** The text of the interface in the language shown: t(key, {n: 3}). "one|many" is chosen by n. */
 function t(key, values = {}) {
   const table = texts[state.language];
   let text = Object.hasOwn(table, key) ? table[key] : key;

@@ -130,5 +130,6 @@ function renderScores() {
   } }, icon("turn"), t("turn"));
   replace("scores-tools", pipelines.length > 1 ? turn : []);
   const table = scoreView.turned ? turnedTable() : uprightTable();
-  replace("scores-table", el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("scores") }, table));
+  const notes = data.notes.length ? el("ul", { class: "small muted notes" }, data.notes.map((note) => el("li", {}, iso(note)))) : [];
+  replace("scores-table", notes, el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("scores") }, table));
 }

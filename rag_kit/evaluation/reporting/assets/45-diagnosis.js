@@ -1,4 +1,4 @@
-// What goes wrong where: causes with their share of the questions, and what to do.
+// What goes wrong where: causes with their share of the questions, and the parts of the kit that remedy them.
 
 function renderDiagnosis() {
   const section = document.getElementById("diagnosis");
@@ -11,19 +11,25 @@ function renderDiagnosis() {
 }
 
 function diagnosisCard(diagnosis) {
-  const pipeline = pipelines[diagnosis.pipeline];
-  const total = diagnosis.causes.reduce((sum, cause) => sum + cause.count, 0) || 1;
-  return el("div", { class: "card" }, el("h3", {}, pipelineName(pipeline)),
-    diagnosis.notes.length ? el("ul", { class: "small muted" }, diagnosis.notes.map((note) => el("li", {}, iso(spoken(note))))) : null,
-    el("ul", { class: "causes" }, diagnosis.causes.map((cause) => el("li", { class: cause.good ? "good" : null },
-      el("div", { class: "cause-line" }, el("strong", {}, spoken(cause.label)),
-        el("button", { type: "button", class: "link", onclick: () => showCause(diagnosis.pipeline, cause.cause), "aria-label": `${t("show_these")}: ${spoken(cause.label)}` },
-          t("questions_all", { n: cause.count }))),
-      svg("svg", { class: "step", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true",
-        style: { "--color": cause.good ? "var(--good)" : "var(--warn)" } },
-        svg("rect", { class: "step-scale", x: 0, y: 0, width: 100, height: 10 }),
-        svg("rect", { class: "step-gain", x: 0, y: 0, width: (100 * cause.count) / total, height: 10 })),
-      cause.remedy ? el("p", { class: "small" }, spoken(cause.remedy)) : null))));
+  const limits = Object.entries(diagnosis.thresholds).map(([name, limit]) => `${name} ≥ ${number.any(limit)}`).join(", ");
+  const worst = diagnosis.causes.find((cause) => !data.cases[cause.cause].good);
+  return el("div", { class: "card" }, el("h3", {}, pipelineName(pipelines[diagnosis.pipeline])),
+    el("ul", { class: "causes" }, diagnosis.causes.map((cause) => causeView(diagnosis, cause, cause === worst && pipelines.length < 2)),
+      diagnosis.unknown ? el("li", { class: "muted small" }, t("no_cause_count", { n: diagnosis.unknown })) : null),
+    el("p", { class: "small muted" }, t("thresholds", { limits })));
+}
+
+function causeView(diagnosis, found, open) {
+  const cause = data.cases[found.cause];
+  return el("li", {},
+    el("div", { class: "cause-line" }, el("strong", {}, spoken(cause.label)),
+      el("button", { type: "button", class: "link", onclick: () => showCause(diagnosis.pipeline, found.cause), "aria-label": `${t("show_these")}: ${spoken(cause.label)}` },
+        t("questions_all", { n: found.count }))),
+    svg("svg", { class: "step", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true",
+      style: { "--color": cause.good ? "var(--good)" : "var(--warn)" } },
+      svg("rect", { class: "step-scale", x: 0, y: 0, width: 100, height: 10 }),
+      svg("rect", { class: "step-gain", x: 0, y: 0, width: (100 * found.count) / (diagnosis.questions || 1), height: 10 })),
+    fold(t(cause.remedies.length ? "remedy" : "meaning"), [el("p", { class: "small" }, spoken(cause.text)), cause.remedies.length ? remedies(cause) : null], open));
 }
 
 function showCause(pipeline, cause) {

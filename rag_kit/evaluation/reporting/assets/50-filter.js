@@ -36,7 +36,7 @@ const tagValues = (() => {
 const causes = (() => {
   const found = new Map();
   for (const question of data.questions) {
-    for (const run of question.runs) if (run && run.diagnosis) found.set(run.diagnosis.cause, run.diagnosis.label);
+    for (const run of question.runs) if (run?.diagnosis?.cause) found.set(run.diagnosis.cause, data.cases[run.diagnosis.cause].label);
   }
   return [...found];
 })();
@@ -93,8 +93,12 @@ function sortValue(question, index) {
 }
 
 function causeOf(question) {
-  const diagnosis = question.runs[focusPipeline() ?? 0]?.diagnosis;
-  return diagnosis ? spoken(diagnosis.label) : null;
+  return causeLabel(question.runs[focusPipeline() ?? 0]);
+}
+
+function causeLabel(run) {
+  const cause = run?.diagnosis?.cause;
+  return cause ? spoken(data.cases[cause].label) : null;
 }
 
 /** Numbers of the questions to show, in order. */

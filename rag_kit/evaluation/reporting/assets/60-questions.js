@@ -128,7 +128,7 @@ function questionRow(place) {
         failed ? [icon("warn"), el("span", { class: "hidden" }, t("filter_error"))] : null,
         iso(question.question))),
     columnsOf(view.columns).map(({ pipeline, metric }) => el("td", { class: "number" }, scoreMark(metrics[metric], cellOf(question, pipeline, metric)))),
-    causes.length && focus !== null ? el("td", { class: "cause" }, run?.diagnosis ? spoken(run.diagnosis.label) : "–") : null,
+    causes.length && focus !== null ? el("td", { class: "cause" }, causeLabel(run) ?? "–") : null,
     focus !== null ? el("td", { class: "number" }, number.seconds(run?.seconds)) : null,
     el("td", { class: "id" }, iso(question.id)));
 }

@@ -130,8 +130,16 @@ function runView(question, run) {
 }
 
 function diagnosisNotice(diagnosis) {
-  return el("div", { class: diagnosis.good ? "notice good" : "notice" }, icon(diagnosis.good ? "check" : "warn"),
-    el("div", {}, el("strong", {}, spoken(diagnosis.label)), diagnosis.remedy ? prose(spoken(diagnosis.remedy)) : null));
+  const cause = diagnosis.cause ? data.cases[diagnosis.cause] : null;
+  const hints = diagnosis.hints.length ? el("ul", { class: "small" }, diagnosis.hints.map((hint) => el("li", {}, iso(hint)))) : null;
+  if (!cause) return el("div", { class: "notice unknown" }, icon("warn"), el("div", {}, el("strong", {}, t("no_cause")), prose(diagnosis.unknown), hints));
+  return el("div", { class: cause.good ? "notice good" : "notice" }, icon(cause.good ? "check" : "warn"),
+    el("div", {}, el("strong", {}, spoken(cause.label)), prose(spoken(cause.text)), hints,
+      cause.remedies.length ? fold(t("remedy"), remedies(cause)) : null));
+}
+
+function remedies(cause) {
+  return el("ul", { class: "remedies" }, cause.remedies.map((remedy) => el("li", {}, spoken(remedy.text), " ", el("code", {}, remedy.part))));
 }
 
 function queriesView(question, run) {
