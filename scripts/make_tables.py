@@ -16,7 +16,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import evaluators_table  # noqa: E402 - found by the line above
+import abilities_table  # noqa: E402 - found by the line above
+import evaluators_table  # noqa: E402
 import graphs_table  # noqa: E402
 import parents_table  # noqa: E402
 import peers_table  # noqa: E402
@@ -173,6 +174,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "quality": quality_table(loaded),
         "speed": speed_table(loaded),
         "verdicts": verdict_table(loaded, content["tolerance"]),
+        "abilities": table(abilities_table.HEAD, abilities_table.rows()),
         "evaluators": table(evaluators_table.HEAD, evaluators_table.rows()),
         "actions": table(evaluators_table.ACTIONS_HEAD, evaluators_table.actions()),
         "graphs": table(graphs_table.HEAD, graphs_table.rows()),
