@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
+    from rag_kit.evaluation.abilities import AbilityReport, GivenPassages, aabilities, abilities
     from rag_kit.evaluation.benchmark import benchmark
     from rag_kit.evaluation.cells import Cell
     from rag_kit.evaluation.comparing import Comparison, compare
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.metrics import DEFAULT_METRICS, RetrievalScores, ndcg, retrieval_metrics
     from rag_kit.evaluation.outputs import Output, Passage
     from rag_kit.evaluation.report import format_table
-    from rag_kit.evaluation.runs import Results, Row, Summary, aevaluate, evaluate
+    from rag_kit.evaluation.runs import (
+        QualityError,
+        Results,
+        Row,
+        Summary,
+        aevaluate,
+        assert_quality,
+        evaluate,
+    )
     from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
     from rag_kit.evaluation.spans import SpanRecall
     from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
@@ -37,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_METRICS",
+    "AbilityReport",
     "Cell",
     "Comparison",
     "CorpusDocument",
@@ -44,6 +54,7 @@ __all__ = [
     "EvaluationSet",
     "ExactVectorRetriever",
     "Example",
+    "GivenPassages",
     "GoldAnswer",
     "GoldSpan",
     "Judge",
@@ -51,6 +62,7 @@ __all__ = [
     "Output",
     "Passage",
     "PipelineSpace",
+    "QualityError",
     "Results",
     "RetrievalDataset",
     "RetrievalScores",
@@ -60,7 +72,10 @@ __all__ = [
     "SpanRecall",
     "Summary",
     "TuningResult",
+    "aabilities",
+    "abilities",
     "aevaluate",
+    "assert_quality",
     "atune",
     "benchmark",
     "bootstrap_interval",
@@ -78,6 +93,10 @@ __all__ = [
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
+        "abilities": ".abilities",
+        "aabilities": ".abilities",
+        "GivenPassages": ".abilities",
+        "AbilityReport": ".abilities",
         "PipelineSpace": ".tuning",
         "RetrieverSpace": ".tuning",
         "SearchSpace": ".tuning",
@@ -85,6 +104,8 @@ __getattr__, __dir__ = lazy_attributes(
         "atune": ".tuning",
         "tune": ".tuning",
         "aevaluate": ".runs",
+        "assert_quality": ".runs",
+        "QualityError": ".runs",
         "benchmark": ".benchmark",
         "bootstrap_interval": ".statistics",
         "bootstrap_intervals": ".statistics",
