@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.evidence import PassageText, collect
+from rag_kit.models.extractive.holding import Text
 from rag_kit.models.extractive.question import analyse, offers
 from rag_kit.models.extractive.tasks import Reply
 from rag_kit.models.extractive.terms import terms
 from rag_kit.models.extractive.usefulness import usefulness
 from rag_kit.models.extractive.worth import worth
 from rag_kit.text import sentences
-from rag_kit.text.citations import check_citations
 
 _SHARE = 0.5
 """How near a sentence must come to the best one to be relevant too."""
@@ -122,9 +122,10 @@ def said(statement: str, passages: Sequence[str]) -> str:
         >>> said("Emma appeared in 1816.", ["Emma appeared in 1815."])
         'none'
     """
-    marks = "".join(f"[{number}]" for number in range(1, len(passages) + 1))
-    report = check_citations(f"{_MARKS.sub('', statement)}{marks}", passages)
-    if any(one.status == "supported" for one in report.citations):
+    statement = _MARKS.sub("", statement)
+    if any(Text(passage).verdict(statement).supported for passage in passages):
+        return "full"
+    if len(passages) > 1 and Text("\n".join(passages)).verdict(statement).supported:
         return "full"
     keys = frozenset(terms(statement))
     held = [

@@ -1,7 +1,8 @@
 """The tasks of a judge of answers: statements, their support, guessed questions; by words alone.
 
-What a text states is its sentences; a statement is supported where :mod:`rag_kit.text.citations` finds a quote for it.
-It is strict with names, numbers and negations, and sees neither paraphrases nor conclusions.
+What a text states is its sentences; a statement is supported where :mod:`rag_kit.text.citations` finds a quote for it,
+or where the text holds its names, numbers and most of its words (:mod:`rag_kit.models.extractive.holding`). It sees
+neither paraphrases nor conclusions. How far it can be trusted is measured in docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rag_kit.models.extractive.blocks import MAX_PASSAGE_CHARS, Prompt
+from rag_kit.models.extractive.holding import Text
 from rag_kit.models.extractive.tasks import Reply
 from rag_kit.prompts import unescape_tags
 from rag_kit.text import detect_language
 from rag_kit.text.citations import is_declined
-from rag_kit.text.citations.match import Source, judge
 from rag_kit.text.citations.statements import statements
 
 MAX_STATEMENTS = 100
@@ -149,12 +150,12 @@ def _held(
     wanted: Sequence[str], texts: Sequence[str], yes: str | bool = True, no: str | bool = False
 ) -> list[tuple[str, bool, str]]:
     """Each statement, whether one of the texts supports it, and why."""
-    sources = [Source(text[:MAX_PASSAGE_CHARS]) for text in texts]
+    read = [Text(text[:MAX_PASSAGE_CHARS]) for text in texts]
     found = []
     for one in wanted:
         said = _SAID[detect_language(one)]
-        verdicts = judge(one, sources)
-        good = next(((v, s) for v, s in zip(verdicts, sources, strict=True) if v.supported), None)
+        verdicts = ((text.verdict(one), text) for text in read)
+        good = next(((verdict, text) for verdict, text in verdicts if verdict.supported), None)
         quote = " ".join(good[1].text[good[0].start : good[0].end].split())[:_MAX_QUOTE] if good else ""
         found.append((one, good is not None, said[yes].format(quote) if good else said[no]))
     return found
