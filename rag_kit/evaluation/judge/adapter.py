@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from rag_kit.concurrency import fan_out
+from rag_kit.errors import ModelOutputError
 from rag_kit.evaluation.judge.calls import Call, Calls
 from rag_kit.evaluation.judge.ragas_import import import_ragas
 
@@ -116,7 +117,14 @@ def _classes() -> tuple[type, type]:
             if call is None:
                 call = Call(PLAIN, {"prompt": str(prompt)}, response_model)
             reply = await self.calls.take(call)
-            return reply if isinstance(reply, response_model) else response_model.model_validate(reply)
+            if isinstance(reply, response_model):
+                return reply
+            try:
+                return response_model.model_validate(reply)
+            except ValueError as error:
+                raise ModelOutputError(
+                    f"the judge's answer does not fit {response_model.__name__}: {error}"
+                ) from None
 
         def generate(self, prompt: str, response_model: type[BaseModel]) -> Any:
             return _blocking(lambda: self.agenerate(prompt, response_model))

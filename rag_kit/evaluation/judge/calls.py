@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,9 +88,15 @@ class Calls:
         return reply
 
     async def beside(self, chains: Sequence[Callable[[], Awaitable[Any]]]) -> list[Any]:
-        """Run chains of calls side by side; the error of the first that fails is raised as it is."""
+        """Run chains of calls side by side, begun in their order; the first error is raised as it is."""
+        *others, last = chains
+
+        async def behind() -> Any:
+            await asyncio.sleep(0)  # the last runs in this very task, so it would begin before the others
+            return await last()
+
         try:
-            return (await afan_out(chains)).values
+            return (await afan_out([*others, behind])).values
         except BranchError as error:
             if error.__cause__ is None:
                 raise
@@ -98,6 +105,10 @@ class Calls:
 
     async def all_ahead(self, calls: Sequence[Call]) -> list[Any]:
         """Ask several at once."""
+        for name in {
+            call.prompt for call in calls
+        }:  # else each would wait for a file, and their order be lost
+            await self.judge.prepare(name, self.language)
 
         def chain(call: Call) -> Callable[[], Awaitable[Any]]:
             return lambda: self.ahead(call)

@@ -196,7 +196,7 @@ class Judge:
         """
         spoken = next((values[name] for name in _SPEAKING if isinstance(values.get(name), str)), None)
         text = spoken if spoken is not None else "\n".join(v for v in values.values() if isinstance(v, str))
-        prompt = await self._prompt(prompt_name, language or self.language_for(text))
+        prompt = await self.prepare(prompt_name, language or self.language_for(text))
         form = schema if schema is not None else prompt.output_schema
         key = None
         if self._identity is not None:
@@ -248,7 +248,8 @@ class Judge:
             self._budget = Budget(**self._caps)  # type: ignore[arg-type]
         return self._budget
 
-    async def _prompt(self, name: str, language: str) -> PromptTemplate:
+    async def prepare(self, name: str, language: Language) -> PromptTemplate:
+        """The prompt of that name; its file is read once, on a thread."""
         known = self._prompts.get((name, language))
         return known if known is not None else await run_in_thread(self._load, name, language)
 

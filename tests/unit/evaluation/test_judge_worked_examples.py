@@ -49,7 +49,7 @@ def model(request: pytest.FixtureRequest) -> Iterator[Model]:
 
             server = stack.enter_context(OpenAIServer([served(answers)], refuse=_REFUSED[path]))
             servers.append(server)
-            return ChatOpenAI(model="judge", base_url=server.url, api_key="sk-test")  # type: ignore[arg-type]
+            return ChatOpenAI(model="judge", base_url=server.url, api_key="sk-test")
 
         yield make
         for server in servers:

@@ -20,7 +20,12 @@ _EMPTY = {"reason": "", "verdict": 0}
 def context_call(question: str, context: str, answer: str) -> Call:
     """Was this passage useful for arriving at the answer? An empty one is not, and nobody is asked."""
     values = {"question": question, "context": context, "answer": answer}
-    return Call("judge_context", values, known=None if context.strip() else _EMPTY)
+    return Call("judge_context", values, finish=_with_reason, known=None if context.strip() else _EMPTY)
+
+
+async def _with_reason(calls: Calls, reply: Any) -> dict[str, Any]:
+    """Some judges give none, and Ragas wants one."""
+    return {"reason": str(reply.get("reason") or ""), "verdict": reply["verdict"]}
 
 
 class ContextPrecision(RagasMetric):

@@ -37,7 +37,7 @@ def recall_call(question: str, context: str, answer: str) -> Call:
                 "judge_recall", values, language=calls.language, keep=_keeps(missing)
             )
             more = [_entry(each) for each in again["classifications"]]
-            if left := left_out(" ".join(missing), more):
+            if left := left_out(" ".join(missing), more, strict=True):
                 raise ModelOutputError(
                     f"the judge left {len(missing)} sentences of the reference out, and {len(left)} when it was asked "
                     f"for them, such as {left[0]!r:.120}"
@@ -51,15 +51,18 @@ def recall_call(question: str, context: str, answer: str) -> Call:
     )  # fmt: skip
 
 
-def left_out(answer: str, found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sentences of an answer that no statement covers; looked at only where there are fewer statements than sentences.
+def left_out(answer: str, found: Sequence[Mapping[str, Any]], *, strict: bool = False) -> list[str]:
+    """Sentences of an answer that no statement covers.
+
+    A judge may use other words; so where there are as many statements as sentences, all count as covered, unless it is
+    strict.
 
     Example:
         >>> left_out("Emma is a novel. Bath is a town.", [{"statement": "Emma is a novel."}])
         ['Bath is a town.']
     """
     parts = [one.text.strip() for one in sentences(answer)]
-    if len(found) >= len(parts):
+    if len(found) >= len(parts) and not strict:
         return []
     said = {word for each in found for word in content_words(str(each["statement"]))}
     missing = []
