@@ -58,6 +58,17 @@ def _tasks() -> dict[str, Task]:
         judge_statements,
         judge_verdicts,
     )
+    from rag_kit.models.extractive.judging_more import (
+        judge_entities,
+        judge_goal,
+        judge_groundedness,
+        judge_outcome,
+        judge_refusal,
+        judge_rubric,
+        judge_sql,
+        judge_topic_match,
+        judge_topics,
+    )
     from rag_kit.models.extractive.rank import compress, rank
     from rag_kit.models.extractive.related import related_questions
     from rag_kit.models.extractive.remember import remember_facts
@@ -99,6 +110,16 @@ def _tasks() -> dict[str, Task]:
         "judge_recall": judge_recall,
         "judge_statements": judge_statements,
         "judge_verdicts": judge_verdicts,
+        "judge_entities": judge_entities,
+        "judge_goal": judge_goal,
+        "judge_groundedness": judge_groundedness,
+        "judge_groundedness_again": judge_groundedness,
+        "judge_outcome": judge_outcome,
+        "judge_refusal": judge_refusal,
+        "judge_rubric": judge_rubric,
+        "judge_sql": judge_sql,
+        "judge_topic_match": judge_topic_match,
+        "judge_topics": judge_topics,
         "related_questions": related_questions,
         "remember_facts": remember_facts,
         "rerank_listwise": rank,
