@@ -22,6 +22,7 @@ import graphs_table  # noqa: E402
 import parents_table  # noqa: E402
 import peers_table  # noqa: E402
 import quality  # noqa: E402
+import scorer_table  # noqa: E402
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 MARKED = re.compile(
@@ -179,6 +180,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "actions": table(evaluators_table.ACTIONS_HEAD, evaluators_table.actions()),
         "graphs": table(graphs_table.HEAD, graphs_table.rows()),
         "parents": table(parents_table.HEAD, parents_table.rows()),
+        "scorer": table(scorer_table.HEAD, scorer_table.rows()),
         "peers": peers(),
         "commands": commands(every),
         "versions": versions(every),
