@@ -93,8 +93,9 @@ def _plots(plots: Sequence[tuple[str, str]], words: Mapping[str, str]) -> str:
     if not plots:
         return ""
     figures = "\n".join(
-        f'<figure class="plot"><figcaption data-text="plot_{kind}">{html.escape(words[f"plot_{kind}"])}'
-        f"</figcaption>{svg}</figure>"
+        f'<figure class="figure figure-{kind}"><figcaption id="plot-{kind}" data-text="plot_{kind}">'
+        f"{html.escape(words[f'plot_{kind}'])}</figcaption>"
+        f'<div class="drawing" tabindex="0" role="group" aria-labelledby="plot-{kind}">{svg}</div></figure>'
         for kind, svg in plots
     )
     return (

@@ -36,6 +36,7 @@ _LOOKS = _names(
 )
 _FONT_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)px")
 _REFERENCE = re.compile(r"url\(\s*['\"]?#([\w.:-]+)['\"]?\s*\)")
+_BOX = re.compile(r"[-\d.]+ [-\d.]+ (\d+(?:\.\d+)?) (\d+(?:\.\d+)?)")
 _DATA_IMAGE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=\s]*\Z")
 _ENTITY = re.compile(r"<!(?:ENTITY|DOCTYPE\s[^>]*\[)", re.IGNORECASE)
 
@@ -65,6 +66,11 @@ def safe_svg(text: str, *, prefix: str, label: str = "") -> str:
     if root.tag != f"{{{_SVG}}}svg":
         raise InvalidInputError(f"the root element is {root.tag!r:.80}; give an SVG")
     made = _copy(root, prefix)
+    made.attrib.pop("aria-labelledby", None)
+    made.attrib.pop("class", None)
+    if box := _BOX.fullmatch(made.get("viewBox", "")):  # points; the page shrinks it where it has less room
+        made.set("width", f"{float(box[1]) * 4 / 3:.0f}")
+        made.set("height", f"{float(box[2]) * 4 / 3:.0f}")
     made.set("role", "img")
     made.set("aria-label", clean_text(label))
     return ET.tostring(made, encoding="unicode")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation._files import check_target, write_file
+from rag_kit.evaluation.reporting.figures import figures
 from rag_kit.evaluation.reporting.page import page
 from rag_kit.evaluation.reporting.payload import different, payload
 
@@ -58,6 +59,7 @@ def write_report(
         comparison = _compare(names, found, notes)
     if diagnosis is None:
         diagnosis = _diagnose(names, found)
+    plots = figures(found, comparison, notes)
     data = payload(
         found,
         names=names,
@@ -67,7 +69,7 @@ def write_report(
         language=language,
         notes=notes,
     )
-    text = page(data, _plots(found, comparison))
+    text = page(data, plots)
     write_file(target, lambda file: file.write(text.encode("utf-8")))
     return target
 
@@ -113,7 +115,3 @@ def _diagnose(names: list[str], results: list[ResultsLike]) -> dict[str, Any]:
         except RagKitError:  # the metrics it reads were not asked for
             continue
     return found
-
-
-def _plots(results: list[ResultsLike], comparison: Any) -> list[tuple[str, str]]:
-    return []
