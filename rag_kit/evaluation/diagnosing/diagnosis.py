@@ -60,10 +60,9 @@ class Diagnosis:
     @property
     def main(self) -> CaseName | None:
         """The most frequent cause of a low answer score; ``None`` where there is no such question."""
-        bad: dict[CaseName, int] = {
-            name: n for name, n in self.counts.items() if not name.startswith("right")
-        }
-        return max(bad, key=lambda name: bad[name]) if bad else None
+        bad: list[CaseName] = [name for name in self.counts if not name.startswith("right")]
+        bad.sort(key=lambda name: -self.counts[name])
+        return bad[0] if bad else None
 
     def case(self, name: CaseName) -> Case:
         """Title, cause and remedies of a case.

@@ -20,7 +20,8 @@ _WORDS = {
         "title": "{name}: {diagnosed} of {total} questions diagnosed",
         "overall": "By the means of those: {title}. {cause}",
         "nothing": "No question has all three scores, so there is no diagnosis.",
-        "causes": "Causes", "cause": "cause", "questions": "questions", "remedies": "Remedies", "part": "part",
+        "causes": "Causes", "each": "Question by question",
+        "cause": "cause", "questions": "questions", "remedies": "Remedies", "part": "part",
         "what": "what it is for", "question": "question", "id": "id", "answer": "answer", "recall": "recall",
         "precision": "precision", "hints": "also", "unknown": "not diagnosed", "high": "high", "low": "low",
         "more": "... and {0} more: to_pandas() has them all",
@@ -30,7 +31,8 @@ _WORDS = {
         "title": "{name}：{total} 个问题中诊断了 {diagnosed} 个",
         "overall": "按这些问题的平均值：{title}。{cause}",
         "nothing": "没有问题同时具备三项分数，因此没有诊断。",
-        "causes": "原因", "cause": "原因", "questions": "问题数", "remedies": "对策", "part": "部件",
+        "causes": "原因", "each": "逐个问题",
+        "cause": "原因", "questions": "问题数", "remedies": "对策", "part": "部件",
         "what": "作用", "question": "问题", "id": "编号", "answer": "答案", "recall": "召回率",
         "precision": "精度", "hints": "另外", "unknown": "未诊断", "high": "高", "low": "低",
         "more": "……另有 {0} 个：to_pandas() 中有全部内容",
@@ -46,7 +48,8 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
     words = _WORDS[diagnosis.language]
     parts = [_line(line) for line in _head(diagnosis)]
     for heading, header, rows, right in _blocks(diagnosis):
-        parts.append(f"\n{heading}\n{text_table(header, rows, right=right, max_width=90)}")
+        width = 48 if heading == words["each"] else 240
+        parts.append(f"\n{heading}\n{text_table(header, rows, right=right, max_width=width)}")
     hidden = len(_shown(diagnosis)) - _MANY
     if hidden > 0:
         parts.append(words["more"].format(hidden))
@@ -99,7 +102,7 @@ def _blocks(diagnosis: Diagnosis) -> list[Block]:
     shown = _shown(diagnosis)[:_MANY]
     if shown:
         header = [words[key] for key in ("id", "question", "cause", "answer", "recall", "precision", "hints")]
-        blocks.append((words["questions"], header, [_row(finding, diagnosis) for finding in shown], []))
+        blocks.append((words["each"], header, [_row(finding, diagnosis) for finding in shown], []))
     return blocks
 
 
