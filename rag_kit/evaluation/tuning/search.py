@@ -257,6 +257,7 @@ class Search:
                 self._pipelines[number], list(batch), [plan.metric], judge=plan.judge, timeout=plan.timeout,
                 max_concurrency=plan.max_concurrency, max_calls=None if calls is None else int(calls),
                 deadline=self.spending.left("seconds"), prices=plan.prices, progress=False,
+                version="tuned",  # nothing is kept by evaluate, so it need not hash the pipeline
             )  # fmt: skip
         except BudgetExceededError as error:
             raise _Ended(str(error)) from error
@@ -273,7 +274,7 @@ class Search:
                 "for every other model, such as prices={'*': {'input': 0.15, 'output': 0.6}}"
             )
         if len(events) < len(batch):
-            raise _Ended("a cap was reached while questions were asked")
+            raise _Ended(str(results.manifest.get("stopped_by") or "a cap was reached while questions were asked"))
 
     def _events(self, number: int, part: Part, results: Results, seconds: float) -> list[dict[str, Any]]:
         name = self.plan.metric.name

@@ -1,0 +1,507 @@
+"""The search: what wins, what is given up, what a cap does, and what is asked again."""
+
+import asyncio
+import json
+import random
+import shutil
+import statistics
+
+import pytest
+from support.tuning import SPACE, Told, Wrong, make, questions, value
+
+from rag_kit.errors import ConfigurationError, InvalidInputError
+from rag_kit.evaluation import Cell, Example, Metric, Output, TuningResult, atune, tune
+from rag_kit.evaluation.tuning.pruning import reason_to_stop
+from rag_kit.evaluation.tuning.split import split_examples
+
+
+def search(out, make_pipeline=make, **given):
+    """A search with small defaults."""
+    settings = {"space": SPACE, "n_trials": 12, "progress": False, "max_concurrency": 4, **given}
+    return tune(
+        make_pipeline,
+        settings.pop("dataset", questions()),
+        settings.pop("metric", Told()),
+        out=out,
+        **settings,
+    )
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """One search that several tests look at, and its folder."""
+    folder = tmp_path_factory.mktemp("found")
+    return search(folder, n_trials=20), folder
+
+
+def test_the_winner_is_the_best_of_those_finished_and_beats_the_default(found):
+    """What the search says is what the pipelines are worth."""
+    result, _ = found
+    assert result.best["kind"] == "good"
+    assert result.best_trial.value == max(t.value for t in result.trials if t.state == "complete")
+    assert result.trials[0].settings == result.default == {"kind": "plain", "x": 0.1}
+    for trial in result.trials:
+        for question, score in trial.scores.items():
+            assert score == value(trial.settings, f"Question {int(question[1:])}?")
+    held = result.held_aside
+    expected = [
+        value(result.best, f"Question {n}?") - value(result.default, f"Question {n}?")
+        for n in range(60)
+        if f"q{n:03}" not in result.trials[0].scores
+    ]
+    assert held.pairs == held.total == len(expected) == 18
+    assert held.difference == pytest.approx(statistics.fmean(expected))
+    assert held.low <= held.difference <= held.high
+    assert held.better
+    assert result.verdict.startswith("The best setting is better: +0.")
+
+
+def test_bad_settings_are_given_up_early_and_good_ones_are_not(found):
+    """Pruned settings are the bad ones, and were asked less."""
+    result, _ = found
+    pruned = [trial for trial in result.trials if trial.state == "pruned"]
+    assert pruned
+    assert all(trial.asked < 42 and "worse than setting" in trial.reason for trial in pruned)
+    assert all(trial.asked == 42 for trial in result.trials if trial.state == "complete")
+    assert any(trial.settings["kind"] == "bad" for trial in pruned)
+    assert all(trial.state == "pruned" for trial in result.trials if trial.settings["kind"] == "bad")
+
+
+def test_no_setting_sees_a_question_held_aside(found):
+    """The questions of the two parts are apart, and only winner and default are asked the second."""
+    result, folder = found
+    events = [json.loads(line) for line in (folder / "tuning.jsonl").read_text().splitlines()]
+    scores = [event for event in events if event["event"] == "score"]
+    searched = {event["id"] for event in scores if event["part"] == "search"}
+    held = {event["id"] for event in scores if event["part"] == "held"}
+    assert len(searched) == 42 and len(held) == 18 and not searched & held
+    assert {event["trial"] for event in scores if event["part"] == "held"} == {0, result.best_trial.number}
+    tags = [int(key[1:]) % 2 for key in held]
+    assert sum(tags) == 9, "both types are there in like shares"
+
+
+def test_an_unchanged_search_asks_nothing(found, tmp_path):
+    """The same call with the same folder gives the same result, and neither asks nor writes."""
+    result, folder = found
+    before = (folder / "tuning.jsonl").read_bytes()
+    again = search(folder, n_trials=20)
+    assert (folder / "tuning.jsonl").read_bytes() == before
+    assert (again.best, again.held_aside, again.verdict) == (result.best, result.held_aside, result.verdict)
+
+    def never(settings):
+        raise AssertionError("a pipeline is made again")
+
+    shutil.copytree(folder, tmp_path / "copy")
+    assert search(tmp_path / "copy", never, n_trials=20).held_aside == result.held_aside
+    assert TuningResult.load(folder).held_aside == result.held_aside
+
+
+def test_a_search_is_the_same_in_one_sitting_or_in_many(found, tmp_path):
+    """Which settings are tried does not depend on where a sitting ended."""
+    result, _ = found
+    for trials in (1, 4, 5, 13, 20):
+        parts = search(tmp_path, n_trials=trials)
+    assert [dict(t.settings) for t in parts.trials] == [dict(t.settings) for t in result.trials]
+    assert [(t.state, t.asked, t.value) for t in parts.trials] == [
+        (t.state, t.asked, t.value) for t in result.trials
+    ]
+
+
+def test_another_search_in_the_folder_is_refused(found):
+    """The message names what differs."""
+    _, folder = found
+    for given, said in (
+        ({"seed": 5}, "another seed"),
+        ({"space": {**SPACE, "kind": ["plain"]} | {"n": [1]}}, "another space and another default"),
+        ({"metric": Wrong()}, "another metric and another higher_is_better"),
+        ({"dataset": questions(50)}, "another questions"),
+    ):
+        with pytest.raises(InvalidInputError, match=said):
+            search(folder, **given)
+
+
+def test_less_is_better_where_the_metric_says_so(tmp_path):
+    """The winner of an error rate is the lowest."""
+    result = search(tmp_path, metric=Wrong())
+    assert result.best["kind"] == "bad"
+    assert result.held_aside.difference < 0
+    assert result.held_aside.better
+    assert result.verdict.startswith("The best setting is better: -0.")
+
+
+def test_luck_is_called_luck(tmp_path):
+    """Settings that differ by chance only: somebody wins, and the verdict says that it is noise."""
+
+    def by_chance(settings):
+        return lambda question: str(float(random.Random(f"{settings['x']}{question}").random() < 0.5))
+
+    result = search(tmp_path, by_chance, space={"x": {"int": [1, 1000]}}, pruning="none", n_trials=10)
+    assert result.best_trial.number != 0
+    assert result.best_trial.value > result.trials[0].value
+    assert not result.held_aside.better
+    assert result.verdict.startswith("The gain is not distinguishable from noise")
+
+
+def test_a_default_that_is_not_beaten_stays(tmp_path):
+    """The default is judged alone, and the verdict says so."""
+    result = search(tmp_path, space={"kind": ["good", "bad", "plain"], "x": [0.5]})
+    assert result.best == result.default
+    assert result.stopped == "every setting of the space was tried (3)"
+    assert result.verdict == "No setting was better than the default on ours_told."
+    assert result.held_aside.best.n == 18 and not result.held_aside.better
+
+
+def test_the_other_rules_of_giving_up_work_too(tmp_path):
+    """Median and halving give bad settings up, none gives up nothing."""
+    for pruning in ("median", "halving", "none"):
+        result = search(tmp_path / pruning, pruning=pruning)
+        states = {trial.state for trial in result.trials}
+        assert states == ({"complete"} if pruning == "none" else {"complete", "pruned"})
+        assert result.best["kind"] == "good"
+
+
+def test_too_few_questions_give_nothing_up():
+    """Four questions in which it is worse are no evidence; five are."""
+    best = {str(n): 0.9 for n in range(10)}
+    for count, stops in ((4, False), (5, True)):
+        own = {str(n): 0.1 for n in range(count)}
+        assert (reason_to_stop("paired", own, {0: best}, {0: best}) is not None) is stops
+    same = dict.fromkeys(best, 0.9)
+    assert reason_to_stop("paired", same, {0: best}, {0: best}) is None
+
+
+class Counting:
+    """A pipeline that reports two model calls a question, and counts its questions."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def __call__(self, settings):
+        async def answer(question):
+            self.asked += 1
+            return Output(answer=str(value(settings, question)), calls=2, tokens=1000)
+
+        return answer
+
+
+def test_a_cap_on_calls_ends_the_search_in_time_for_its_winner(tmp_path):
+    """The cap is not passed, and both settings are judged on all questions held aside."""
+    counting = Counting()
+    result = search(tmp_path, counting, max_calls=400, pruning="none")
+    assert result.usage["calls"] == 2 * counting.asked <= 400
+    assert result.stopped.startswith("max_calls=400")
+    assert 2 <= len(result.trials) < 12
+    assert result.held_aside.pairs == 18
+    more = search(tmp_path, counting, max_calls=700, pruning="none")
+    assert len(more.trials) > len(result.trials)
+    assert more.usage["calls"] == 2 * counting.asked <= 700
+
+
+def test_a_cap_that_is_too_small_says_so(tmp_path):
+    """Nothing is compared, and what was paid for is kept."""
+    counting = Counting()
+    result = search(tmp_path, counting, max_calls=40)
+    assert counting.asked <= 20
+    assert result.held_aside is None
+    assert result.trials[0].state == "unfinished"
+    assert result.best == result.default
+    assert result.verdict.startswith("The search ended before the default setting")
+    assert "max_calls=40" in result.stopped
+    again = search(tmp_path, counting, max_calls=2000, n_trials=2)
+    assert again.trials[0].state == "complete"
+    assert again.usage["calls"] == 2 * counting.asked
+
+
+def test_a_cap_on_money_counts_by_prices(tmp_path):
+    """A thousand tokens a question at 2 for a million: 300 questions cost 0.6."""
+    counting = Counting()
+    result = search(tmp_path, counting, max_money=0.4, prices=2.0, pruning="none")
+    assert result.usage["money"] == pytest.approx(counting.asked * 0.002)
+    assert result.usage["money"] <= 0.4
+    assert result.stopped.startswith("max_money=0.4")
+    assert result.held_aside.pairs == 18
+
+
+def test_money_without_a_known_price_is_refused(tmp_path):
+    """A cap on what cannot be counted would be none."""
+    with pytest.raises(InvalidInputError, match="price of a model"):
+        search(tmp_path, Counting(), max_money=1.0, prices={"other": 1.0})
+    with pytest.raises(InvalidInputError, match="without prices"):
+        search(tmp_path / "b", Counting(), max_money=1.0)
+
+
+def test_a_cap_on_seconds_ends_the_search(tmp_path):
+    """The search ends, and gives what is there."""
+
+    def slow(settings):
+        async def answer(question):
+            await asyncio.sleep(0.05)
+            return str(value(settings, question))
+
+        return answer
+
+    result = search(tmp_path, slow, max_seconds=4, n_trials=5000, pruning="none", max_concurrency=20)
+    assert result.stopped.startswith("max_seconds=4")
+    assert len(result.trials) < 200
+    assert result.trials[0].state == "complete"
+
+
+def test_a_setting_that_cannot_be_made_is_passed_over(tmp_path):
+    """It is recorded as failed, without the key in its message, and cannot win."""
+
+    def sometimes(settings):
+        if settings["kind"] == "good":
+            raise ConfigurationError("no such model; api_key=sk-abcdefghijkl")
+        return make(settings)
+
+    result = search(tmp_path, sometimes)
+    failed = [trial for trial in result.trials if trial.settings["kind"] == "good"]
+    assert failed and all(trial.state == "failed" and "no such model" in trial.reason for trial in failed)
+    assert "abcdefghijkl" not in (tmp_path / "tuning.jsonl").read_text()
+    assert result.best["kind"] == "plain"
+
+
+def test_a_default_that_cannot_be_made_is_an_error(tmp_path):
+    """Nothing could be compared with it."""
+
+    def never(settings):
+        raise ValueError("wrong folder")
+
+    with pytest.raises(InvalidInputError, match=r"the pipeline of the default setting .* wrong folder"):
+        search(tmp_path, never)
+
+
+def test_questions_without_a_value_are_no_zeros_and_no_way_to_win(tmp_path):
+    """A setting that answers only what it likes fails by its coverage."""
+
+    def choosy(settings):
+        def answer(question):
+            number = int("".join(filter(str.isdigit, question)))
+            return "none" if settings["x"] and number % 3 else str(1.0 if settings["x"] else 0.5)
+
+        return answer
+
+    result = search(tmp_path, choosy, space={"x": [0, 1]})
+    assert result.best == {"x": 0}
+    assert result.trials[1].state == "failed"
+    assert (
+        "questions have a value" in result.trials[1].reason
+        and "no number was told" in result.trials[1].reason
+    )
+    kept = search(tmp_path / "b", choosy, space={"x": [0, 1]}, min_coverage=0.1)
+    assert kept.best == {"x": 1}
+    assert kept.best_trial.value == 1.0
+    assert kept.held_aside.pairs < kept.held_aside.total == 18
+    assert any("have no value of both" in note for note in kept.notes)
+
+
+def test_a_default_without_any_value_is_an_error(tmp_path):
+    """The reason of the cells is in the message."""
+    with pytest.raises(InvalidInputError, match=r"no value for any of the first .* no number was told"):
+        search(tmp_path, lambda settings: lambda question: "none")
+
+
+def test_failed_questions_are_asked_again_in_the_next_sitting(tmp_path):
+    """An endpoint that was down does not spoil a search for good."""
+    down = [True]
+
+    def flaky(settings):
+        def answer(question):
+            if down[0]:
+                raise ConnectionError("refused")
+            return str(value(settings, question))
+
+        return answer
+
+    with pytest.raises(InvalidInputError, match="refused"):
+        search(tmp_path, flaky)
+    down[0] = False
+    result = search(tmp_path, flaky, n_trials=3)
+    assert result.trials[0].state == "complete" and len(result.trials[0].scores) == 42
+
+
+def test_a_search_ends_when_everything_fails(tmp_path):
+    """Five settings that fail one after the other are not the settings' fault."""
+
+    def broken(settings):
+        if settings["x"] != 0.1:
+            raise ConnectionError("refused")
+        return make(settings)
+
+    result = search(tmp_path, broken, n_trials=50)
+    assert result.stopped.startswith("5 settings failed one after the other")
+    assert len(result.trials) == 6
+
+
+def test_questions_without_gold_are_left_out_and_counted(tmp_path):
+    """What the metric cannot read takes no part."""
+
+    class Needs(Told):
+        example_needs = frozenset({"reference"})
+
+    mixed = [Example(f"m{n}", f"More {n}?", reference="yes" if n % 2 else None) for n in range(80)]
+    result = search(tmp_path, dataset=mixed, metric=Needs(), n_trials=1)
+    assert result.setup["counts"] == {"search": 28, "held": 12, "left_out": 40}
+    assert any("40 questions lack" in note for note in result.notes)
+    with pytest.raises(
+        InvalidInputError, match="none of the 10 examples has what ours_told reads \\(reference\\)"
+    ):
+        search(tmp_path / "b", dataset=questions(10), metric=Needs())
+
+
+def test_nothing_held_aside_is_said(tmp_path):
+    """Without a second part the gain is too good."""
+    result = search(tmp_path, held_aside=0)
+    assert result.held_aside is None
+    assert "not judged on questions of its own" in result.verdict
+
+
+async def test_async_pipelines_and_makers_run_in_the_users_loop(tmp_path):
+    """A coroutine function makes pipelines in the loop of the caller."""
+    loop = asyncio.get_running_loop()
+
+    async def made(settings):
+        assert asyncio.get_running_loop() is loop
+
+        async def answer(question):
+            assert asyncio.get_running_loop() is loop
+            return str(value(settings, question))
+
+        return answer
+
+    result = await atune(made, questions(), Told(), space=SPACE, out=tmp_path, n_trials=4, progress=False)
+    assert len(result.trials) == 4
+
+
+def test_two_searches_in_one_folder_at_a_time_are_refused(tmp_path):
+    """The second one is told to wait."""
+
+    def nested(settings):
+        search(tmp_path, n_trials=1)
+
+    with pytest.raises(InvalidInputError, match="another search is writing"):
+        search(tmp_path, nested)
+
+
+def test_a_cut_off_line_is_dropped_and_a_damaged_one_is_named(tmp_path):
+    """What a kill leaves behind is repaired; anything else is refused by line."""
+    first = search(tmp_path, n_trials=3)
+    path = tmp_path / "tuning.jsonl"
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:50]) + lines[50][:20])
+    assert TuningResult.load(tmp_path).trials
+    again = search(tmp_path, n_trials=3)
+    assert [t.scores for t in again.trials] == [t.scores for t in first.trials]
+    path.write_bytes(b"".join(lines[:50]) + b"not json\n" + b"".join(lines[50:]))
+    with pytest.raises(InvalidInputError, match=r"tuning\.jsonl:51"):
+        search(tmp_path, n_trials=3)
+    path.write_bytes(b"".join(lines[:50]) + b'{"event": "score", "trial": 77}\n')
+    with pytest.raises(InvalidInputError, match="no event of a search"):
+        search(tmp_path, n_trials=3)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"n_trials": 0}, "n_trials is 0"),
+        ({"max_calls": 0}, "max_calls is 0"),
+        ({"max_seconds": -1}, "max_seconds"),
+        ({"held_aside": 1.5}, "held_aside is 1.5"),
+        ({"pruning": "hard"}, "paired, median, halving, none"),
+        ({"level": 95}, "between 0 and 1"),
+        ({"seed": "x"}, "seed"),
+        ({"metric": "ndgc@10"}, "unknown metric"),
+        ({"metric": "faithfulness"}, "needs a judge"),
+        ({"dataset": "set.jsonl"}, "EvaluationSet"),
+        ({"dataset": []}, "none of the 0 examples"),
+        ({"dataset": questions(3)}, "each part needs at least 2"),
+        ({"dataset": [Example("a", "x?"), Example("a", "y?")]}, "same id"),
+        ({"dataset": ["what?"]}, "Example objects"),
+        ({"space": None}, "space is missing"),
+        ({"make_pipeline": 3}, "make_pipeline is 3"),
+        ({"progress": 3}, "progress"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_is_asked(tmp_path, given, said):
+    """The message names the argument and what is allowed; no folder is made."""
+    with pytest.raises(InvalidInputError, match=said):
+        search(tmp_path / "new", **given)
+    assert not (tmp_path / "new").exists()
+
+
+def test_out_that_is_a_file_is_refused(tmp_path):
+    """A file is no folder."""
+    path = tmp_path / "file"
+    path.write_text("x")
+    with pytest.raises(InvalidInputError, match="is a file"):
+        search(path)
+
+
+def test_parts_do_not_depend_on_the_order_of_the_set():
+    """The same questions give the same parts, and a question that comes twice stays on one side."""
+    examples = questions(40) + [Example(f"again{n}", f"question  {n}?") for n in range(40)]
+    one = split_examples(examples, 0.3, 1)
+    other = split_examples(examples[::-1], 0.3, 1)
+    assert [e.id for e in one.search] == [e.id for e in other.search]
+    assert {e.id for e in one.held} != {e.id for e in split_examples(examples, 0.3, 2).held}
+    for part in (one.search, one.held):
+        words = [" ".join(e.question.lower().split()) for e in part]
+        assert all(words.count(each) == 2 for each in words)
+
+
+def test_kinds_too_small_to_be_cut_do_not_stop_a_search():
+    """Tags with a value for every question are passed over, rare kinds are cut together."""
+    examples = [
+        Example(
+            f"q{n}",
+            f"Question {n}?",
+            tags={"id": str(n), "type": ["a", "b", "rare"][min(2, n % 20)] if n % 20 < 3 else "a"},
+        )
+        for n in range(60)
+    ]
+    split = split_examples(examples, 0.25, 0)
+    assert split.tags == ("type",)
+    assert len(split.held) == 15
+
+
+def test_hostile_texts_stay_texts(tmp_path):
+    """Names of settings and metrics are shown as text, in the terminal and in Jupyter."""
+
+    class Hostile(Told):
+        name = "<b>\x1b[31m"
+
+    result = search(
+        tmp_path, lambda s: lambda q: "1", metric=Hostile(), space={"<script>": ["</td>\x1b[2J", "b"]}
+    )
+    html = result._repr_html_()
+    assert "<script>" not in html and "</td>\x1b" not in html and "&lt;script&gt;" in html
+    assert "\x1b" not in str(result) and "\x1b" not in html
+
+
+def test_a_frame_and_a_study_of_the_trials(found):
+    """pandas and Optuna see the same trials."""
+    result, _ = found
+    frame = result.to_pandas()
+    assert len(frame) == 20 and frame.loc[result.best_trial.number, "ours_told"] == result.best_trial.value
+    study = result.study()
+    assert study.best_value == pytest.approx(result.best_trial.value)
+    assert len(study.trials) == 20
+    assert "ours_told" in str(result) and "default" in str(result)
+
+
+def test_cells_keep_their_error(tmp_path):
+    """An error of the metric is told in the log, and is no number."""
+
+    class Fails(Metric):
+        name, source, stage = "ours_fails", "ours", "end_to_end"
+
+        async def score(self, example, output, judge):
+            if example.id == "q001":
+                raise RuntimeError("broken")
+            return Cell.ok(1.0)
+
+    search(tmp_path, metric=Fails(), n_trials=1, held_aside=0.0)
+    events = [json.loads(line) for line in (tmp_path / "tuning.jsonl").read_text().splitlines()]
+    (event,) = [event for event in events if event.get("id") == "q001"]
+    assert event["value"] is None and event["status"] == "error" and "broken" in event["reason"]
