@@ -88,6 +88,7 @@ constraints:  ## write the constraint files anew (needs uv)
 
 tables: $(STAMPS)/base  ## write the tables of the documents from the result files
 	@$(BIN)/python scripts/make_tables.py
+	@$(BIN)/python scripts/make_metric_table.py
 
 clean:  ## remove environments, caches and builds
 	@rm -rf $(VENV) dist build .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .langgraph_api

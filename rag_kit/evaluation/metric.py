@@ -28,7 +28,7 @@ class Metric:
         source: Who computes it.
         stage: Which part of the pipeline it judges.
         example_needs: Fields of the example that must not be empty.
-        example_any: Fields of the example of which one must not be empty.
+        example_any: Fields of the example, or keys of its metadata as ``metadata.key``, of which one must be there.
         metadata_needs: Keys that the example's metadata must have; an empty value is one.
         output_needs: Fields of the output that must be there.
         needs_judge: Whether it asks the judge's chat model.
@@ -90,7 +90,7 @@ class Metric:
         if output.error is not None:
             return Cell.error(f"the pipeline failed: {output.error}")
         missing = [f"the example has no {name}" for name in example.missing(self.example_needs)]
-        if self.example_any and len(example.missing(self.example_any)) == len(self.example_any):
+        if self.example_any and not any(_has(example, name) for name in self.example_any):
             missing.append(f"the example has neither {' nor '.join(sorted(self.example_any))}")
         for key in sorted(self.metadata_needs):
             if example.metadata.get(key) is None:
@@ -110,3 +110,9 @@ class Metric:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+
+def _has(example: Example, name: str) -> bool:
+    """Whether a field of the example, or a key of its metadata, is there."""
+    field, _, key = name.partition(".")
+    return example.metadata.get(key) is not None if key else example.needs_met({field})

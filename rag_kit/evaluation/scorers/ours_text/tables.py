@@ -44,7 +44,7 @@ class OursDataComparison(Metric):
 
     source: ClassVar[Source] = "ours"
     stage: ClassVar[Stage] = "agent"
-    example_any = frozenset({"reference", "metadata"})
+    example_any = frozenset({"reference", "metadata.reference_table"})
 
     def __init__(
         self,
@@ -67,8 +67,6 @@ class OursDataComparison(Metric):
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """The value for a table of at most two million characters."""
         reference, answer = reference_table(example), unfence(output.answer or "")
-        if not reference.strip():
-            return Cell.not_applicable("the example has no reference, and its metadata no reference_table")
         for what, text in (("reference", reference), ("answer", answer)):
             if len(text) > MOST:
                 raise InvalidInputError(f"the {what} has {len(text):,} characters; at most {MOST:,} are read")

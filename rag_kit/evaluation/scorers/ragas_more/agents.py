@@ -56,13 +56,15 @@ class AgentGoalAccuracy(JudgedMetric):
     def __init__(self, name: str | None = None, *, with_reference: bool = True) -> None:
         super().__init__(name)
         self.with_reference = bool(with_reference)
-        self.example_any = frozenset({"reference", "metadata"}) if with_reference else frozenset()
+        self.example_any = (
+            frozenset({"reference", "metadata.reference_goal"}) if with_reference else frozenset()
+        )
 
     async def ahead(self, calls: Calls, example: Example, output: Output) -> Cell | None:
         """See that the messages can be read and a goal is given."""
         read_messages(output.messages)
-        if self.with_reference and not _goal(example):
-            return Cell.not_applicable("the example has no reference, and its metadata no reference_goal")
+        if self.with_reference and not _goal(example).strip():
+            return Cell.not_applicable("the example's goal is blank")
         return None
 
     def make(self, ragas: ModuleType, calls: Calls, example: Example, output: Output) -> Any:

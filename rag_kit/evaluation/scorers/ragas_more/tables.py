@@ -40,7 +40,7 @@ class DataComparison(Metric):
 
     source: ClassVar[Source] = "ragas"
     stage: ClassVar[Stage] = "agent"
-    example_any = frozenset({"reference", "metadata"})
+    example_any = frozenset({"reference", "metadata.reference_table"})
 
     def __init__(
         self,
@@ -64,8 +64,6 @@ class DataComparison(Metric):
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """Ragas's value, of tables that can be compared."""
         reference, answer = reference_table(example), unfence(output.answer or "")
-        if not reference.strip():
-            return Cell.not_applicable("the example has no reference, and its metadata no reference_table")
         check_length(self.name, MOST, answer=answer, reference=reference)
         ragas = await self._ragas.get()
         wanted = await run_in_thread(_columns, reference)
