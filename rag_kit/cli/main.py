@@ -21,6 +21,7 @@ COMMANDS = {
     "verify": "maintain",
     "repair": "maintain",
     "benchmark": "benchmark",
+    "compare": "compare",
     "prompts": "prompts",
     "models": "models",
     "doctor": "doctor",

@@ -1,0 +1,149 @@
+"""``rag-kit compare``: several results of the same questions against each other."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.cli import exits
+from rag_kit.cli.output import hint, say, say_json
+from rag_kit.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rag_kit.evaluation import Comparison, Diagnosis, Results
+
+_DESCRIPTION = """Compare what `rag-kit evaluate --out` wrote for several pipelines on the same questions: differences
+with intervals and tests corrected for their number, latency and cost, which questions each one alone gets, and why
+answers are wrong."""
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``compare``."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "compare", help="compare evaluated pipelines on the same questions", description=_DESCRIPTION
+    )
+    parser.add_argument(
+        "results", nargs="+", metavar="RESULTS",
+        help="at least two folders of results; NAME=FOLDER gives one another name",
+    )  # fmt: skip
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write a report as one HTML file")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument(
+        "--baseline", metavar="NAME",
+        help="test each pipeline against this one (default: every two against each other)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--metric", action="append", metavar="NAME",
+        help="compare this metric; may be given several times (default: all that two results have)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--slice", action="append", metavar="TAG", dest="slices",
+        help="also by type, language, length or any tag; may be given several times (default: those three)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--threshold", action="append", default=[], metavar="METRIC=VALUE", dest="thresholds",
+        help="a question counts as got from this value on (default 0.5); adds McNemar's test for the metric",
+    )  # fmt: skip
+    parser.add_argument(
+        "--correction", choices=["holm", "bh", "none"], default="holm",
+        help="how p-values are corrected for their number (default holm)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--level", type=float, default=0.95, metavar="SHARE", help="share of the intervals (default 0.95)"
+    )
+    parser.add_argument(
+        "--language", choices=["en", "zh"], help="of the diagnosis and the report (default: of the questions)"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="title of the report")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare and print.
+
+    Raises:
+        InvalidInputError: If the results are of different questions, have one name, or a setting is wrong.
+    """
+    from rag_kit.evaluation import compare
+    from rag_kit.evaluation._files import check_target
+
+    check_target(arguments.report)
+    results = _load(arguments.results)
+    options = {} if arguments.slices is None else {"slices": arguments.slices}
+    comparison = compare(
+        results, metrics=arguments.metric, baseline=arguments.baseline, level=arguments.level,
+        correction=arguments.correction, thresholds=_thresholds(arguments.thresholds), **options,
+    )  # fmt: skip
+    found = _diagnoses(results, arguments.language)
+    if arguments.report is not None:
+        _report(arguments, results, comparison, found)
+    if arguments.json:
+        say_json({**comparison.to_json(), "diagnoses": {name: one.to_json() for name, one in found.items()}})
+    else:
+        say("\n\n".join([str(comparison), *map(str, found.values())]))
+    return exits.OK
+
+
+def _load(given: list[str]) -> dict[str, Results]:
+    """Name -> results; a folder that is there is meant as it stands, even with a ``=`` in its name."""
+    from rag_kit.evaluation import Results
+
+    loaded: dict[str, Results] = {}
+    for text in given:
+        name, equals, folder = text.partition("=")
+        named = bool(equals) and not Path(text).exists()
+        if named and (not name.strip() or not folder):
+            raise InvalidInputError(f"{text!r:.80} is no folder of results; give FOLDER or NAME=FOLDER")
+        results = Results.load(Path(folder if named else text))
+        key = name.strip() if named else results.name
+        if key in loaded:
+            raise InvalidInputError(
+                f"two results have the name {key!r:.80}; give one another name: NAME=FOLDER"
+            )
+        loaded[key] = results
+    return loaded
+
+
+def _thresholds(given: list[str]) -> dict[str, float] | None:
+    found: dict[str, float] = {}
+    for text in given:
+        metric, _, value = text.rpartition("=")
+        try:
+            found[metric] = float(value)
+        except ValueError:
+            metric = ""
+        if not metric:
+            raise InvalidInputError(
+                f"--threshold is {text!r:.80}; give METRIC=VALUE, such as faithfulness=0.8"
+            )
+    return found or None
+
+
+def _diagnoses(results: Mapping[str, Results], language: str | None) -> dict[str, Diagnosis]:
+    """Of every run that has the three metrics; the others have none."""
+    from rag_kit.evaluation import diagnose
+
+    needed = {"answer_correctness", "context_recall", "context_precision"}
+    found = {}
+    for name, one in results.items():
+        if needed <= set(one.metrics) and one.rows:
+            found[name] = diagnose(one, language="zh" if language == "zh" else "en" if language else "auto")
+            found[name].name = name
+    return found
+
+
+def _report(
+    arguments: argparse.Namespace,
+    results: Mapping[str, Results],
+    comparison: Comparison,
+    found: Mapping[str, Diagnosis],
+) -> None:
+    from rag_kit.evaluation.reporting import write_report
+
+    path = write_report(
+        results, arguments.report, comparison=comparison, diagnosis=found or None, title=arguments.title,
+        language=arguments.language or "en",
+    )  # fmt: skip
+    hint(f"report written to {path}")

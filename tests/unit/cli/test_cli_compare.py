@@ -1,0 +1,132 @@
+"""``rag-kit compare``: tables, JSON, report, names, what is refused, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rag_kit.cli import exits
+from rag_kit.cli.main import main
+from rag_kit.evaluation import Cell, Example, Output, Passage, Results, Row
+
+METRICS = ("answer_correctness", "context_recall", "context_precision")
+
+
+def save(
+    folder: Path, name: str, answer: float, *, prefix: str = "q", metrics: tuple[str, ...] = METRICS
+) -> None:
+    """Results of eight questions: answers of a quality, everything retrieved, half of it noise."""
+    rows = []
+    for number in range(8):
+        values = {
+            "answer_correctness": answer + number / 100,
+            "context_recall": 1.0,
+            "context_precision": 0.3,
+        }
+        output = Output("It.", (Passage("d", "It."), Passage("e", "Else.")), seconds=0.1)
+        cells = {metric: Cell.ok(values[metric]) for metric in metrics}
+        rows.append(Row(Example(f"{prefix}{number}", f"What is {number}?"), output, cells))
+    Results(name, rows, metrics).save(folder)
+
+
+@pytest.fixture
+def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two folders of results, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path / "one", "bm25", 0.2)
+    save(tmp_path / "two", "混合检索", 0.7)
+    return tmp_path
+
+
+def test_tables_and_diagnosis(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The tables and the causes stand on stdout; nothing else does."""
+    assert main(["compare", "one", "two"]) == exits.OK
+    shown = capsys.readouterr()
+    assert "2 pipelines on 8 questions" in shown.out
+    assert "-0.500" in shown.out and "0.008" in shown.out
+    assert "rag_kit.retrieval.RerankRetriever" in shown.out
+    assert shown.err == ""
+
+
+def test_json(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One JSON document with tests and diagnoses."""
+    assert (
+        main(["compare", "one", "two", "--json", "--baseline", "bm25", "--metric", "answer_correctness"])
+        == exits.OK
+    )
+    record = json.loads(capsys.readouterr().out)
+    (pair,) = record["pairs"]
+    assert (pair["pipeline"], pair["other"], pair["p"]) == ("混合检索", "bm25", 0.0078125)
+    assert record["diagnoses"]["bm25"]["overall"] == "noise"
+
+
+def test_a_report_is_written(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One HTML file with both names, and a remark of where it is on stderr."""
+    assert main(["compare", "one", "two", "--report", "report.html", "--title", "Which?"]) == exits.OK
+    page = (two / "report.html").read_text(encoding="utf-8")
+    assert "混合检索" in page and "bm25" in page and "Which?" in page
+    assert "report.html" in capsys.readouterr().err
+
+
+def test_names_slices_thresholds_and_language(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """NAME=FOLDER renames, a threshold adds McNemar's test, the diagnosis speaks Chinese."""
+    code = main(
+        ["compare", "before=one", "after=two", "--threshold", "answer_correctness=0.6", "--slice", "length",
+         "--language", "zh", "--correction", "bh", "--level", "0.9"]
+    )  # fmt: skip
+    assert code == exits.OK
+    out = capsys.readouterr().out
+    assert "before" in out and "McNemar" in out and "90% interval" in out and "干扰过多" in out
+
+
+def test_a_folder_with_an_equals_sign(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder that is there is meant as it stands."""
+    save(two / "k=5", "five", 0.5)
+    assert main(["compare", "one", "k=5"]) == exits.OK
+    assert "five" in capsys.readouterr().out
+
+
+def test_without_the_three_metrics_there_is_no_diagnosis(
+    two: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other metrics are compared all the same."""
+    save(two / "few", "few", 0.5, metrics=("answer_correctness",))
+    assert main(["compare", "one", "few", "--json"]) == exits.OK
+    assert list(json.loads(capsys.readouterr().out)["diagnoses"]) == ["bm25"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["one"], "at least two"),
+        (["one", "one"], "NAME=FOLDER"),
+        (["one", "=two"], "NAME=FOLDER"),
+        (["one", "nowhere"], "nowhere"),
+        (["one", "other"], "no question in common"),
+        (["one", "two", "--baseline", "x"], "baseline 'x'"),
+        (["one", "two", "--metric", "x"], "metric 'x'"),
+        (["one", "two", "--slice", "colour"], "tag 'colour'"),
+        (["one", "two", "--threshold", "x"], "METRIC=VALUE"),
+        (["one", "two", "--threshold", "x=1"], "not compared"),
+        (["one", "two", "--level", "2"], "between 0 and 1"),
+        (["one", "two", "--report", "."], "folder"),
+    ],
+)
+def test_mistakes_are_one_line(
+    arguments: list[str], said: str, two: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every mistake is one line on stderr and the exit code for wrong use; stdout stays empty."""
+    save(two / "other", "other", 0.5, prefix="x")
+    assert main(["compare", *arguments]) == exits.USAGE
+    shown = capsys.readouterr()
+    assert said in shown.err and shown.err.count("\n") == 1 and shown.out == ""
+
+
+def test_hostile_names_do_not_reach_the_terminal(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Escape sequences in a name of results are shown, not obeyed."""
+    save(two / "bad", "\x1b[2Jbad\u202e", 0.5)
+    assert main(["compare", "one", "bad"]) == exits.OK
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and "\u202e" not in out and "\\x1b[2Jbad" in out
