@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         evaluate,
     )
     from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
+    from rag_kit.evaluation.sets.generating.generated import GeneratedSet
+    from rag_kit.evaluation.sets.generating.running import agenerate, generate
     from rag_kit.evaluation.spans import SpanRecall
     from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
     from rag_kit.evaluation.tuning import (
@@ -54,6 +56,7 @@ __all__ = [
     "EvaluationSet",
     "ExactVectorRetriever",
     "Example",
+    "GeneratedSet",
     "GivenPassages",
     "GoldAnswer",
     "GoldSpan",
@@ -75,6 +78,7 @@ __all__ = [
     "aabilities",
     "abilities",
     "aevaluate",
+    "agenerate",
     "assert_quality",
     "atune",
     "benchmark",
@@ -84,6 +88,7 @@ __all__ = [
     "diagnose",
     "evaluate",
     "format_table",
+    "generate",
     "load_dataset",
     "ndcg",
     "retrieval_metrics",
@@ -93,6 +98,9 @@ __all__ = [
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
+        "generate": ".sets.generating.running",
+        "agenerate": ".sets.generating.running",
+        "GeneratedSet": ".sets.generating.generated",
         "abilities": ".abilities",
         "aabilities": ".abilities",
         "GivenPassages": ".abilities",

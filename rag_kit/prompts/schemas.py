@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from rag_kit.prompts.adapting import Classification, NextHop
 from rag_kit.prompts.conversing import RelatedQuestions, UserFacts
 from rag_kit.prompts.filter_schema import SelfQuery
+from rag_kit.prompts.generating import GeneratedQuestions, QuestionCheck
 from rag_kit.prompts.grading import CitedSupport, NuggetLabels, Nuggets, PassageRelevance
 from rag_kit.prompts.keywords import Keywords
 from rag_kit.prompts.reflection import Critique, RetrieveNeeded, Usefulness
@@ -238,6 +239,8 @@ SCHEMAS: dict[str, type[BaseModel]] = {
         CitedSupport,
         Nuggets,
         NuggetLabels,
+        GeneratedQuestions,
+        QuestionCheck,
     )
 }
 """Every class that a prompt file may name under ``output.schema``."""

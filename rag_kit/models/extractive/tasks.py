@@ -40,6 +40,7 @@ def _tasks() -> dict[str, Task]:
         grade_usefulness,
     )
     from rag_kit.models.extractive.doubting import answer_or_doubt
+    from rag_kit.models.extractive.generating import generate_check, generate_multi_hop, generate_single_hop
     from rag_kit.models.extractive.grade import grade_passage, grade_passages
     from rag_kit.models.extractive.grading import (
         judge_citation,
@@ -93,6 +94,9 @@ def _tasks() -> dict[str, Task]:
         "continue_unaided": continue_unaided,
         "critique": critique,
         "critique_usefulness": critique_usefulness,
+        "generate_check": generate_check,
+        "generate_multi_hop": generate_multi_hop,
+        "generate_single_hop": generate_single_hop,
         "grade_passage": grade_passage,
         "grade_passages": grade_passages,
         "grade_support": grade_support,

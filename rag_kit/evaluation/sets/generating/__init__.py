@@ -1,0 +1,1 @@
+"""Questions written by a model from a corpus, with gold passages, filtered."""

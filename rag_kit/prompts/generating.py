@@ -1,0 +1,91 @@
+"""What a model fills in where it writes questions for an evaluation set, and where it checks them."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+MAX_QUESTIONS = 16
+MAX_ENTRIES = 16
+MAX_CHARS = 4_000
+
+
+def _short(value: str) -> str:
+    """A validator: stripped, of a length that a question or a sentence may have."""
+    if len(value) > MAX_CHARS:
+        raise ValueError(f"has {len(value)} characters; at most {MAX_CHARS} are allowed")
+    return value.strip()
+
+
+def _texts(value: Any) -> Any:
+    """A validator: texts; one text is a list of one, empty ones are left out."""
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ValueError("must be a list of texts")
+    if len(items) > MAX_ENTRIES:
+        raise ValueError(f"has {len(items)} entries; at most {MAX_ENTRIES} are allowed")
+    return [item.strip() for item in items if item.strip()]
+
+
+def _questions(value: Any) -> Any:
+    """A validator: a list without too many entries; who asked judges each."""
+    if isinstance(value, list) and len(value) > MAX_QUESTIONS:
+        raise ValueError(f"has {len(value)} entries; at most {MAX_QUESTIONS} are allowed")
+    return value
+
+
+_Texts = Annotated[
+    list[str], BeforeValidator(_texts), WithJsonSchema({"type": "array", "items": {"type": "string"}})
+]
+_Short = Annotated[str, AfterValidator(_short)]
+
+
+class GeneratedQuestion(BaseModel):
+    """A question with its answer, and the words of the passages that it rests on.
+
+    Example:
+        >>> GeneratedQuestion(question="Who built it?", answers="Ada", reference="Ada did.", quotes=["by Ada"]).answers
+        ['Ada']
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    question: _Short = Field(description="The question, complete in itself.")
+    answers: _Texts = Field(
+        description="The short answer, copied from the passage; one entry a part of the answer."
+    )
+    reference: _Short = Field(description="The full answer in one or two sentences.")
+    quotes: _Texts = Field(
+        description="The sentence that holds the answer, word for word; one for each passage used."
+    )
+
+
+class GeneratedQuestions(BaseModel):
+    """Questions that passages answer; empty if they answer none.
+
+    Example:
+        >>> GeneratedQuestions(questions=[]).questions
+        []
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    questions: Annotated[list[GeneratedQuestion], BeforeValidator(_questions)] = Field(
+        description="Questions with their answers; an empty list if the passages are good for none."
+    )
+
+
+class QuestionCheck(BaseModel):
+    """What somebody says of a question who sees it for the first time.
+
+    Example:
+        >>> QuestionCheck(answerable=True, answer="Ada.", stands_alone=True, needs_all=True, reason="").answer
+        'Ada.'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    answerable: bool = Field(description="True if the passages answer the question completely.")
+    answer: _Short = Field(description="The answer that the passages give; empty if there is none.")
+    stands_alone: bool = Field(description="True if the question is understood without seeing the passages.")
+    needs_all: bool = Field(description="True if every passage is needed for the answer.")
+    reason: _Short = Field(description="Why, in one short sentence.")
