@@ -21,6 +21,7 @@ COMMANDS = {
     "verify": "maintain",
     "repair": "maintain",
     "benchmark": "benchmark",
+    "evaluate": "evaluate",
     "compare": "compare",
     "prompts": "prompts",
     "models": "models",

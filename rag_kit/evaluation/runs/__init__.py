@@ -11,18 +11,21 @@ from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.runs.evaluating import aevaluate, evaluate
+    from rag_kit.evaluation.runs.quality import QualityError, assert_quality
     from rag_kit.evaluation.runs.results import Results, Row
     from rag_kit.evaluation.runs.summary import Summary
 
-__all__ = ["Results", "Row", "Summary", "aevaluate", "evaluate"]
+__all__ = ["QualityError", "Results", "Row", "Summary", "aevaluate", "assert_quality", "evaluate"]
 
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
+        "QualityError": ".quality",
         "Results": ".results",
         "Row": ".results",
         "Summary": ".summary",
         "aevaluate": ".evaluating",
+        "assert_quality": ".quality",
         "evaluate": ".evaluating",
     },
 )

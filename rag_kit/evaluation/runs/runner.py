@@ -24,6 +24,7 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.runs.caps import RunBudget, refusals
 from rag_kit.evaluation.runs.folder import RunFolder
 from rag_kit.evaluation.runs.planning import Plan, Task
 from rag_kit.evaluation.runs.progress import Reporter
@@ -64,7 +65,7 @@ class Runner:
         self._writing = asyncio.Lock()
         self._asking = self._settings.max_concurrency
         self._outer = current_budget()
-        self._budget = Budget(**self._settings.caps)
+        self._budget = RunBudget(**self._settings.caps)
         workers = [self._ask_all] * self._asking + [self._score_all] * self._scorers
         try:
             with use_budget(self._budget):
@@ -112,7 +113,7 @@ class Runner:
         budget = Budget()
         self.asked += 1
         started = time.perf_counter()
-        with recording() as recorder, use_budget(budget):
+        with recording() as recorder, refusals() as refused, use_budget(budget):
             (outcome,) = (
                 await afan_out(
                     [partial(_answer, self._settings.ask, task.example)],
@@ -121,8 +122,10 @@ class Runner:
                 )
             ).outcomes
         seconds = time.perf_counter() - started
-        if isinstance(outcome.error, BudgetExceededError) and self._used_up():
-            self._stop(outcome.error)
+        if isinstance(outcome.error, BudgetExceededError) and self._outer_is_used_up():
+            refused.append(outcome.error)
+        if refused:  # whatever it gave, it gave it with less than it asked for
+            self._stop(refused[0])
             return False
         if outcome.error is None and outcome.value is not None:
             output = outcome.value
@@ -157,9 +160,11 @@ class Runner:
 
     async def _measure(self, task: Task, metric: Metric) -> None:
         assert task.row is not None
-        with recording() as recorder:
+        with recording() as recorder, refusals() as refused:
             try:
                 cell = await metric.measure(task.example, task.row.output, self._settings.judge)
+                if refused:
+                    raise refused[0]
             except (BudgetExceededError, MissingExtraError):
                 self._add(recorder.calls, recorder.tokens, recorder)
                 raise
@@ -210,14 +215,13 @@ class Runner:
         except BudgetExceededError as error:
             self._stop(error)
 
-    def _used_up(self) -> bool:
-        """Whether a cap of the run, and not one of the pipeline's own, is reached."""
-        return any(
+    def _outer_is_used_up(self) -> bool:
+        """Whether a cap around the run is reached, and not one of the pipeline's own."""
+        budget = self._outer
+        return budget is not None and (
             (budget.max_calls is not None and budget.calls >= budget.max_calls)
             or (budget.max_tokens is not None and budget.tokens >= budget.max_tokens)
             or budget.remaining_seconds() == 0
-            for budget in (self._budget, self._outer)
-            if budget is not None
         )
 
     def _add(self, calls: int, tokens: int, recorder: UsageRecorder) -> None:

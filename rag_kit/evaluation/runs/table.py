@@ -1,4 +1,4 @@
-"""Results as a small table, for the terminal and for Jupyter."""
+"""Results as a table, and below it what the reader must know of the run."""
 
 from __future__ import annotations
 
@@ -6,55 +6,30 @@ import html
 from typing import TYPE_CHECKING
 
 from rag_kit.documents import clean_text
+from rag_kit.evaluation.reporting.tables import results_html, results_text
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.runs.results import Results
-    from rag_kit.evaluation.runs.summary import Summary
-
-HEAD = ("metric", "mean", "95% interval", "n of all", "without a value")
 
 
-def table_rows(results: Results) -> list[tuple[str, ...]]:
-    """One row for each metric: name, mean, interval, coverage, and what the others are."""
-    return [(name, *_cells(summary)) for name, summary in results.summary().items()]
-
-
-def caption(results: Results) -> str:
-    """One line about the run."""
-    text = f"{results.name}: {len(results)} of {results.examples} examples"
+def notes(results: Results) -> list[str]:
+    """What is missing, what failed, and which cap ended the run."""
+    found = []
+    if results.examples > len(results):
+        found.append(f"{results.examples - len(results)} of {results.examples} questions were not asked yet.")
     failed = sum(1 for row in results.rows if row.output.error is not None)
     if failed:
-        text += f", the pipeline failed on {failed}"
-    stopped = results.manifest.get("stopped_by")
-    return f"{text}; stopped: {stopped}" if stopped else text
+        found.append(f"The pipeline failed on {failed} questions.")
+    if stopped := results.manifest.get("stopped_by"):
+        found.append(f"The run was stopped: {stopped}")
+    return [clean_text(note).replace("\n", " ") for note in found]
 
 
 def text_table(results: Results) -> str:
     """For the terminal."""
-    rows = [HEAD, *table_rows(results)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
-    lines = [caption(results)]
-    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join(clean_text(line.rstrip()).replace("\n", " ") for line in lines)
+    return "\n".join([results_text(results), *notes(results)])
 
 
 def html_table(results: Results) -> str:
     """For Jupyter; texts are escaped."""
-    head = "".join(f"<th>{cell}</th>" for cell in HEAD)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(clean_text(cell))}</td>" for cell in row) + "</tr>"
-        for row in table_rows(results)
-    )
-    about = html.escape(clean_text(caption(results)))
-    return f"<table><caption>{about}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _cells(summary: Summary) -> tuple[str, str, str, str]:
-    mean = "-" if summary.mean is None else f"{summary.mean:.3f}"
-    interval = "-" if summary.low is None else f"{summary.low:.3f} to {summary.high:.3f}"
-    counts = {
-        "undefined": summary.undefined, "errors": summary.errors,
-        "not applicable": summary.not_applicable, "missing": summary.missing,
-    }  # fmt: skip
-    without = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    return mean, interval, f"{summary.n} of {summary.total}", without or "-"
+    return results_html(results) + "".join(f"<p>{html.escape(note)}</p>" for note in notes(results))

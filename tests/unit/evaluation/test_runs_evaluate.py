@@ -18,7 +18,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 
 from rag_kit.concurrency import charge_call, charge_tokens
-from rag_kit.errors import InvalidInputError, MissingExtraError, ResultsLockedError
+from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError, ResultsLockedError
 from rag_kit.evaluation import Cell, Example, Metric, Output, Results, aevaluate, evaluate
 from rag_kit.evaluation.runs.folder import RunFolder
 
@@ -721,3 +721,19 @@ def test_what_a_pipeline_notes_does_not_make_it_another_one(tmp_path: Path) -> N
         assert asked() == 5
     run(Object(2), Length(), tmp_path / "Object")
     assert Results.load(tmp_path / "Object")["q0"].output.answer == "Yes.Yes."
+
+
+def test_what_a_refused_call_made_poorer_is_no_result(tmp_path: Path) -> None:
+    """A pipeline that goes on with less when the run's cap refuses a call is asked again later."""
+
+    def pipeline(question: str) -> str:
+        try:
+            charge_call()
+        except BudgetExceededError:
+            return "poor"
+        return "rich"
+
+    results = run(pipeline, Length(), tmp_path / "r", max_calls=2, max_concurrency=1)
+    assert [row.output.answer for row in results] == ["rich", "rich"]
+    assert "max_calls=2" in results.manifest["stopped_by"]
+    assert {row.output.answer for row in run(pipeline, Length(), tmp_path / "r")} == {"rich"}

@@ -1,0 +1,221 @@
+"""``rag-kit evaluate``: pipelines by name and by module, output, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_kit.cli import exits
+from rag_kit.cli.main import main
+from rag_kit.evaluation import Results
+
+MODULE = """
+import time
+ASKED = []
+def answers(question):
+    ASKED.append(question)
+    return {"answer": "The pump starts at 40 degrees.", "documents": ["The pump starts at 40 degrees."]}
+def fails(question):
+    raise ValueError("no, key=abcdefgh")
+def slow(question):
+    time.sleep(0 if "pump" in question else 60)
+    return "40 degrees"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A set of three questions, an index, and a module of pipelines in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", sys.path[:])
+    (tmp_path / "own_pipelines_e.py").write_text(MODULE)
+    questions = [
+        {
+            "id": "q1",
+            "question": "When does the pump start?",
+            "reference": "At 40 degrees.",
+            "answers": ["40 degrees"],
+        },
+        {"id": "q2", "question": "When does the fan start?", "answers": ["60 degrees"]},
+        {"id": "q3", "question": "风扇什么时候启动？", "answers": ["六十度"]},
+    ]
+    lines = [json.dumps(question, ensure_ascii=False) for question in questions]
+    (tmp_path / "set.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
+    (docs / "风扇.md").write_text("# 风扇\n\n风扇在六十度时启动，噪音很大。\n", encoding="utf-8")
+    code = main(["ingest", str(docs), "--index", "index", "--embedding-model", "none", "--quiet"])
+    assert code == exits.OK
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(["evaluate", "set.jsonl", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+OWN = ("--pipeline", "own_pipelines_e:answers", "--metric", "ours_answer_found")
+
+
+def test_a_pipeline_of_ones_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table goes to stdout, the rest to stderr; a second run asks nobody."""
+    code, out, err = run(capsys, *OWN, "--out", "r")
+    assert code == exits.OK
+    assert "ours_answer_found" in out
+    assert "0.333" in out
+    assert "3 questions done" in err
+    assert "written to r" in err
+    import own_pipelines_e  # type: ignore[import-not-found]
+
+    asked = len(own_pipelines_e.ASKED)
+    code, again, _ = run(capsys, *OWN, "--out", "r")
+    assert (code, again) == (exits.OK, out)
+    assert len(own_pipelines_e.ASKED) == asked
+    assert Results.load(folder / "r").summary()["ours_answer_found"].n == 3
+
+
+def test_json_is_the_only_thing_on_stdout(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--json prints one document: metrics with interval and coverage, what it took, how it ended."""
+    code, out, _ = run(capsys, *OWN, "--json", "--limit", 2)
+    told = json.loads(out)
+    assert code == exits.OK
+    assert told["examples"] == 2
+    assert told["metrics"]["ours_answer_found"]["mean"] == 0.5
+    assert told["status"] == "complete"
+
+
+def test_an_index_searched_and_answered_from(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--index with a pipeline's name gives a retriever, with --graph answers; a changed index is noticed."""
+    search = ("--index", "index", "--pipeline", "bm25", "--metric", "ours_answer_found", "--out", "r")
+    code, _, _ = run(capsys, *search)
+    assert code == exits.OK
+    assert Results.load(folder / "r")["q3"].cells["ours_answer_found"].status == "not_applicable"
+    code, _, err = run(capsys, *search[:-1], "g", "--graph", "plain")
+    assert code == exits.OK
+    assert "extractive" in err
+    results = Results.load(folder / "g")
+    assert results.values("ours_answer_found")["q1"] == 1.0
+    assert results.values("ours_answer_found")["q3"] == 1.0
+    assert results.manifest["done"]["asked"] == 3
+    run(capsys, *search[:-1], "g", "--graph", "plain")
+    assert Results.load(folder / "g").manifest["done"]["asked"] == 0
+    (folder / "docs" / "fan.md").write_text("# Fan\n\nThe fan starts at 60 degrees.\n", encoding="utf-8")
+    main(["ingest", "docs", "--index", "index", "--embedding-model", "none", "--quiet"])
+    run(capsys, *search[:-1], "g", "--graph", "plain")
+    changed = Results.load(folder / "g")
+    assert changed.manifest["done"]["asked"] == 3
+    assert changed.values("ours_answer_found")["q2"] == 1.0
+
+
+def test_min_decides_the_exit_code(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A bar for CI: 1 and the table on stderr when it is not reached."""
+    assert run(capsys, *OWN, "--min", "ours_answer_found=0.3")[0] == exits.OK
+    code, out, err = run(capsys, *OWN, "--min", "ours_answer_found=0.9", "--json")
+    assert code == exits.FAILED
+    assert "below 0.9" in err
+    assert json.loads(out)["rows"] == 3
+
+
+def test_a_pipeline_that_always_fails(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1, the reason, and no key."""
+    code, _, err = run(capsys, "--pipeline", "own_pipelines_e:fails", "--metric", "ours_answer_found")
+    assert code == exits.FAILED
+    assert "ValueError" in err
+    assert "abcdefgh" not in err
+
+
+def test_a_cap_that_is_reached(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 9; what is there is printed and kept."""
+    arguments = (
+        "--index",
+        "index",
+        "--pipeline",
+        "bm25",
+        "--graph",
+        "plain",
+        "--metric",
+        "ours_answer_found",
+    )
+    code, out, err = run(capsys, *arguments, "--max-calls", 1, "--max-concurrency", 1, "--out", "r", "--json")
+    assert code == exits.BUDGET
+    assert "max_calls=1" in err
+    assert json.loads(out)["status"] == "stopped"
+    assert run(capsys, *arguments, "--out", "r")[0] == exits.OK
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--metric", "faithfullness", *OWN[:2]), "unknown metric 'faithfullness'"),
+        (("--metric", "ours_answer_found"), "--pipeline hybrid needs --index"),
+        (("--metric", "ours_answer_found", "--graph", "crag", *OWN[:2]), "--graph needs --index"),
+        (("--pipeline", "own_pipelines_e:none", "--metric", "ours_answer_found"), "no attribute 'none'"),
+        ((*OWN, "--limit", "0"), "--limit is 0"),
+        ((*OWN, "--min", "ours_answer_found"), "METRIC=VALUE"),
+        ((*OWN, "--min", "mrr=0.5"), "no --metric of this run"),
+        ((*OWN, "--prices", "{"), "--prices is not JSON"),
+        ((*OWN, "--max-concurrency", "0"), "max_concurrency is 0"),
+        ((*OWN, "--out", "set.jsonl"), "is a file"),
+        ((*OWN, "--out", "docs"), "holds other things"),
+    ],
+)
+def test_bad_arguments_give_one_line_and_exit_code_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    """No traceback; the line says what was wrong."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (exits.USAGE, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_folder_in_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 8."""
+    from rag_kit.evaluation.runs.folder import RunFolder
+
+    with RunFolder(folder / "r"):
+        code, _, err = run(capsys, *OWN, "--out", "r")
+    assert code == exits.LOCKED
+    assert "another run" in err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_ctrl_c(folder: Path) -> None:
+    """Exit code 130, one line about what is kept, no traceback, although a thread still waits."""
+    command = [
+        sys.executable,
+        "-m",
+        "rag_kit.cli",
+        "evaluate",
+        "set.jsonl",
+        "--pipeline",
+        "own_pipelines_e:slow",
+    ]
+    process = subprocess.Popen(
+        [*command, "--metric", "ours_answer_found", "--out", "r"],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+    )
+    until = time.monotonic() + 120
+    rows = folder / "r" / "rows.jsonl"
+    while not (rows.exists() and b"ours_answer_found" in rows.read_bytes()) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == exits.INTERRUPTED
+    assert "Traceback" not in err
+    assert "goes on from there" in err
+    assert [row.example.id for row in Results.load(folder / "r")] == ["q1"]
