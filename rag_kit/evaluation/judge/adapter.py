@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _ADAPTERS = "Ragas's metrics"
 PLAIN = "judge_ragas_prompt"
+_DAY = 86_400.0
 
 
 class PromptText(str):
@@ -93,7 +94,8 @@ def _calls(judge: Judge | Calls, language: Language | None) -> Calls:
 
 def _blocking(make: Callable[[], Any]) -> Any:
     """Run a coroutine to its end from code that cannot await, whether a loop is running or not."""
-    (outcome,) = fan_out([lambda: asyncio.run(make())], on_error="skip").outcomes
+    # a limit of time makes it a thread of its own, where a loop may be started
+    (outcome,) = fan_out([lambda: asyncio.run(make())], on_error="skip", timeout=_DAY).outcomes
     if outcome.error is not None:
         raise outcome.error
     return outcome.value

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import check_budget, remaining_seconds
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
+from rag_kit.evaluation.judge.clients import own_client
 from rag_kit.evaluation.judge.keys import endpoint_of, vector_key
 from rag_kit.evaluation.judge.loops import PerLoop
 from rag_kit.evaluation.judge.replies import Replies
@@ -36,6 +37,7 @@ class Vectors:
         max_retries: int,
     ) -> None:
         self._embeddings = embeddings
+        self._models = PerLoop(lambda: own_client(embeddings))
         self._replies = replies
         self._slots = slots
         self._timeout = timeout
@@ -65,14 +67,14 @@ class Vectors:
         return [found[text] for text in texts]
 
     async def _request(self, batch: list[str]) -> list[list[float]]:
-        assert self._embeddings is not None
+        model = self._models.here()
         pause = _FIRST_PAUSE
         for left in range(self._max_retries, -1, -1):
             check_budget()
             async with self._slots.here():
                 try:
                     async with asyncio.timeout(_sooner(self._timeout, remaining_seconds())):
-                        given: Any = await self._embeddings.aembed_documents(batch)
+                        given: Any = await model.aembed_documents(batch)
                     break
                 except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
                     failure = error

@@ -1,0 +1,513 @@
+"""The judge by itself: limits, caps, counts, cache, keys, loops, cancelling."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from pydantic import BaseModel
+from support.blocking import blockbuster_ctx
+from support.by_task import ByTask
+from support.judging import FixedVectors, ToolJudge, row, served, split, verdicts
+from support.openai_server import OpenAIServer, error, hang, reset
+
+from rag_kit.concurrency import Budget, use_budget
+from rag_kit.errors import (
+    BudgetExceededError,
+    ConfigurationError,
+    InvalidInputError,
+    ModelError,
+    ModelOutputError,
+    ModelRateLimitedError,
+    ModelUnreachableError,
+    PromptError,
+)
+from rag_kit.evaluation import Judge
+from rag_kit.evaluation.judge import Call, Calls, ragas_embeddings, ragas_llm
+from rag_kit.evaluation.scorers import get_metric
+
+ASKED = {"question": "Who?", "answer": "Ada did it."}
+ANSWERS = {"judge_statements": split(1), "judge_verdicts": verdicts(1)}
+
+
+class Counting(ByTask):
+    """Knows how many of its replies are under way at once, over all event loops."""
+
+    now: int = 0
+    most: int = 0
+
+    async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.02)
+        self.now -= 1
+        return self._reply(messages)
+
+
+async def test_at_most_so_many_requests_at_once() -> None:
+    """The limit holds over rows, and over the calls that one row makes side by side."""
+    llm = Counting(answers={"judge_context": {"verdict": 1}})
+    judge = Judge(llm, "none", max_concurrency=3)
+    metric = get_metric("context_precision")
+    contexts = [f"P{n}." for n in range(6)]
+    cells = await asyncio.gather(*(metric.measure(*row(contexts=contexts), judge) for _ in range(5)))
+    assert [cell.status for cell in cells] == ["ok"] * 5
+    assert llm.most == 3
+    assert judge.usage["calls"] == 30
+
+
+def test_works_from_one_event_loop_after_another() -> None:
+    """Slots and questions under way belong to a loop; a judge outlives it, also over HTTP with a kept connection."""
+    with OpenAIServer([served(ANSWERS)]) as server:
+        llm = ChatOpenAI(model="m", base_url=server.url, api_key="sk-1")
+        embeddings = OpenAIEmbeddings(  # type: ignore[call-arg]
+            model="e", base_url=server.url, api_key="sk-1", check_embedding_ctx_length=False
+        )
+        judge = Judge(llm, embeddings, max_concurrency=1, max_retries=0)
+
+        async def twice() -> list[Any]:
+            vectors = judge.embed(["a"])
+            asked = judge.ask("judge_statements", ASKED), judge.ask("judge_statements", ASKED)
+            return list(await asyncio.gather(*asked, vectors))
+
+        for _ in range(3):
+            first, second, vectors = asyncio.run(twice())
+            assert first == second == split(1)
+            assert len(vectors) == 1
+    assert len(judge._slots._found) == 1
+
+
+async def test_time_outs_are_retried_and_then_an_error() -> None:
+    """A hanging server costs max_retries + 1 requests, each no longer than the time-out."""
+    with OpenAIServer([hang(30)]) as server:
+        judge = Judge(
+            ChatOpenAI(model="m", base_url=server.url, api_key="sk-1"), "none", timeout=0.2, max_retries=1
+        )
+        with pytest.raises(ModelUnreachableError):
+            await judge.ask("judge_statements", ASKED)
+        assert len(server.chats) == 2
+        assert judge.usage["calls"] == 2
+
+
+async def test_rate_limits_and_broken_connections_are_retried() -> None:
+    """They come out right in the end, and every request counts."""
+    script: list[Any] = [error(429, retry_after="0"), reset(), served(ANSWERS)]
+    with OpenAIServer(script) as server:
+        judge = Judge(ChatOpenAI(model="m", base_url=server.url, api_key="sk-1"), "none")
+        assert await judge.ask("judge_statements", ASKED) == split(1)
+        assert judge.usage["calls"] == 3
+
+
+async def test_embeddings_are_retried_too() -> None:
+    """With the same number of retries; their own error is mapped."""
+
+    class Flaky(FixedVectors):
+        left = 1
+
+        async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+            if self.left:
+                self.left -= 1
+                raise ConnectionResetError("gone")
+            return self.embed_documents(texts)
+
+    flaky = Flaky({"a": [1.0]})
+    assert await Judge(ByTask(answers={}), flaky).embed(["a"]) == [[1.0]]
+    flaky.left = 2
+    with pytest.raises(ModelUnreachableError):
+        await Judge(ByTask(answers={}), flaky, max_retries=1).embed(["a"])
+    with pytest.raises(ModelError, match="KeyError"):
+        await Judge(ByTask(answers={}), FixedVectors({})).embed(["unknown"])
+
+
+async def test_embeddings_have_a_time_out() -> None:
+    """An embedding model that hangs ends as unreachable."""
+
+    class Hanging(FixedVectors):
+        async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+            await asyncio.sleep(60)
+            return []
+
+    with pytest.raises(ModelUnreachableError):
+        await Judge(ByTask(answers={}), Hanging({}), timeout=0.05, max_retries=0).embed(["a"])
+
+
+@pytest.mark.parametrize("cap", [{"max_calls": 2}, {"max_tokens": 20}])
+async def test_caps_hold_over_the_judges_life(cap: dict[str, int]) -> None:
+    """The third request is refused; what is in the cache costs nothing."""
+    llm = ByTask(answers=ANSWERS)
+    judge = Judge(llm, "none", **cap)  # type: ignore[arg-type]
+    await judge.ask("judge_statements", ASKED)
+    await judge.ask("judge_statements", ASKED)
+    with pytest.raises(BudgetExceededError):
+        await judge.ask("judge_statements", ASKED)
+    assert len(llm.asked) == 2
+
+
+async def test_a_cap_ends_the_run_and_not_the_cell() -> None:
+    """`measure` raises it on, so that the run can be taken up again."""
+    judge = Judge(ByTask(answers=ANSWERS), "none", max_calls=1)
+    with pytest.raises(BudgetExceededError):
+        await get_metric("faithfulness").measure(*row(), judge)
+
+
+async def test_a_deadline_runs_from_the_first_question_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not from the making of the judge."""
+    judge = Judge(ByTask(answers=ANSWERS), "none", deadline=0.0)
+    assert judge.usage["calls"] == 0
+    with pytest.raises(BudgetExceededError):
+        await judge.ask("judge_statements", ASKED)
+
+
+async def test_budgets_around_it_are_charged_for_requests_only(tmp_path: Path) -> None:
+    """A reply from the cache costs no call."""
+    judge = Judge(ByTask(answers=ANSWERS), "none", cache=tmp_path / "c.sqlite")
+    for expected in (1, 0):
+        with use_budget(Budget()) as budget:
+            await judge.ask("judge_statements", ASKED)
+        assert (budget or Budget()).calls == expected
+    assert judge.usage == {
+        "calls": 1,
+        "cached": 1,
+        "tokens": 15,
+        "seconds": judge.usage["seconds"],
+        "embedded": 0,
+    }
+
+
+async def test_the_same_question_at_the_same_time_is_asked_once(tmp_path: Path) -> None:
+    """With a cache; several metrics take the same answer apart."""
+    llm = Counting(answers=ANSWERS)
+    judge = Judge(llm, "none", cache=tmp_path / "c.sqlite")
+    replies = await asyncio.gather(*(judge.ask("judge_statements", ASKED) for _ in range(10)))
+    assert replies == [split(1)] * 10
+    assert len(llm.asked) == 1
+    assert judge.usage["cached"] == 9
+
+
+async def test_who_waits_for_one_that_fails_or_is_cancelled_asks_for_itself(tmp_path: Path) -> None:
+    """A failure is handed to nobody else, and no question stays blocked."""
+    llm = Counting(answers={"judge_statements": [RuntimeError("once"), split(1)]})
+    judge = Judge(llm, "none", cache=tmp_path / "c.sqlite")
+    both = await asyncio.gather(
+        *(judge.ask("judge_statements", ASKED) for _ in range(2)), return_exceptions=True
+    )
+    (failed,) = [each for each in both if isinstance(each, BaseException)]
+    assert isinstance(failed, ModelError)
+    assert split(1) in both
+    assert len(llm.asked) == 2
+
+    class Slow(ByTask):
+        async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+            result = self._reply(messages)
+            if len(self.asked) == 1:
+                await asyncio.sleep(60)
+            return result
+
+    slow = Slow(answers=ANSWERS)
+    judge = Judge(slow, "none", cache=tmp_path / "d.sqlite")
+    leader = asyncio.create_task(judge.ask("judge_statements", ASKED))
+    while not slow.asked:
+        await asyncio.sleep(0.01)
+    follower = asyncio.create_task(judge.ask("judge_statements", ASKED))
+    await asyncio.sleep(0.05)
+    leader.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leader
+    assert await asyncio.wait_for(follower, 10) == split(1)
+
+
+async def test_a_cancelled_measurement_leaves_no_task_and_no_slot() -> None:
+    """The calls that were made ahead end with it."""
+
+    class Stuck(ByTask):
+        async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+            self._reply(messages)
+            await asyncio.sleep(60)
+
+    llm = Stuck(answers={"judge_context": {"verdict": 1}})
+    judge = Judge(llm, "none", max_concurrency=2)
+    before = asyncio.all_tasks()
+    contexts = [f"P{n}." for n in range(4)]
+    task = asyncio.create_task(get_metric("context_precision").measure(*row(contexts=contexts), judge))
+    while len(llm.asked) < 2:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert asyncio.all_tasks() <= before
+    assert not judge._slots.here().locked()
+
+
+CANARY = "sk-canary-1234567890abcdef"
+
+
+async def test_the_key_is_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Not in cells, fingerprint, usage, repr, log or cache, also when the server quotes it."""
+    cache = tmp_path / "c.sqlite"
+    with (
+        caplog.at_level(logging.DEBUG, logger="rag_kit"),
+        OpenAIServer([served(ANSWERS)], key="sk-other") as server,
+    ):
+        url = server.url.replace("http://", f"http://user:{CANARY}@") + f"?api_key={CANARY}"
+        llm = ChatOpenAI(model="m", base_url=server.url, api_key=CANARY)
+        embeddings = OpenAIEmbeddings(  # type: ignore[call-arg]
+            model="e", base_url=server.url, api_key=CANARY, check_embedding_ctx_length=False
+        )
+        judge = Judge(llm, embeddings, cache=cache, max_retries=0)
+        cells = [
+            await get_metric(name).measure(*row(), judge) for name in ("faithfulness", "semantic_similarity")
+        ]
+        server.key = CANARY
+        cells.append(await get_metric("faithfulness").measure(*row(), judge))
+        other = Judge(ChatOpenAI(model="m", base_url=url, api_key=CANARY), "none")
+    assert [cell.status for cell in cells] == ["error", "error", "ok"]
+    told = repr([cells, judge, judge.fingerprint(), judge.usage, other, other.fingerprint(), caplog.text])
+    assert CANARY not in told and CANARY[4:14] not in told
+    assert CANARY.encode() not in cache.read_bytes()
+
+
+async def test_the_cache_holds_json_for_its_owner_alone(tmp_path: Path) -> None:
+    """Mode 0600, texts of JSON, keys that are hashes."""
+    cache = tmp_path / "c.sqlite"
+    judge = Judge(ByTask(answers=ANSWERS), DeterministicFakeEmbedding(size=3), cache=cache)
+    await judge.ask("judge_statements", ASKED)
+    await judge.embed(["secret question"])
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o600
+    with sqlite3.connect(cache) as connection:
+        rows = connection.execute("SELECT key, answer FROM answers").fetchall()
+    assert len(rows) == 2
+    assert all(len(key) == 64 and answer[0] in "{[" for key, answer in rows)
+    assert b"secret question" not in cache.read_bytes()
+
+
+async def test_a_spoilt_entry_counts_as_missing(tmp_path: Path) -> None:
+    """What does not fit the schema any more is asked for again."""
+    cache = tmp_path / "c.sqlite"
+    llm = ByTask(answers=ANSWERS)
+    await Judge(llm, "none", cache=cache).ask("judge_statements", ASKED)
+    for spoilt in ('{"statements": [1, {"x": 2}]}', '"text"', "not JSON", "[]"):
+        with sqlite3.connect(cache) as connection:
+            connection.execute("UPDATE answers SET answer = ?", (spoilt,))
+        asked = len(llm.asked)
+        assert await Judge(llm, "none", cache=cache).ask("judge_statements", ASKED) == split(1)
+        assert len(llm.asked) == asked + 1, spoilt
+
+
+async def test_a_cache_that_fails_costs_requests_and_no_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said once."""
+    cache = tmp_path / "c.sqlite"
+    judge = Judge(ByTask(answers=ANSWERS), "none", cache=cache)
+    with sqlite3.connect(cache) as connection:
+        connection.execute("DROP TABLE answers")
+    for _ in range(2):
+        assert await judge.ask("judge_statements", ASKED) == split(1)
+    assert caplog.text.count("goes on without its cache") == 1
+
+
+def test_two_models_without_a_name_are_two_judges(tmp_path: Path) -> None:
+    """A scripted model is told by its own texts; one and the same gets its replies back."""
+
+    class Named(ByTask):
+        mood: str = "kind"
+
+    cache = tmp_path / "c.sqlite"
+    kind, strict = Named(answers=ANSWERS), Named(answers=ANSWERS, mood="strict")
+    for llm, calls in ((kind, 1), (strict, 1), (kind, 0)):
+        judge = Judge(llm, "none", cache=cache)
+        asyncio.run(judge.ask("judge_statements", ASKED))
+        assert judge.usage["calls"] == calls
+
+
+async def test_vectors_are_made_once_and_in_batches(tmp_path: Path) -> None:
+    """Repeated texts, and those in the cache, are not sent."""
+    embeddings = FixedVectors({f"t{n}": [float(n + 1)] for n in range(100)})
+    judge = Judge(ByTask(answers={}), embeddings, cache=tmp_path / "c.sqlite")
+    texts = [f"t{n}" for n in range(100)]
+    assert await judge.embed([*texts, "t0"]) == [*([float(n + 1)] for n in range(100)), [1.0]]
+    assert [len(batch) for batch in embeddings.batches] == [64, 36]
+    assert await judge.embed(["t5"]) == [[6.0]]
+    assert judge.usage["embedded"] == 100
+    assert await judge.embed([]) == []
+    with pytest.raises(InvalidInputError):
+        await judge.embed("text")
+
+
+async def test_without_embeddings_it_says_what_to_do() -> None:
+    """A clear error, no None."""
+    with pytest.raises(ConfigurationError, match="embedding"):
+        await Judge(ByTask(answers={}), "none").embed(["a"])
+
+
+async def test_a_class_may_be_asked_for() -> None:
+    """It is filled in from the file's schema; what does not fit is an error of the model's."""
+
+    class Found(BaseModel):
+        statements: list[str]
+
+    class Other(BaseModel):
+        number: int
+
+    judge = Judge(ByTask(answers=ANSWERS), "none")
+    assert await judge.ask("judge_statements", ASKED, Found) == Found(statements=["Statement a."])
+    with pytest.raises(ModelOutputError, match="Other"):
+        await judge.ask("judge_statements", ASKED, Other)
+    with pytest.raises(PromptError, match="judge_nothing"):
+        await judge.ask("judge_nothing", {})
+    with pytest.raises(InvalidInputError, match="answer"):
+        await judge.ask("judge_statements", {"question": "Who?"})
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"language": "fr"}, "language"), ({"max_concurrency": 0}, "max_concurrency"), ({"timeout": -1}, "timeout"),
+        ({"max_retries": 99}, "max_retries"), ({"max_calls": -1}, "max_calls"), ({"llm": 7}, "llm"),
+        ({"embeddings": 7}, "embeddings"), ({"cache": ""}, "path"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_refused(given: dict[str, Any], named: str) -> None:
+    """By name, when the judge is made."""
+    settings: dict[str, Any] = {"llm": ByTask(answers={}), "embeddings": "none", **given}
+    with pytest.raises(InvalidInputError, match=named):
+        Judge(**settings)
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "expected"),
+    [("auto", "谁写的？", "zh"), ("auto", "Who?", "en"), ("en", "谁写的？", "en"), ("zh", "Who?", "zh")],
+)
+async def test_the_prompt_speaks_the_questions_language(language: Any, question: str, expected: str) -> None:
+    """Unless the judge is told one."""
+    judge = Judge(ByTask(answers=ANSWERS), "none", language=language)
+    await judge.ask("judge_statements", {"question": question, "answer": "x"})
+    assert list(judge._prompts) == [("judge_statements", expected)]
+    assert {each.rpartition(".")[2] for each in judge.fingerprint()["prompts"]} == (
+        {"en", "zh"} if language == "auto" else {language}
+    )
+
+
+def test_the_fingerprint_tells_judges_apart() -> None:
+    """By model, endpoint, settings, embeddings, prompts; and it is plain JSON."""
+    import json
+
+    def of(**settings: Any) -> str:
+        model = {"model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key": "sk-1", **settings}
+        return json.dumps(Judge(ChatOpenAI(**model), "none").fingerprint())
+
+    assert of() == of() == of(api_key="sk-2")
+    assert len({of(), of(model="n"), of(base_url="http://127.0.0.1:2/v1"), of(temperature=1)}) == 4
+
+
+def test_the_adapter_works_without_await() -> None:
+    """Ragas's synchronous face works outside a loop and, unlike Ragas's own, inside one."""
+
+    class Answer(BaseModel):
+        verdict: int
+
+    judge = Judge(ByTask(answers={"judge_ragas_prompt": {"verdict": 1}}), FixedVectors({"a": [1.0]}))
+    llm, embeddings = ragas_llm(judge), ragas_embeddings(judge)
+
+    async def inside() -> Any:
+        return llm.generate("Is it so?", Answer), embeddings.embed_text("a")
+
+    assert (llm.generate("Is it so?", Answer), embeddings.embed_texts(["a"])) == (Answer(verdict=1), [[1.0]])
+    assert asyncio.run(inside()) == (Answer(verdict=1), [1.0])
+
+
+async def test_a_prompt_of_ragas_own_goes_through_a_file_too() -> None:
+    """Any class of ``ragas.metrics.collections`` can be driven as it is."""
+    from ragas.metrics.collections import Faithfulness
+
+    llm = ByTask(answers={"judge_ragas_prompt": [split(2), verdicts(1, 0)]})
+    metric = Faithfulness(llm=ragas_llm(Judge(llm, "none")))
+    result = await metric.ascore(user_input="Who?", response="Ada.", retrieved_contexts=["Ada."])
+    assert result.value == 0.5
+    assert "Break down each sentence" in llm.asked[0][1]
+
+
+async def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
+    """Prompt files, cache and models: all off the loop, or without waiting."""
+    llm = ByTask(answers=ANSWERS)
+    metric = get_metric("faithfulness")
+    await metric.measure(*row(), Judge(llm, "none"))
+    judge = Judge(llm, FixedVectors({"a": [1.0]}), cache=tmp_path / "c.sqlite")
+    with blockbuster_ctx():
+        cell = await metric.measure(*row(), judge)
+        await judge.embed(["a"])
+    assert cell.value == 1.0
+
+
+async def test_calls_are_handed_out_in_their_order() -> None:
+    """What was asked ahead comes when its turn comes; what was not is asked then."""
+    llm = ByTask(answers={"judge_question": [{"question": f"Q{n}", "noncommittal": 0} for n in range(4)]})
+    calls = Calls(Judge(llm, "none"), "en")
+    call = Call("judge_question", {"answer": "x"})
+    await calls.all_ahead([call, call, call])
+    assert [(await calls.take(call))["question"] for _ in range(4)] == ["Q0", "Q1", "Q2", "Q3"]
+    assert len(calls.seen("judge_question")) == 4
+
+
+async def test_the_first_failure_ends_what_runs_beside_it() -> None:
+    """And is raised as the kit's own error."""
+    llm = ByTask(answers={"judge_statements": split(1), "judge_question": ModelRateLimitedError("slow down")})
+    calls = Calls(Judge(llm, "none"), "en")
+    with pytest.raises(ModelError, match="slow down"):
+        await calls.all_ahead([Call("judge_question", {"answer": "x"}), Call("judge_statements", ASKED)])
+
+
+async def test_the_tool_path_is_one() -> None:
+    """The scripted model of these tests is asked for a tool call, and gives one."""
+    llm = ToolJudge(answers=ANSWERS)
+    from rag_kit.models.structured import astructured_call_detailed
+    from rag_kit.prompts import load_prompt
+
+    found = await astructured_call_detailed(llm, load_prompt("judge_statements"), ASKED)
+    assert found.method in ("json_schema", "function_calling")
+    assert found.calls == 1
+
+
+_WRITER = """
+import asyncio, sys
+from support.by_task import ByTask
+from rag_kit.evaluation import Judge
+
+async def main(cache, first):
+    answers = {"judge_question": {"question": "Q", "noncommittal": 0}}
+    judge = Judge(ByTask(answers=answers), "none", cache=cache)
+    for n in range(first, first + 60):
+        await judge.ask("judge_question", {"answer": f"Answer {n % 90}."})
+    print(judge.usage["calls"], judge.usage["cached"])
+
+asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_share_one_cache(tmp_path: Path) -> None:
+    """Both write at once; nothing is lost, nothing is broken, and a third asks for nothing."""
+    cache = str(tmp_path / "c.sqlite")
+    tests = str(Path(__file__).resolve().parents[2])
+    environment = {**__import__("os").environ, "PYTHONPATH": tests}
+
+    def start(first: int) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", _WRITER, cache, str(first)],
+            stdout=subprocess.PIPE, text=True, env=environment,
+        )  # fmt: skip
+
+    both = [start(0), start(30)]
+    outputs = [each.communicate(timeout=120)[0].split() for each in both]
+    assert all(int(calls) + int(cached) == 60 for calls, cached in outputs)
+    third = start(10).communicate(timeout=120)[0].split()
+    assert third == ["0", "60"]
