@@ -274,7 +274,9 @@ class Search:
                 "for every other model, such as prices={'*': {'input': 0.15, 'output': 0.6}}"
             )
         if len(events) < len(batch):
-            raise _Ended(str(results.manifest.get("stopped_by") or "a cap was reached while questions were asked"))
+            raise _Ended(
+                str(results.manifest.get("stopped_by") or "a cap was reached while questions were asked")
+            )
 
     def _events(self, number: int, part: Part, results: Results, seconds: float) -> list[dict[str, Any]]:
         name = self.plan.metric.name

@@ -313,7 +313,8 @@ def test_a_plot_loses_what_could_act() -> None:
     )
     shown = safe_svg(svg, prefix="p-", label='A "plot"')
     assert shown == (
-        '<svg viewBox="0 0 9 9" width="12" height="12" role="img" aria-label="A &quot;plot&quot;"><image /><use href="#p-m" />'
+        '<svg viewBox="0 0 9 9" width="12" height="12" role="img" aria-label="A &quot;plot&quot;">'
+        '<image /><use href="#p-m" />'
         '<path d="M0 0" fill="var(--ink)" stroke="url(#p-m)" font-size="12" font-weight="bold" />'
         "<text>&lt;b&gt;\\u202e</text></svg>"
     )
