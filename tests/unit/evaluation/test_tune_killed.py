@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from rag_kit.evaluation import TuningResult
 
 TESTS = Path(__file__).resolve().parents[2]
