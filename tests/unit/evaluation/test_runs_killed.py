@@ -1,0 +1,109 @@
+"""A run that is killed at random moments, and two processes on one folder."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rag_kit.evaluation import Results
+
+DRIVER = Path(__file__).parents[2] / "support" / "evaluation_killed.py"
+EXAMPLES = 60
+
+
+def start(folder: Path, log: Path, delay: float = 0.02) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(DRIVER.parents[2])}
+    return subprocess.Popen(
+        [sys.executable, str(DRIVER), str(folder), str(log), str(delay)],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def wait_for_lines(process: subprocess.Popen[str], log: Path, count: int) -> None:
+    until = time.monotonic() + 120
+    while process.poll() is None and len(lines(log)) < count and time.monotonic() < until:
+        time.sleep(0.002)
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_it_resumes_and_does_only_what_is_missing(tmp_path: Path) -> None:
+    """Each kill -9 loses at most what was under way; in the end every cell is there, and nothing is asked again."""
+    log, folder = tmp_path / "log", tmp_path / "r"
+    draw = random.Random(7)
+    kills = 0
+    for _ in range(40):
+        process = start(folder, log)
+        wait_for_lines(process, log, len(lines(log)) + draw.randint(15, 50))
+        time.sleep(draw.random() * 0.02)
+        process.kill()
+        process.wait()
+        if process.returncode == 0:
+            break
+        kills += 1
+        if (folder / "manifest.json").exists():
+            Results.load(folder)  # what a killed run leaves can always be read
+    else:
+        pytest.fail("the run never came to its end")
+    assert kills >= 3
+    results = Results.load(folder)
+    assert [row.example.id for row in results] == [f"q{i}" for i in range(EXAMPLES)]
+    assert all(row.cells["ours_b"].value == i / EXAMPLES for i, row in enumerate(results))
+    assert results.complete
+    asked = Counter(lines(log))
+    assert len(asked) == EXAMPLES * 3
+    # under way at a kill: 4 questions of the pipeline, 4 rows with 2 metrics, and what waits for the file
+    again = sum(count - 1 for count in asked.values())
+    assert again <= kills * 24
+    before = len(lines(log))
+    finished = start(folder, log)
+    assert finished.wait(120) == 0
+    assert len(lines(log)) == before
+
+
+@pytest.mark.slow
+def test_two_processes_on_one_folder(tmp_path: Path) -> None:
+    """The second is refused with a clear message; when the first is killed the folder is free again."""
+    log, folder = tmp_path / "log", tmp_path / "r"
+    first = start(folder, log, 2.0)
+    wait_for_lines(first, log, 5)
+    second = start(folder, tmp_path / "second")
+    _, told = second.communicate(timeout=120)
+    assert first.poll() is None, "the first run ended before the second began"
+    assert second.returncode != 0
+    assert "another run is writing" in told
+    assert lines(tmp_path / "second") == []
+    first.kill()
+    first.wait()
+    third = start(folder, log)
+    assert third.wait(120) == 0
+    assert len(Results.load(folder)) == EXAMPLES
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="POSIX signals")
+def test_ctrl_c_ends_cleanly(tmp_path: Path) -> None:
+    """SIGINT: the rows that are done are saved, the manifest says so, the folder is free."""
+    log, folder = tmp_path / "log", tmp_path / "r"
+    process = start(folder, log)
+    wait_for_lines(process, log, 40)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in told
+    results = Results.load(folder)
+    assert results.manifest["status"] == "interrupted"
+    assert 0 < len(results) < EXAMPLES
+    assert not results.complete
