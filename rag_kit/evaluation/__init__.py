@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.metrics import DEFAULT_METRICS, RetrievalScores, ndcg, retrieval_metrics
     from rag_kit.evaluation.outputs import Output, Passage
     from rag_kit.evaluation.report import format_table
+    from rag_kit.evaluation.reporting import write_report
     from rag_kit.evaluation.runs import (
         QualityError,
         Results,
@@ -93,6 +94,7 @@ __all__ = [
     "ndcg",
     "retrieval_metrics",
     "tune",
+    "write_report",
 ]
 
 __getattr__, __dir__ = lazy_attributes(
@@ -112,6 +114,7 @@ __getattr__, __dir__ = lazy_attributes(
         "atune": ".tuning",
         "tune": ".tuning",
         "aevaluate": ".runs",
+        "write_report": ".reporting",
         "assert_quality": ".runs",
         "QualityError": ".runs",
         "benchmark": ".benchmark",

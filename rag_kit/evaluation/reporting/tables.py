@@ -126,19 +126,19 @@ def results_text(results: ResultsLike) -> str:
         Pipeline: p50 0.20 s, p95 0.20 s; 1 call, 30 tokens. Scoring: 0 calls, 0 tokens.
         Means and intervals stand on the n questions that have a value; a failed cell is never a number.
     """
-    table = text_table(_HEADER, _rows(results), right=[1, 3, 4, 5, 6])
+    header, rows = _table(results)
+    table = text_table(header, rows, right=[1, *range(3, len(header))])
     return "\n".join([_title(results), table, *_notes(results)])
 
 
 def results_html(results: ResultsLike) -> str:
     """The same for Jupyter, with a drawing of each interval on the scale from 0 to 1."""
     summary = results.summary()
-    rows = [
-        [row[0], row[1], Drawing(summary[str(row[0])]), *row[2:]]
-        for row in _rows(results)
-    ]  # fmt: skip
-    header = [*_HEADER[:2], "0 to 1", *_HEADER[2:]]
-    return html_table(header, rows, caption=_title(results), notes=_notes(results), right=[1, 4, 5, 6, 7])
+    header, table = _table(results)
+    rows = [[row[0], row[1], Drawing(summary[str(row[0])]), *row[2:]] for row in table]
+    names = [*header[:2], "0 to 1", *header[2:]]
+    right = [1, *range(4, len(names))]
+    return html_table(names, rows, caption=_title(results), notes=_notes(results), right=right)
 
 
 def interval_text(low: float | None, high: float | None) -> str:
@@ -146,16 +146,17 @@ def interval_text(low: float | None, high: float | None) -> str:
     return "-" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
 
 
-def _rows(results: ResultsLike) -> list[list[object]]:
+def _table(results: ResultsLike) -> tuple[list[str], list[list[object]]]:
+    """Header and rows; with a column of cells that a run has not come to yet only where there are any."""
     summary = results.summary()
-    found: list[list[object]] = []
+    missing = any(getattr(one, "missing", 0) for one in summary.values())
+    rows: list[list[object]] = []
     for name in metric_names(results):
         one = summary[name]
-        found.append(
-            [name, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}",
-             one.undefined, one.errors, one.not_applicable]
-        )  # fmt: skip
-    return found
+        row: list[object] = [name, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}",
+               one.undefined, one.errors, one.not_applicable]  # fmt: skip
+        rows.append([*row, getattr(one, "missing", 0)] if missing else row)
+    return [*_HEADER, "missing"] if missing else [*_HEADER], rows
 
 
 def _title(results: ResultsLike) -> str:
