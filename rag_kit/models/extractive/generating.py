@@ -41,7 +41,8 @@ _EN: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
      lambda m: f"Where {m['be']} {_low(m['np'])} located?"),
     (re.compile(rf"^{_NP} (?P<verb>opened|closed|began|started|ended|died|appeared) (?:in|on) (?P<a>{_DATE})\b"),
      lambda m: f"In which year did {_low(m['np'])} {_BASE[m['verb']]}?"),
-    (re.compile(rf"^{_NP} (?P<be>is|are|was|were) (?P<a>an? [^,.;:()\[\]]{{8,90}}?)(?<! of)(?=,|[.;](?:\s|$)| which| that| who)"),
+    (re.compile(rf"^{_NP} (?P<be>is|are|was|were) (?P<a>an? [^,.;:()\[\]]{{8,90}}?)(?<! of)"
+                r"(?=,|[.;](?:\s|$)| which| that| who)"),
      lambda m: f"What {m['be']} {_low(m['np'])}?"),
 )  # fmt: skip
 _HAS_HAN = re.compile(r"[\u3400-\u9fff]")
