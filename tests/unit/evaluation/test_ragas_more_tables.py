@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import random
+import sys
 from typing import Any
 
 import pytest
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.evaluation.scorers.ours_text.tables import OursDataComparison
-from rag_kit.evaluation.scorers.ours_text.tools import same
+from rag_kit.evaluation.scorers.ours_text.tools import OursToolCallAccuracy, agreement, same
 from rag_kit.evaluation.scorers.ragas_more.tables import DataComparison
-from rag_kit.evaluation.scorers.tool_messages import read_calls, read_messages
+from rag_kit.evaluation.scorers.tool_messages import ToolUse, read_calls, read_messages
 
 Calls = list[dict[str, Any]]
 TABLE = "id,name\n1,a\n2,b\n3,c\n4,d\n"
@@ -73,6 +75,72 @@ async def test_tool_call_accuracy_of_ragas_says_less_than_its_name() -> None:
     expected = [call("w", a="1", b="y"), call("w", a="2", b="x")]
     assert (await tools("tool_call_accuracy_flexible", made, expected)).value == 0.0
     assert (await tools("ours_tool_call_f1", made, expected)).value == 0.5
+
+
+async def test_tool_call_accuracy_of_ours_by_hand() -> None:
+    """Exact 1; one of two arguments or calls 0.5; swapped 0.5 in order and 1 without; nothing has no value."""
+    half = [call("weather", city="巴黎", day="周一")], [call("weather", city="巴黎", day="周二")]
+    for made, expected, strict, flexible in (
+        ([WEATHER], [WEATHER], 1.0, 1.0), (*half, 0.5, 0.5), ([WEATHER], [WEATHER, UV], 0.5, 0.5),
+        ([UV, WEATHER], [WEATHER, UV], 0.5, 1.0), ([], [WEATHER], 0.0, 0.0), ([WEATHER], [], 0.0, 0.0),
+        ([UV], [WEATHER], 0.0, 0.0), ([WEATHER, WEATHER], [WEATHER], 0.5, 0.5),
+        ([call("now")], [call("now")], 1.0, 1.0),
+        ([call("w", city="Oslo", extra=1)], [call("w", city="oslo")], 0.5, 0.5),
+        ([call("w", days=1.0)], [call("w", days=1)], 1.0, 1.0), ([call("w", days="1")], [call("w", days=1)], 0.0, 0.0),
+        ([WEATHER, UV, call("moon")], [WEATHER, call("moon")], 2 / 3, 2 / 3),
+    ):  # fmt: skip
+        assert (await tools("ours_tool_call_accuracy", made, expected)).value == pytest.approx(strict)
+        assert (await tools("ours_tool_call_accuracy_flexible", made, expected)).value == pytest.approx(
+            flexible
+        )
+    assert (await tools("ours_tool_call_accuracy", [], [])).status == "undefined"
+
+
+async def test_tool_call_accuracy_of_ours_pairs_what_fits_best() -> None:
+    """Where Ragas pairs calls of one tool by their texts and gives 0, the two that agree are found."""
+    made = [call("w", a="2", b="x"), call("w", a="3", b="y")]
+    expected = [call("w", a="1", b="y"), call("w", a="2", b="x")]
+    assert (await tools("tool_call_accuracy_flexible", made, expected)).value == 0.0
+    assert (await tools("ours_tool_call_accuracy_flexible", made, expected)).value == 0.75
+    assert (await tools("ours_tool_call_accuracy", made, expected)).value == 0.5
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_best_pairs_are_the_best_of_all(seed: int) -> None:
+    """Against every way to pair a few calls, in order and without."""
+    draw = random.Random(seed)
+
+    def some() -> list[ToolUse]:
+        return [
+            ToolUse(draw.choice("fg"), {name: draw.randint(0, 1) for name in draw.sample("abc", draw.randint(0, 3))})
+            for _ in range(draw.randint(1, 4))
+        ]  # fmt: skip
+
+    made, expected = some(), some()
+    short, long = sorted((made, expected), key=len)
+    ways = [
+        [(short[n], long[place]) for n, place in enumerate(places)]
+        for places in itertools.permutations(range(len(long)), len(short))
+    ]
+    free = max(sum(agreement(*pair) for pair in way) for way in ways)
+    ordered = max(
+        sum(agreement(one, other) for one, other in zip(mine, theirs, strict=True))
+        for size in range(len(short) + 1)
+        for mine in itertools.combinations(made, size)
+        for theirs in itertools.combinations(expected, size)
+    )
+    for strict, best in ((False, free), (True, ordered)):
+        cell = OursToolCallAccuracy(strict_order=strict).compute(made, expected)
+        assert cell.value == pytest.approx(best / len(long))
+
+
+def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairing without order needs it; in order nothing does."""
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    one = [ToolUse("f", {})]
+    assert OursToolCallAccuracy().compute(one, one).value == 1.0
+    with pytest.raises(MissingExtraError, match="eval"):
+        OursToolCallAccuracy(strict_order=False).compute(one, one)
 
 
 async def test_tool_call_f1_of_the_worked_example() -> None:
@@ -156,7 +224,9 @@ async def test_what_is_no_tool_call_is_an_error(calls: Any) -> None:
     """Broken calls are named, whoever wrote them; the reason stays short."""
     with pytest.raises(InvalidInputError, match="tool call"):
         read_calls(calls, "the reference")
-    for metric in ("tool_call_accuracy", "tool_call_f1", "ours_tool_call_f1"):
+    for metric in (
+        "tool_call_accuracy", "tool_call_f1", "ours_tool_call_f1", "ours_tool_call_accuracy",
+    ):  # fmt: skip
         cell = await tools(metric, [WEATHER], calls)
         assert cell.status == "error" and "the reference" in cell.reason and len(cell.reason) < 400
 
@@ -167,8 +237,9 @@ async def test_what_is_no_message_is_an_error() -> None:
     for messages in (({"type": "alien", "content": ""},), ("text",), ({"type": "ai"},) * 10_001):
         cell = await get_metric("tool_call_f1").measure(example, Output(messages=messages))  # type: ignore[arg-type]
         assert cell.status == "error" and "message" in cell.reason
-    many = await tools("ours_tool_call_f1", [WEATHER] * 501, [])
-    assert many.status == "error" and "at most 500" in many.reason
+    for metric in ("ours_tool_call_f1", "ours_tool_call_accuracy"):
+        many = await tools(metric, [WEATHER] * 501, [])
+        assert many.status == "error" and "at most 500" in many.reason
 
 
 async def test_without_messages_or_expected_calls_it_is_not_applicable() -> None:
