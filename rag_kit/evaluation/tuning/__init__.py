@@ -11,7 +11,8 @@ from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.tuning.api import atune, tune
-    from rag_kit.evaluation.tuning.result import HeldAside, Trial, TuningResult
+    from rag_kit.evaluation.tuning.held import HeldAside
+    from rag_kit.evaluation.tuning.result import Trial, TuningResult
     from rag_kit.evaluation.tuning.retrievers import RetrieverSpace, build_retriever
     from rag_kit.evaluation.tuning.space import PipelineSpace, SearchSpace
 
@@ -30,7 +31,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
-        "HeldAside": ".result",
+        "HeldAside": ".held",
         "PipelineSpace": ".space",
         "RetrieverSpace": ".retrievers",
         "SearchSpace": ".space",

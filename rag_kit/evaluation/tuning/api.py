@@ -17,9 +17,11 @@ from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.evaluation.tuning.history import History
 from rag_kit.evaluation.tuning.log import TuningLog
+from rag_kit.evaluation.tuning.optimiser import import_optuna
+from rag_kit.evaluation.tuning.plan import Plan
 from rag_kit.evaluation.tuning.pruning import Pruning, check_pruning
 from rag_kit.evaluation.tuning.result import TuningResult, check_level
-from rag_kit.evaluation.tuning.search import Plan, Search
+from rag_kit.evaluation.tuning.search import Search
 from rag_kit.evaluation.tuning.space import PipelineSpace, SearchSpace
 from rag_kit.evaluation.tuning.spending import Spending
 from rag_kit.evaluation.tuning.split import split_examples
@@ -153,6 +155,7 @@ async def atune(
     if max_money is not None and prices is None:
         raise InvalidInputError("max_money was given without prices; give prices as for evaluate")
     the_space, make = _space_of(make_pipeline, space)
+    await run_in_thread(import_optuna)
     the_metric = await run_in_thread(get_metric, metric)
     if (the_metric.needs_judge or the_metric.needs_embeddings) and judge is None:
         raise InvalidInputError(f"{the_metric.name} needs a judge; give judge=Judge(...)")

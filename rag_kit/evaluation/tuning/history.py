@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.tuning.held import HeldAside, judge_held
 from rag_kit.evaluation.tuning.log import FILE, read_events
 from rag_kit.evaluation.tuning.pruning import best_number
-from rag_kit.evaluation.tuning.result import HeldAside, Trial, TuningResult, judge_held
+from rag_kit.evaluation.tuning.result import Trial, TuningResult
 
 Part = Literal["search", "held"]
 

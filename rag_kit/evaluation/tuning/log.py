@@ -52,8 +52,6 @@ class TuningLog:
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
         self.path = self.folder / FILE
-        if self.folder.exists() and not self.folder.is_dir():
-            raise InvalidInputError(f"out is {str(folder)!r}, which is a file; give a folder")
         self.events: list[dict[str, Any]] = []
         self._file: Any = None
         self._lock: Any = None
@@ -61,6 +59,8 @@ class TuningLog:
     def __enter__(self) -> Self:
         from filelock import FileLock, Timeout
 
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InvalidInputError(f"out is {str(self.folder)!r}, which is a file; give a folder")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -5,67 +5,27 @@ from __future__ import annotations
 import inspect
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_kit._redact import redact
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError, RagKitError
+from rag_kit.evaluation.tuning.events import score_events, told
 from rag_kit.evaluation.tuning.history import History, Part, Tried
 from rag_kit.evaluation.tuning.optimiser import Optimiser
-from rag_kit.evaluation.tuning.pruning import Pruning, reason_to_stop
-from rag_kit.evaluation.tuning.split import Split, blocks
+from rag_kit.evaluation.tuning.plan import Plan
+from rag_kit.evaluation.tuning.pruning import reason_to_stop
+from rag_kit.evaluation.tuning.split import blocks
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge import Judge
-    from rag_kit.evaluation.metric import Metric
-    from rag_kit.evaluation.runs.results import Results, Row
     from rag_kit.evaluation.tuning.log import TuningLog
-    from rag_kit.evaluation.tuning.space import SearchSpace
     from rag_kit.evaluation.tuning.spending import Spending
 
 _FAILURES = 5
 """Settings that may fail one after the other before the search ends: then it is hardly the settings."""
-_REASON = 300
 _FIRST = 4
 """Questions asked before anything is known of what one costs."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is searched, and how.
-
-    Args:
-        make: From a setting to a pipeline; blocking or a coroutine function.
-        space: The settings.
-        metric: What they are compared by.
-        judge: For metrics that need one.
-        split: The questions.
-        n_trials: Most settings.
-        pruning: When a setting is given up.
-        min_coverage: Least share of questions with a value, of those that the default setting has.
-        max_concurrency: Questions asked at a time.
-        timeout: Seconds for one question.
-        prices: As for ``evaluate``.
-        seed: Of the proposals.
-        told: Called with a line about each setting.
-    """
-
-    make: Callable[[dict[str, Any]], Any]
-    space: SearchSpace
-    metric: Metric
-    judge: Judge | None
-    split: Split
-    n_trials: int
-    pruning: Pruning
-    min_coverage: float
-    max_concurrency: int
-    timeout: float | None
-    prices: Any
-    seed: int
-    told: Callable[[str], None]
 
 
 class _Ended(Exception):
@@ -178,13 +138,13 @@ class Search:
         except MissingExtraError:
             raise
         except Exception as error:
-            told = _told(f"{type(error).__name__}: {error}")
+            why = told(f"{type(error).__name__}: {error}")
             if number:
-                raise _NotMadeError(f"the pipeline could not be made: {told}") from error
+                raise _NotMadeError(f"the pipeline could not be made: {why}") from error
             if isinstance(error, RagKitError):
                 raise
             raise InvalidInputError(
-                f"the pipeline of the default setting {settings!r:.300}: {told}"
+                f"the pipeline of the default setting {settings!r:.300}: {why}"
             ) from error
         kept = (0, self.history.best())
         self._pipelines = {key: each for key, each in self._pipelines.items() if key in kept}
@@ -262,7 +222,7 @@ class Search:
         except BudgetExceededError as error:
             raise _Ended(str(error)) from error
         seconds = time.monotonic() - started
-        events = self._events(number, part, results, seconds)
+        events = score_events(results, plan.metric.name, number, part, seconds, prices=plan.prices)
         for event in events:
             self.spending.add(event, questions=1, seconds=event["seconds"])
         for event in events:
@@ -277,26 +237,6 @@ class Search:
             raise _Ended(
                 str(results.manifest.get("stopped_by") or "a cap was reached while questions were asked")
             )
-
-    def _events(self, number: int, part: Part, results: Results, seconds: float) -> list[dict[str, Any]]:
-        name = self.plan.metric.name
-        costs = zip(
-            results.rows,
-            results.money("pipeline", prices=self.plan.prices),
-            results.money("judge", prices=self.plan.prices),
-            strict=True,
-        )
-        rows = [(row, pipeline, judge) for row, pipeline, judge in costs if name in row.cells]
-        each = round(seconds / max(1, len(rows)), 6)
-        return [
-            {
-                "event": "score", "trial": number, "part": part, "id": row.example.id,
-                "value": row.cells[name].value, "status": row.cells[name].status,
-                "reason": _told(row.cells[name].reason), "seconds": each,
-                **_cost(row, name, pipeline, judge),
-            }
-            for row, pipeline, judge in rows
-        ]  # fmt: skip
 
     def _state(self, number: int) -> str:
         end = self.history.tried[number].end
@@ -332,17 +272,7 @@ class Search:
             self.history.add(event)
 
 
-def _cost(row: Row, metric: str, pipeline: float | None, judge: float | None) -> dict[str, Any]:
-    cell = row.cells[metric]
-    money = None if pipeline is None or judge is None else round(pipeline + judge, 9)
-    return {"calls": row.output.calls + cell.calls, "tokens": row.output.tokens + cell.tokens, "money": money}
-
-
 def _common(tried: Tried) -> str:
     """The most frequent reason for which there is no value."""
     reasons = Counter(str(event["reason"]) for event in tried.search.values() if event["value"] is None)
     return reasons.most_common(1)[0][0] if reasons else "no reason is known"
-
-
-def _told(reason: str) -> str:
-    return redact(reason)[:_REASON]

@@ -5,11 +5,15 @@ import json
 import random
 import shutil
 import statistics
+import subprocess
+import sys
+import time
 
 import pytest
+from support.blocking import blockbuster_ctx
 from support.tuning import SPACE, Told, Wrong, make, questions, value
 
-from rag_kit.errors import ConfigurationError, InvalidInputError
+from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
 from rag_kit.evaluation import Cell, Example, Metric, Output, TuningResult, atune, tune
 from rag_kit.evaluation.tuning.pruning import reason_to_stop
 from rag_kit.evaluation.tuning.split import split_examples
@@ -371,6 +375,38 @@ async def test_async_pipelines_and_makers_run_in_the_users_loop(tmp_path):
 
     result = await atune(made, questions(), Told(), space=SPACE, out=tmp_path, n_trials=4, progress=False)
     assert len(result.trials) == 4
+
+
+async def test_nothing_blocks_the_event_loop(tmp_path):
+    """Files, the optimiser's imports and the user's own function are off the loop."""
+
+    def blocking(settings):
+        time.sleep(0.001)
+        return make(settings)
+
+    with blockbuster_ctx():
+        result = await atune(
+            blocking, questions(), Told(), space=SPACE, out=tmp_path, n_trials=3, progress=False
+        )
+    assert len(result.trials) == 3
+
+
+def test_without_optuna_the_extra_is_named(tmp_path, monkeypatch):
+    """The message says what to install; no folder is made."""
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(MissingExtraError, match=r"rag-kit\[eval\]"):
+        search(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_package_imports_nothing_heavy():
+    """Names load what they need, when they are used."""
+    program = (
+        "import sys, rag_kit.evaluation.tuning, rag_kit.evaluation as e; e.SearchSpace({'a': [1]}); "
+        "print(sorted({m.split('.')[0] for m in sys.modules} & {'optuna', 'langchain_core', 'numpy', 'ragas'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "[]", done.stderr
 
 
 def test_two_searches_in_one_folder_at_a_time_are_refused(tmp_path):
