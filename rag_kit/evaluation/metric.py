@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from rag_kit._redact import redact, told
 from rag_kit.concurrency import Budget, use_budget
 from rag_kit.errors import BudgetExceededError, MissingExtraError, RagKitError
 from rag_kit.evaluation.cells import Cell
@@ -78,9 +79,9 @@ class Metric:
         except (BudgetExceededError, MissingExtraError):
             raise
         except RagKitError as error:
-            cell = Cell.error(str(error))
+            cell = Cell.error(redact(str(error)))
         except Exception as error:  # noqa: BLE001 - a metric may be a user's own; what it raised is kept in the cell
-            cell = Cell.error(f"{type(error).__name__}: {error}")
+            cell = Cell.error(told(error))
         return Cell(
             cell.value, cell.status, cell.reason, budget.calls, budget.tokens, time.perf_counter() - started,
             cell.details,
