@@ -35,6 +35,7 @@ class Comparison:
         baseline: The one that all others are tested against; ``None`` where every two were.
         level: Share of the intervals; ``1 - level`` is what a corrected p-value must be below.
         correction: How p-values were corrected for their number.
+        sliced_by: What `slices` goes by.
         thresholds: Metric -> value from which on a question counts as got.
         questions: Questions in all.
         tests: Number of tests that p-values were corrected for.
@@ -54,7 +55,7 @@ class Comparison:
         prices: Any,
     ) -> None:
         self._matched = matched
-        self._slices = slices
+        self.sliced_by = slices
         self.pipelines = matched.names
         self.metrics = matched.metrics
         self.baseline = baseline
@@ -91,7 +92,7 @@ class Comparison:
     @cached_property
     def slices(self) -> list[Slice]:
         """Every score on every part of the questions."""
-        return slice_scores(self._matched, self._slices, level=self.level)
+        return slice_scores(self._matched, self.sliced_by, level=self.level)
 
     def score(self, pipeline: str, metric: str) -> Score:
         """A row of the table.

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
     from rag_kit.evaluation.comparing.matching import Matched
 
+_RESAMPLES = 10_000
+_LARGE = 500
+"""Questions above which fewer resamples are drawn: with twenty pipelines they would take minutes. 0224 has figures."""
+_RESAMPLES_OF_LARGE = 2_500
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -89,7 +94,8 @@ def compare_pairs(
     ]
     table = np.concatenate(blocks, axis=1)
     counts = (~np.isnan(table)).sum(axis=0).tolist()
-    intervals = column_intervals(table, level=level)
+    resamples = _RESAMPLES if matched.questions <= _LARGE else _RESAMPLES_OF_LARGE
+    intervals = column_intervals(table, level=level, n=resamples)
     tests = sign_flip_tests(np.nan_to_num(table, nan=0.0))
     drafts: list[dict[str, Any]] = []
     for number, (metric, (i, j)) in enumerate((m, c) for m in matched.metrics for c in couples):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.evaluation.reporting.tables import html_table, interval_text, text_table
@@ -15,30 +16,47 @@ _MANY = 60
 """Rows of a table in the terminal; the rest is in `Comparison.to_pandas`."""
 
 Rows = list[list[Any]]
+#: Heading, header, rows, and the columns set flush right.
+Table = tuple[str, list[str], Rows, list[int]]
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """All tables, one below the other."""
-    parts = [_line(title(comparison))]
-    for heading, header, rows, right in tables(comparison):
-        shown = rows[:_MANY]
-        if not shown:
-            continue
-        parts.append(f"\n{heading}\n{text_table(header, shown, right=right)}")
-        if len(rows) > _MANY:
-            parts.append(f"... and {len(rows) - _MANY} more rows: to_pandas() has them all")
-    parts += ["", *(_line(note) for note in notes(comparison))]
-    return "\n".join(parts)
+    """The tables, one below the other; the slices, by far the longest, are only named."""
+    below = notes(comparison)
+    if comparison.sliced_by:
+        below.append(
+            f'By {", ".join(comparison.sliced_by)}: .slices or to_pandas("slices"); rag-kit compare --slice TAG.'
+        )
+    shown = [_text(table) for table in tables(comparison)]
+    return "\n".join([_line(title(comparison)), *filter(None, shown), "", *map(_line, below)])
+
+
+def slices_text(comparison: Comparison) -> str:
+    """The table of the slices; empty where no way of slicing gives two parts."""
+    return _text(slices_table(comparison)).strip()
 
 
 def comparison_html(comparison: Comparison) -> str:
-    """The same for Jupyter."""
-    blocks = [
-        html_table(header, rows[:_MANY], caption=heading, right=right)
-        for heading, header, rows, right in tables(comparison)
-        if rows
-    ]
-    return "".join(blocks) + html_table([title(comparison)], [], notes=notes(comparison))
+    """The same for Jupyter; the slices are folded."""
+    shown = "".join(_html(table) for table in tables(comparison))
+    slices = _html(slices_table(comparison))
+    if slices:
+        by = html.escape(_line(", ".join(comparison.sliced_by)))
+        slices = f'<details class="mathjax_ignore"><summary>By {by}</summary>{slices}</details>'
+    return shown + slices + html_table([title(comparison)], [], notes=notes(comparison))
+
+
+def _text(table: Table) -> str:
+    heading, header, rows, right = table
+    if not rows:
+        return ""
+    more = f"\n... and {len(rows) - _MANY} more rows: to_pandas() has them all" if len(rows) > _MANY else ""
+    return f"\n{heading}\n{text_table(header, rows[:_MANY], right=right)}{more}"
+
+
+def _html(table: Table) -> str:
+    heading, header, rows, right = table
+    return html_table(header, rows[:_MANY], caption=heading, right=right) if rows else ""
 
 
 def title(comparison: Comparison) -> str:
@@ -47,8 +65,8 @@ def title(comparison: Comparison) -> str:
     return f"{len(comparison.pipelines)} pipelines on {comparison.questions} questions{against}"
 
 
-def tables(comparison: Comparison) -> list[tuple[str, list[str], Rows, list[int]]]:
-    """Heading, header, rows, and the columns set flush right, of each table."""
+def tables(comparison: Comparison) -> list[Table]:
+    """All but the slices."""
     level = f"{100 * comparison.level:g}% interval"
     return [
         ("Scores", ["metric", "pipeline", "mean", level, "n / total", "coverage"], _scores(comparison), [2, 4, 5]),
@@ -61,8 +79,14 @@ def tables(comparison: Comparison) -> list[tuple[str, list[str], Rows, list[int]
         ("Complementary", ["metric", "pipeline", "gets", "only it gets", "place", "adds", "set gets", "union",
                            "n / total"],
          [row for item in comparison.complementarity.values() for row in _complement(item)], [2, 3, 4, 5, 6, 7, 8]),
-        ("Slices", ["by", "part", "metric", "pipeline", "mean", level, "n / total"], _slices(comparison), [4, 6]),
     ]  # fmt: skip
+
+
+def slices_table(comparison: Comparison) -> Table:
+    """Every score on every part of the questions."""
+    level = f"{100 * comparison.level:g}% interval"
+    header = ["by", "part", "metric", "pipeline", "mean", level, "n / total"]
+    return "Slices", header, _slices(comparison), [4, 6]
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -70,10 +94,11 @@ def notes(comparison: Comparison) -> list[str]:
     how = {
         "holm": "corrected by Holm", "bh": "corrected by Benjamini and Hochberg", "none": "not corrected",
     }[comparison.correction]  # fmt: skip
+    tests = f"{comparison.tests} test{'' if comparison.tests == 1 else 's'}"
     found = [
         *comparison.notes,
         "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
-        f"p: two-sided sign-flip test, {how} for {comparison.tests} tests; better: below {1 - comparison.level:.2g}.",
+        f"p: two-sided sign-flip test, {how} for {tests}; better: below {1 - comparison.level:.2g}.",
     ]
     thresholds = ", ".join(f"{name} {value:g}" for name, value in comparison.thresholds.items())
     found.append(f"A question is got from this value on: {thresholds}.")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.evaluation.comparing.tails import sign_flip_tail
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +23,8 @@ EXACT_LIMIT = 30
 """Non-zero differences up to which every pattern of signs is counted. See docs/decisions/0223."""
 
 _RESAMPLES = 9_999
+_TAIL = 0.01
+"""Below it a p-value rests on fewer than 100 random patterns, and none can be below 2 / 10,000."""
 _COLUMNS = 512
 """Pairs tested with one draw of signs: their null distributions take 40 MB."""
 _CLOSE = 9
@@ -34,13 +37,13 @@ class SignFlip:
 
     Args:
         p: Two-sided p-value.
-        method: ``exact`` (every pattern of signs), ``permutation`` (random patterns), or ``none`` (all
-            differences are zero, so p is 1).
+        method: ``exact`` (every pattern of signs), ``permutation`` (random patterns), ``saddlepoint`` (the tail
+            beyond what random patterns resolve), or ``none`` (all differences are zero, so p is 1).
         nonzero: Differences that are not zero.
     """
 
     p: float
-    method: Literal["exact", "permutation", "none"]
+    method: Literal["exact", "permutation", "saddlepoint", "none"]
     nonzero: int
 
 
@@ -49,7 +52,8 @@ def sign_flip_test(differences: Sequence[float] | np.ndarray, *, seed: int = 0) 
 
     If both systems are equally good, each difference could as well have had the other sign. The p-value is the
     share of sign patterns whose sum is as far from zero as the one that was seen. Up to 30 non-zero differences,
-    and for any number of them when all have the same size, every pattern counts; above that, 9,999 random ones.
+    and for any number of them when all have the same size, every pattern counts; above that, 9,999 random ones, and
+    below p = 0.01, where few of these are left to count, the tail is reckoned: `sign_flip_tail`.
 
     Args:
         differences: One for each question.
@@ -110,7 +114,12 @@ def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[SignFlip]:
     for start in range(0, len(large), _COLUMNS):
         block = large[start : start + _COLUMNS]
         for number, p in zip(block, _random_patterns(scaled[:, block], seed), strict=True):
-            found[number] = SignFlip(p, "permutation", int(counts[number]))
+            column = scaled[:, number]
+            found[number] = (
+                SignFlip(p, "permutation", int(counts[number]))
+                if p >= _TAIL
+                else SignFlip(sign_flip_tail(column[column != 0]), "saddlepoint", int(counts[number]))
+            )
     return [found[number] for number in range(table.shape[1])]
 
 
