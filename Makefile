@@ -44,7 +44,7 @@ $(STAMPS)/check: $(STAMPS)/base
 $(STAMPS)/bench: $(STAMPS)/base
 	$(call install,the peers that are measured against,[test$(comma)bench$(comma)minilm])
 $(STAMPS)/notebooks: $(STAMPS)/base
-	$(call install,jupyter,[test$(comma)jupyter])
+	$(call install,jupyter and what the evaluation needs,[test$(comma)jupyter$(comma)eval])
 $(STAMPS)/studio: $(STAMPS)/base
 	$(call install,the LangGraph server,[test$(comma)studio])
 $(STAMPS)/build: $(STAMPS)/base

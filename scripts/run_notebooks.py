@@ -1,12 +1,15 @@
 """``make notebooks``: execute every notebook from top to bottom in a copy; a cell that raises fails the run.
 
-A line ``# -> text`` in a cell says what its output must hold.
+A line ``# -> text`` in a cell says what its output must hold, ``# => 3 image/png`` how many outputs of a type there
+must be at least.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import nbformat
@@ -16,16 +19,23 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
 EXPECTED = "# -> "
+COUNTED = re.compile(r"^# => (\d+) (\w+/[\w.+-]+)$", re.MULTILINE)
 
 
 def missing_outputs(cell: NotebookNode) -> list[str]:
-    """The texts that a cell promises and its outputs do not hold."""
+    """What a cell promises and its outputs do not hold: texts, and outputs of a type such as ``image/png``."""
     promised = [line.removeprefix(EXPECTED) for line in cell.source.splitlines() if line.startswith(EXPECTED)]
     shown = ""
+    types: Counter[str] = Counter()
     for output in cell.get("outputs", []):
         data = output.get("data", {})
         shown += "\n".join([output.get("text", ""), data.get("text/plain", ""), data.get("text/html", "")])
-    return [text for text in promised if text not in shown]
+        types.update(kind for kind, content in data.items() if content)
+    missing = [text for text in promised if text not in shown]
+    for least, kind in COUNTED.findall(cell.source):
+        if types[kind] < int(least):
+            missing.append(f"{least} {kind}")
+    return missing
 
 
 def main() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -49,6 +50,9 @@ def import_ragas(needed_for: str) -> ModuleType:
     """As `load_ragas`, blocking."""
     turn_telemetry_off()
     try:
-        return import_module(_METRICS)
+        with warnings.catch_warnings():
+            # Ragas asks for tqdm's notebook bars, which nobody here draws; without ipywidgets that warns in Jupyter
+            warnings.filterwarnings("ignore", message="IProgress not found")
+            return import_module(_METRICS)
     except ImportError as error:
         raise MissingExtraError("eval", needed_for) from error

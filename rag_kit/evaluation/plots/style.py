@@ -57,10 +57,10 @@ def new_figure(width: float, height: float, label: str) -> tuple[Figure, Axes]:
         MissingExtraError: If matplotlib is not installed.
     """
     try:
-        from matplotlib.figure import Figure
+        from rag_kit.evaluation.plots.shown import ShownFigure
     except ImportError:
         raise MissingExtraError("eval", "plotting") from None
-    figure = Figure(figsize=(width, height), facecolor=SURFACE, edgecolor=SURFACE, dpi=100)
+    figure = ShownFigure(figsize=(width, height), facecolor=SURFACE, edgecolor=SURFACE, dpi=100)
     figure.set_label(label)
     return figure, add_axes(figure)
 

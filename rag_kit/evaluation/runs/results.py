@@ -39,7 +39,7 @@ class Row:
     keys: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
-@dataclass
+@dataclass(repr=False)
 class Results:
     """What a run gave.
 
@@ -62,7 +62,7 @@ class Results:
     name: str
     rows: list[Row]
     metrics: tuple[str, ...] = ()
-    manifest: dict[str, Any] = field(default_factory=dict, repr=False)
+    manifest: dict[str, Any] = field(default_factory=dict)
     total: int | None = None
 
     def __post_init__(self) -> None:
@@ -73,6 +73,9 @@ class Results:
             ids = [row.example.id for row in self.rows]
             twice = next(each for each in ids if ids.count(each) > 1)
             raise InvalidInputError(f"the example {twice!r:.80} has two rows; give one for each example")
+
+    def __repr__(self) -> str:
+        return f"<Results of {self.name!r:.80}: {len(self.rows)} rows, metrics {self.metrics!r:.200}>"
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -135,6 +135,12 @@ def test_tables_show_coverage_and_keep_hostile_text_inert() -> None:
     assert "<b>" not in results._repr_html_()
 
 
+def test_what_a_debugger_shows_is_one_short_line() -> None:
+    """A thousand rows with passages are not printed where somebody only looks at a variable."""
+    results = Results("mine\n\x1b[31m", [row(i, CELLS[0]) for i in range(1000)], ("m",))
+    assert repr(results) == r"<Results of 'mine\n\x1b[31m': 1000 rows, metrics ('m',)>"
+
+
 def test_money_by_model() -> None:
     """Input and output tokens have their own prices; what has no price is unknown, and not free."""
     prices = Prices.of({"gpt": {"input": 2.0, "output": 10.0, "call": 0.001}})
