@@ -41,7 +41,8 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--slice", action="append", metavar="TAG", dest="slices",
-        help="also by type, language, length or any tag; may be given several times (default: those three)",
+        help="show scores by type, language, length or any tag too; may be given several times (default: those "
+        "three, in JSON and the report only)",
     )  # fmt: skip
     parser.add_argument(
         "--threshold", action="append", default=[], metavar="METRIC=VALUE", dest="thresholds",
@@ -82,8 +83,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json({**comparison.to_json(), "diagnoses": {name: one.to_json() for name, one in found.items()}})
     else:
-        say("\n\n".join([str(comparison), *map(str, found.values())]))
+        say("\n\n".join([str(comparison), *_slices(comparison, arguments.slices), *map(str, found.values())]))
     return exits.OK
+
+
+def _slices(comparison: Comparison, asked: list[str] | None) -> list[str]:
+    """The table of the parts, only where it was asked for: it is longer than all others."""
+    from rag_kit.evaluation.comparing.showing import slices_text
+
+    if asked is None:
+        return []
+    text = slices_text(comparison)
+    if not text:
+        hint(f"all questions are in one part by {', '.join(comparison.sliced_by)}")
+    return [text] if text else []
 
 
 def _load(given: list[str]) -> dict[str, Results]:
@@ -122,14 +135,17 @@ def _thresholds(given: list[str]) -> dict[str, float] | None:
 
 
 def _diagnoses(results: Mapping[str, Results], language: str | None) -> dict[str, Diagnosis]:
-    """Of every run that has the three metrics; the others have none."""
+    """Of every run that has a score of the answer, one of recall and one of precision; the others have none."""
     from rag_kit.evaluation import diagnose
+    from rag_kit.evaluation.diagnosing.choosing import choose_metrics
 
-    needed = {"answer_correctness", "context_recall", "context_precision"}
     found = {}
     for name, one in results.items():
-        if needed <= set(one.metrics) and one.rows:
-            found[name] = diagnose(one, language="zh" if language == "zh" else "en" if language else "auto")
+        if metrics := choose_metrics(one):
+            found[name] = diagnose(
+                one, answer=metrics["answer"], recall=metrics["recall"], precision=metrics["precision"],
+                language="zh" if language == "zh" else "en" if language else "auto",
+            )  # fmt: skip
             found[name].name = name
     return found
 

@@ -81,6 +81,28 @@ def test_names_slices_thresholds_and_language(two: Path, capsys: pytest.CaptureF
     assert "before" in out and "McNemar" in out and "90% interval" in out and "干扰过多" in out
 
 
+def test_slices_are_shown_where_they_are_asked_for(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are longer than all other tables: --slice prints them, otherwise a line says where they are."""
+    for name, answer in (("three", 0.3), ("four", 0.6)):
+        rows = [
+            Row(
+                Example(f"q{i}", "What?", tags={"topic": f"topic-{i % 2}"}),
+                Output("It."),
+                {"m": Cell.ok(answer)},
+            )
+            for i in range(8)
+        ]
+        Results(name, rows, ("m",)).save(two / name)
+    assert main(["compare", "three", "four"]) == exits.OK
+    out = capsys.readouterr().out
+    assert "topic-1" not in out and "--slice" in out
+    assert main(["compare", "three", "four", "--slice", "topic"]) == exits.OK
+    assert "topic-1" in capsys.readouterr().out
+    assert main(["compare", "three", "four", "--slice", "language"]) == exits.OK
+    shown = capsys.readouterr()
+    assert "Slices" not in shown.out and "one part by language" in shown.err
+
+
 def test_a_folder_with_an_equals_sign(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A folder that is there is meant as it stands."""
     save(two / "k=5", "five", 0.5)

@@ -284,6 +284,19 @@ def test_hostile_names_stay_text() -> None:
     assert "mathjax_ignore" in page
 
 
+def test_slices_are_named_in_the_text_and_folded_in_jupyter() -> None:
+    """The longest table does not bury the others: text says where it is, Jupyter folds it."""
+    examples = [Example(f"q{i}", "What?", tags={"topic": f"topic-{i % 2}"}) for i in range(8)]
+    found = compare([run("a", examples=examples, m=A), run("b", examples=examples, m=B)], slices=("topic",))
+    text, page = str(found), found._repr_html_()
+    assert "topic-1" not in text and "By topic: .slices" in text and ".slices" in text.splitlines()[-1]
+    before, folded = page.split("<summary>By topic</summary>")
+    assert "topic-1" in folded.split("</details>")[0] and "topic-1" not in before
+    assert "Scores" in before and "Differences" in before
+    alone = compare([run("a", examples=examples, m=A), run("b", examples=examples, m=B)], slices=())
+    assert ".slices" not in str(alone) and "<details>" not in alone._repr_html_()
+
+
 def test_chinese_names_in_the_table() -> None:
     """Chinese names of pipelines and metrics line up."""
     text = str(compare([run("混合检索", 忠实度=A), run("关键词", 忠实度=B)]))
