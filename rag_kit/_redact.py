@@ -10,7 +10,8 @@ _SECRETS = (
     (re.compile(r"(://)[^\s/@]+@"), r"\1***@"),
     (
         re.compile(
-            r"(?i)\b(?!id_key)((?:[a-z0-9]+[_-])*(?:api[_-]?key|key|token|secret|password|passwd|authorization))"
+            # looks back for the beginning of the word: a chain of a-b-c-... must not be read again from each part
+            r"(?i)(?<![a-z0-9])(?!(?<=\bid_)key)(api[_-]?key|key|token|secret|password|passwd|authorization)"
             r"(['\"]?\s*[=:]\s*['\"]?)[^\s'\",;&}]{4,}"
         ),
         r"\1\2***",
@@ -28,3 +29,20 @@ def redact(text: str) -> str:
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     return text
+
+
+def told(error: BaseException, *, most: int = 2000) -> str:
+    """Class and text of an exception, on one line, masked, cut to ``most`` characters.
+
+    Example:
+        >>> told(ValueError("not  let in:\\napi_key=abcd1234"))
+        'ValueError: not let in: api_key=***'
+    """
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a class of somebody's own may fail at telling what failed
+        text = "(its text cannot be read)"
+    text = " ".join(text[: 2 * most].split())
+    text = redact(text)  # before it is cut, so that no half of a key is left
+    text = text if len(text) <= most else f"{text[:most]} ..."
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

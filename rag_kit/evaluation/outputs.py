@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -11,6 +12,10 @@ from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+
+#: Most calls and tokens that one question can have taken: more is a mistake in counting, and is charged one by one.
+MOST_CALLS = 100_000
+MOST_TOKENS = 10**12
 
 #: Metadata that name the document which a passage was cut from.
 DOCUMENT_IDS = ("corpus_id", "parent_id", "doc_id", "source_id", "file")
@@ -25,12 +30,20 @@ class Passage:
         text: Its text.
         metadata: Plain JSON, without provenance.
         provenance: Why it is here: score, rank, stages, notes (`rag_kit.documents.get_provenance`).
+
+    Raises:
+        InvalidInputError: If a field has the wrong form.
     """
 
     id: str
     text: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check(isinstance(self.id, str) and isinstance(self.text, str), self, "id and text", "texts")
+        both = isinstance(self.metadata, Mapping) and isinstance(self.provenance, Mapping)
+        _check(both, self, "metadata and provenance", "mappings")
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -66,6 +79,9 @@ class Output:
         seconds: Wall-clock seconds of the call.
         error: Why there is no answer: the exception's class and text, no key in it.
         extra: Other plain fields of the result.
+
+    Raises:
+        InvalidInputError: If a field has the wrong form.
     """
 
     answer: str | None = None
@@ -80,6 +96,25 @@ class Output:
     seconds: float = 0.0
     error: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("answer", "status", "error"):
+            value = getattr(self, name)
+            _check(value is None or isinstance(value, str), self, name, "a text or None")
+        for name, kind, allowed in _LISTS:
+            items = getattr(self, name)
+            if items is None and name == "passages":
+                continue
+            right = isinstance(items, Sequence) and not isinstance(items, (str, bytes))
+            _check(right and all(isinstance(item, kind) for item in items), self, name, allowed)
+            if type(items) is not tuple:
+                object.__setattr__(self, name, tuple(items))
+        for name, most in (("calls", MOST_CALLS), ("tokens", MOST_TOKENS)):
+            _check(_is_count(getattr(self, name), most), self, name, f"a whole number from 0 to {most}")
+        seconds = self.seconds
+        number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+        _check(number and 0 <= seconds < math.inf, self, "seconds", "a number from 0 on")
+        _check(isinstance(self.extra, Mapping), self, "extra", "a mapping")
 
     @property
     def contexts(self) -> list[str]:
@@ -103,20 +138,9 @@ class Output:
             >>> Output.of({"answer": "Yes [1].", "context": ["It is so."]}).contexts
             ['It is so.']
         """
-        if isinstance(value, cls):
-            return value
-        if isinstance(value, str):
-            return cls(answer=value)
-        if isinstance(value, Mapping):
-            return _of_mapping(value)
-        if _is_message(value):
-            return cls(answer=_text(value), messages=(message_dict(value),))
-        if isinstance(value, Sequence) and not isinstance(value, bytes) and not any(map(_is_message, value)):
-            return cls(passages=_passages(value))
-        raise InvalidInputError(
-            f"the pipeline gave a {type(value).__name__}; give a text, a list of Documents, or a mapping with "
-            "answer and documents"
-        )
+        from rag_kit.evaluation._reading import read_output
+
+        return read_output(value)
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
         """Those of the named fields that the pipeline did not give; an empty list of passages was given."""
@@ -156,83 +180,25 @@ class Output:
         fields = dict(record)
         if "passages" in fields:
             fields["passages"] = tuple(Passage(**each) for each in fields["passages"])
-        for name in ("citations", "queries", "messages", "notes"):
-            fields[name] = tuple(fields.get(name, ()))
         return cls(**fields)
 
 
+_LISTS: tuple[tuple[str, type, str], ...] = (
+    ("passages", Passage, "a list of Passage objects, or None"),
+    ("citations", Mapping, "a list of mappings"),
+    ("queries", str, "a list of texts"),
+    ("messages", Mapping, "a list of mappings"),
+    ("notes", str, "a list of texts"),
+)
 _FIELDS = tuple(Output.__dataclass_fields__)
-_PASSAGES = ("documents", "context", "contexts", "passages", "source_documents")
-_ANSWER = ("answer", "output", "result", "response")
-_READ = {*_PASSAGES, *_ANSWER, "citations", "status", "search_query", "queries", "messages", "notes", "usage"}
 
 
-def _of_mapping(value: Mapping[str, Any]) -> Output:
-    answer = next((value[name] for name in _ANSWER if value.get(name) is not None), None)
-    documents = next((value[name] for name in _PASSAGES if value.get(name) is not None), None)
-    messages = value.get("messages") or ()
-    if answer is None and documents is None and not messages:
-        raise InvalidInputError(
-            f"the pipeline gave a mapping with {', '.join(map(str, value)) or 'nothing'}; "
-            "it needs answer, documents or messages"
-        )
-    if answer is None and messages and _is_message(messages[-1]):
-        answer = messages[-1]
-    usage = value.get("usage") or {}
-    queries = [*(value.get("queries") or ()), value.get("search_query")]
-    return Output(
-        answer=None if answer is None else _text(answer),
-        passages=None
-        if documents is None
-        else _passages([documents] if isinstance(documents, str) else documents),
-        citations=tuple(dict(item) for item in to_plain(value.get("citations") or ())),
-        status=value.get("status"),
-        queries=tuple(dict.fromkeys(query for query in queries if isinstance(query, str) and query)),
-        messages=tuple(message_dict(message) for message in messages),
-        notes=tuple(str(note) for note in value.get("notes") or ()),
-        calls=int(usage.get("calls", 0)),
-        tokens=int(usage.get("tokens", 0)),
-        extra=to_plain({key: item for key, item in value.items() if key not in _READ and key != "question"}),
-    )
+def _is_count(value: Any, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
-def _passages(items: Sequence[Any]) -> tuple[Passage, ...]:
-    from langchain_core.documents import Document
-
-    found = []
-    for item in items:
-        if isinstance(item, Passage):
-            found.append(item)
-        elif isinstance(item, Document):
-            found.append(Passage.of(item))
-        elif isinstance(item, str):
-            found.append(Passage.of(Document(page_content=item)))
-        elif isinstance(item, Mapping) and isinstance(item.get("page_content"), str):
-            fields = {key: item[key] for key in ("page_content", "metadata", "id") if item.get(key)}
-            found.append(Passage.of(Document(**fields)))
-        else:
-            raise InvalidInputError(f"a passage is a {type(item).__name__}; give Documents or texts")
-    return tuple(found)
-
-
-def _is_message(value: Any) -> bool:
-    return hasattr(value, "content") and hasattr(value, "type") and not isinstance(value, type)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if _is_message(value):
-        text = getattr(value, "text", value.content)
-        return str(text if isinstance(text, str) else value.content)
-    raise InvalidInputError(f"the pipeline's answer is a {type(value).__name__}; give a text or a message")
-
-
-def message_dict(message: Any) -> dict[str, Any]:
-    """A chat message as plain JSON: ``type``, ``content``, and ``tool_calls`` where there are any."""
-    if isinstance(message, Mapping):
-        return cast("dict[str, Any]", to_plain(message))
-    record: dict[str, Any] = {"type": str(message.type), "content": _text(message)}
-    if calls := getattr(message, "tool_calls", None):
-        record["tool_calls"] = to_plain([{"name": call["name"], "args": call["args"]} for call in calls])
-    return record
+def _check(right: bool, of: Passage | Output, name: str, allowed: str) -> None:
+    if not right:
+        given = ", ".join(f"{getattr(of, each)!r:.80}" for each in name.split(" and "))
+        what = "an output's" if isinstance(of, Output) else "a passage's"
+        raise InvalidInputError(f"{what} {name}: {given}; give {allowed}")

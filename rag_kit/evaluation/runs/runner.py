@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from rag_kit._redact import redact
+from rag_kit._redact import redact, told
 from rag_kit.concurrency import (
     Budget,
     afan_out,
@@ -203,8 +203,7 @@ class Runner:
     def _why(self, error: BaseException | None) -> str:
         if isinstance(error, BranchTimeoutError):
             return f"TimeoutError: no answer within {self._settings.timeout:g} s"
-        text = " ".join(str(error).split())
-        return redact(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+        return told(error) if error is not None else "the pipeline gave nothing"
 
     def _charge(self, calls: int, tokens: int) -> None:
         """Charge the caps with calls that went around the kit's own counting."""
@@ -237,7 +236,9 @@ class Runner:
 
 
 async def _answer(ask: Any, example: Example) -> Output:
-    return Output.of(await ask(example))
+    output = Output.of(await ask(example))
+    output.to_json()  # what cannot be written down is a fault of this row, and ends no run
+    return output
 
 
 def _counted(output: Output, budget: Budget, recorder: UsageRecorder, seconds: float) -> Output:

@@ -1,0 +1,134 @@
+"""Pipelines and metrics that give rubbish: a row says so, the run goes on, its folder can be read."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from rag_kit._redact import redact, told
+from rag_kit.documents import to_plain
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation import Cell, Example, Metric, Output, Passage, Results, evaluate
+
+EXAMPLES = [Example("a", "One?"), Example("b", "Two?")]
+
+
+class Unspeakable:
+    """An object, and an exception's argument, that fails at telling what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class UnspeakableError(Exception):
+    """See above."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Words(Metric):
+    """Counts words."""
+
+    name, source, stage = "ours_words", "ours", "generation"
+
+    async def score(self, example: Example, output: Output, judge: Any) -> Cell:
+        """The share."""
+        return Cell.ok(len((output.answer or "").split()) / 10)
+
+
+def fails(error: BaseException) -> Callable[[str], Any]:
+    """A pipeline that raises."""
+
+    def ask(question: str) -> Any:
+        raise error
+
+    return ask
+
+
+RUBBISH: dict[str, tuple[Callable[[str], Any], str]] = {
+    "no end of calls": (lambda q: {"answer": "x", "usage": {"calls": 10**30}}, "calls"),
+    "calls that are none": (lambda q: {"answer": "x", "usage": {"calls": "many"}}, "calls"),
+    "infinite tokens": (lambda q: {"answer": "x", "usage": {"tokens": math.inf}}, "tokens"),
+    "usage that is a list": (lambda q: {"answer": "x", "usage": [1]}, "usage"),
+    "status that is no text": (lambda q: {"answer": "x", "status": Unspeakable()}, "status"),
+    "status that is a number": (lambda q: {"answer": "x", "status": 7}, "status"),
+    "documents that are a mapping": (lambda q: {"answer": "x", "documents": {"d1": "text"}}, "documents"),
+    "citations without fields": (lambda q: {"answer": "x", "citations": [1]}, "citations"),
+    "a message that is none": (lambda q: {"answer": "x", "messages": [1]}, "message"),
+    "metadata that are none": (lambda q: [{"page_content": "x", "metadata": 5}], "metadata"),
+    "an output with an answer that is none": (lambda q: Output(answer=5), "answer"),  # type: ignore[arg-type]
+    "an output with NaN seconds": (lambda q: Output("x", seconds=math.nan), "seconds"),
+    "an output with NaN tokens": (lambda q: Output("x", tokens=math.nan), "tokens"),  # type: ignore[arg-type]
+    "an output with odd passages": (lambda q: Output("x", passages=(1,)), "passages"),  # type: ignore[arg-type]
+    "an output with odd notes": (lambda q: Output("x", notes=(5,)), "notes"),  # type: ignore[arg-type]
+    "a passage without text": (lambda q: Output("x", passages=(Passage("d", None),)), "text"),  # type: ignore[arg-type]
+    "what cannot be written": (
+        lambda q: Output("x", passages=(Passage("d", "t", {"at": Unspeakable()}),)),
+        "no text",
+    ),
+    "an error without a text": (fails(UnspeakableError()), "UnspeakableError"),
+}
+
+
+@pytest.mark.parametrize("name", RUBBISH)
+def test_rubbish_is_an_error_of_its_row(name: str, tmp_path: Path) -> None:
+    """One row fails with a word on what is wrong; the other one is done, and both can be loaded."""
+    give, told_of = RUBBISH[name]
+
+    def pipeline(question: str) -> Any:
+        return give(question) if question == "One?" else "a good answer"
+
+    results = evaluate(pipeline, EXAMPLES, Words(), out=tmp_path / "r", progress=False)
+    assert told_of in str(results["a"].output.error)
+    assert results["a"].cells["ours_words"].status == "error"
+    assert results["b"].cells["ours_words"].value == pytest.approx(0.3)
+    loaded = Results.load(tmp_path / "r")
+    assert [row.cells for row in loaded] == [row.cells for row in results]
+    assert [row.output for row in loaded] == [row.output for row in results]
+
+
+def test_one_note_is_one_note() -> None:
+    """A text where a list is usual is a list of one, not of its letters."""
+    output = Output.of({"answer": "x", "notes": "degraded: no reranker", "queries": "tides"})
+    assert output.notes == ("degraded: no reranker",)
+    assert output.queries == ("tides",)
+
+
+def test_calls_that_a_pipeline_tells_are_bounded() -> None:
+    """Each call is charged, so a count that cannot be true is refused before it is charged one by one."""
+    with pytest.raises(InvalidInputError, match="whole number from 0 to 100000"):
+        Output("x", calls=10**30)
+
+
+def test_what_contains_itself_ends() -> None:
+    """Branches that lead back to where they came from are not walked again and again."""
+    root: dict[str, Any] = {"name": "root", "below": []}
+    root["below"] = [{"above": root, "number": number} for number in range(1000)]
+    plain = to_plain(root)
+    assert plain["below"][999] == {"above": "dict", "number": 999}
+    given = Output.of({"answer": "x", "tree": root, "documents": [Document("t", metadata={"tree": root})]})
+    assert given.extra["tree"]["below"][0]["number"] == 0
+
+
+def test_errors_are_told_on_one_short_line() -> None:
+    """An error's text may be huge, hold a key, or fail; what is stored of it is short and holds none."""
+    assert told(ValueError("x" * 10**6)) == f"ValueError: {'x' * 2000} ..."
+    assert told(ValueError("a\n b, key=abcdefgh")) == "ValueError: a b, key=***"
+    assert "UnspeakableError" in told(UnspeakableError())
+    assert told(KeyError()) == "KeyError"
+
+
+def test_masking_is_quick_on_chains() -> None:
+    """A long chain of a-b-c-... is read once, not once for each of its parts."""
+    begun = time.perf_counter()
+    assert redact("x-" * 100_000 + " api_key=abcdefgh").endswith("api_key=***")
+    assert time.perf_counter() - begun < 10.0
+    assert redact("id_key=abcdefgh") == "id_key=abcdefgh"
+    assert redact("MY_API_KEY=abcdefgh, monkey=abcdefgh") == "MY_API_KEY=***, monkey=abcdefgh"
