@@ -147,6 +147,7 @@ class OpenAIServer:
         refuse: Abilities that it does not have.
         key: The only key it takes; None takes any.
         dimensions: Length of its embedding vectors.
+        embeddings: What each request for embeddings gets, as ``script``; ``None``: its vectors.
 
     Attributes:
         url: Base address, with ``/v1``.
@@ -160,14 +161,17 @@ class OpenAIServer:
         refuse: Iterable[str] = (),
         key: str | None = None,
         dimensions: int = 16,
+        embeddings: Iterable[Reply | Callable[[Recorded], Reply | None] | None] = (None,),
     ) -> None:
         self.script = list(script)
+        self.embeddings = list(embeddings)
         self.refuse = set(refuse)
         self.key = key
         self.dimensions = dimensions
         self.requests: list[Recorded] = []
         self.closing = threading.Event()
         self._next = 0
+        self._next_embedding = 0
         self._lock = threading.Lock()
         self._http = _Server(("127.0.0.1", 0), _Handler)
         self._http.owner = self
@@ -201,6 +205,13 @@ class OpenAIServer:
         self._http.shutdown()
         self._http.server_close()
         self._thread.join(5)
+
+    def take_embedding(self, request: Recorded) -> Reply | None:
+        """What a request for embeddings gets; None: its vectors."""
+        with self._lock:
+            entry = self.embeddings[min(self._next_embedding, len(self.embeddings) - 1)]
+            self._next_embedding += 1
+        return entry(request) if callable(entry) and not isinstance(entry, Reply) else entry
 
     def take(self, request: Recorded) -> Reply:
         """The next reply of the script."""
@@ -246,7 +257,8 @@ class _Handler(BaseHTTPRequestHandler):
             reply = error(401, f"Incorrect API key provided: {given}. Bearer {given}", code="invalid_api_key")
             return self._json(401, reply.body)
         if request.path.endswith("/embeddings"):
-            return self._embed(request)
+            reply = owner.take_embedding(request)
+            return self._embed(request) if reply is None else self._reply(request, reply)
         if not request.path.endswith("/chat/completions"):
             return self._json(404, error(404, f"no such path {request.path}").body)
         if request.asks in owner.refuse:

@@ -17,6 +17,7 @@ from rag_kit.evaluation.judge import Judge
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.evaluation.scorers.ragas_judged import AnswerCorrectness, FactualCorrectness
+from rag_kit.models.endpoint import forget_methods
 
 Model = Callable[[Mapping[str, Any]], Any]
 PATHS = (
@@ -39,6 +40,7 @@ _REFUSED: dict[str, set[str]] = {
 def model(request: pytest.FixtureRequest) -> Iterator[Model]:
     """A maker of judges that answer by task, each along another path; after the test the path is seen to be taken."""
     path = request.param
+    forget_methods()  # what an earlier server on this port could not do
     with ExitStack() as stack:
         servers: list[OpenAIServer] = []
 
@@ -67,6 +69,7 @@ async def measured(
     judge = Judge(llm, FixedVectors(vectors) if vectors else "none", language=language)
     cell = await get_metric(metric).measure(*row(**given), judge)
     assert cell.status == "ok", cell
+    assert {spoken for _, spoken in judge._prompts} <= {language}, "prompts of the other language were sent"
     return cell
 
 
@@ -76,10 +79,99 @@ def cosine(value: float) -> list[float]:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-async def test_faithfulness(model: Model, language: str) -> None:
-    """[1, 1, 1, 0] is 0.75."""
-    llm = model({"judge_statements": split(4), "judge_verdicts": verdicts(1, 1, 1, 0)})
-    assert (await measured("faithfulness", llm, language)).value == 0.75
+@pytest.mark.parametrize(
+    ("given", "value"), [((1, 1, 1, 0), 0.75), ((1, 0), 0.5), ((1,) * 6 + (0,) * 4, 0.6)],
+    ids=["3of4", "1of2", "6of10"],
+)  # fmt: skip
+async def test_faithfulness(model: Model, language: str, given: tuple[int, ...], value: float) -> None:
+    """[1, 1, 1, 0] is 0.75, [1, 0] is 0.5, 6 of 10 is 0.6."""
+    llm = model({"judge_statements": split(len(given)), "judge_verdicts": verdicts(*given)})
+    assert (await measured("faithfulness", llm, language)).value == value
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_faithfulness_without_statements(model: Model, language: Any) -> None:
+    """Undefined, along every path."""
+    llm = model({"judge_statements": {"statements": []}})
+    cell = await get_metric("faithfulness").measure(*row(), Judge(llm, "none", language=language))
+    assert (cell.status, cell.value) == ("undefined", None)
+
+
+SENTENCES = {
+    "en": [f"Sentence number {n} speaks of rivers." for n in range(1, 11)],
+    "zh": [f"第{n}句话讲的是河流。" for n in range(1, 11)],
+}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(("chosen", "of", "value"), [([1, 4, 6, 10], 10, 0.4), ([1, 3, 4], 5, 0.6)])
+async def test_context_relevance(
+    model: Model, language: str, chosen: list[int], of: int, value: float
+) -> None:
+    """4 relevant sentences of 10 are 0.4, 3 of 5 are 0.6."""
+    llm = model({"judge_sentences": {"sentences": chosen}})
+    question = "讲了什么？" if language == "zh" else "What of?"
+    text = "".join(SENTENCES[language][:of]) if language == "zh" else " ".join(SENTENCES[language][:of])
+    cell = await measured("ours_context_relevance", llm, language, contexts=[text], question=question)
+    assert cell.value == value
+    assert cell.details["relevant"] == [SENTENCES[language][n - 1] for n in chosen]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_umbrela(model: Model, language: str) -> None:
+    """The grades 3, 0, 2 have the mean 5/3; a grade is what the judge says of that passage."""
+    grades = {"Passage a.": 3, "Passage b.": 0, "Passage c.": 2}
+
+    def judged(request: Any) -> dict[str, Any]:
+        asked = request.prompt if hasattr(request, "prompt") else request.body
+        (grade,) = [grade for text, grade in grades.items() if text in asked]
+        return {"reason": "r", "grade": grade}
+
+    cell = await measured("ours_umbrela", model({"judge_relevance": judged}), language, contexts=list(grades))
+    assert (cell.value, cell.details["grades"]) == (pytest.approx(5 / 3), [3, 0, 2])
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("", 0.5), ("_all", 0.5), ("_weighted", 0.5), ("_partial", 0.625)],
+)
+async def test_nugget_recall(model: Model, language: str, name: str, value: float) -> None:
+    """Vital full and partial, okay full and none: 1/2 of the vital; all 2/4; weighted 1.5/3; with halves 2.5/4."""
+    texts = ["简·奥斯汀写了它。", "它出版于1815年。", "它是小说。", "它有续集。"]
+    nuggets = [
+        {"text": text, "importance": "vital" if place < 2 else "okay"} for place, text in enumerate(texts)
+    ]
+    labels = [
+        {"id": place, "support": support}
+        for place, support in enumerate(("full", "partial", "full", "none"), start=1)
+    ]
+    llm = model({"judge_nuggets": {"nuggets": nuggets}, "judge_nugget_support": {"labels": labels}})
+    cell = await measured(f"ours_nugget_recall{name}", llm, language)
+    assert cell.value == pytest.approx(value)
+    assert [each["support"] for each in cell.details["nuggets"]] == ["full", "partial", "full", "none"]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_judged_citations(model: Model, language: str) -> None:
+    """4 statements: supported, unsupported, missing, declared. Precision 1/2, recall 1/3, F1 0.4."""
+    answer = {
+        "en": "The Rhine is long [1]. The Loire is blue [2]. It is pretty. As far as I know, ships use it.",
+        "zh": "莱茵河很长[1]。卢瓦尔河是蓝色的[2]。它很美。据我所知，有船航行。",
+    }[language]
+
+    def judged(request: Any) -> dict[str, Any]:
+        asked = request.prompt if hasattr(request, "prompt") else request.body
+        return {"reason": "r", "support": "full" if "First passage." in asked else "none"}
+
+    cell = await measured(
+        "ours_citations_judged", model({"judge_citation": judged}), language, answer=answer,
+        contexts=["First passage.", "Second passage."],
+    )  # fmt: skip
+    kinds = [each["kind"] for each in cell.details["statements"]]
+    assert kinds == ["supported", "unsupported", "missing", "ungrounded"]
+    assert (cell.details["precision"], cell.details["recall"]) == (0.5, pytest.approx(1 / 3))
+    assert cell.value == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
