@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 from support.report_results import HOSTILE, hostile_results, results_of_pipelines
 
+from rag_kit.evaluation import Cell, Example, Output, Passage, Results
 from rag_kit.evaluation.reporting import write_report
+from rag_kit.evaluation.runs import Row
 
 pytestmark = pytest.mark.slow
 
@@ -20,11 +23,14 @@ ROW = "#rows tbody tr:not(.spacer)"
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Reports of three pipelines, of attacks, and of 2,000 questions."""
+    """Reports of three pipelines, of attacks, of 2,000 questions, and of one."""
     folder = tmp_path_factory.mktemp("reports")
     write_report(results_of_pipelines(60), folder / "report.html", title="Which retriever?")
     write_report(hostile_results(), folder / "hostile.html", title=HOSTILE[0])
     write_report(results_of_pipelines(2_000)[1:], folder / "large.html")
+    cells = {"mrr": Cell(1 / 3, "ok", "relevant at rank 3"), "mine": Cell(0.5, "ok", "a judge wrote this")}
+    output = Output("It.", (Passage("d", "Text.", {"file": "a.pdf", "slide": 2}),))
+    write_report(Results("p", [Row(Example("q", "谁？"), output, cells)]), folder / "small.html")
     return folder
 
 
@@ -112,7 +118,7 @@ def test_a_header_sorts_both_ways_and_says_so(open_report: Open) -> None:
     assert header.get_attribute("aria-sort") == "none" and first_questions(page) == before
     header.locator("button").click()
     page.locator("#rows").evaluate("(node) => { node.scrollTop = node.scrollHeight; }")
-    page.wait_for_function("document.querySelector('#rows tbody tr:last-child td .score:not(.error)')")
+    page.wait_for_selector("#rows tbody tr:last-child td .score:not(.error)")
     assert page.locator(f"{ROW} td:nth-child(2) .score").last.get_attribute("class") != "score"
 
 
@@ -270,6 +276,39 @@ def test_both_languages(open_report: Open) -> None:
     page.locator(f"{ROW} .open").nth(1).click()
     shown = page.get_by_role("dialog").inner_text()
     assert "检索到的段落" in shown and "Which step checks the citations" in shown and "Passages" not in shown
+
+
+def test_plots_speak_the_language_of_the_page(open_report: Open) -> None:
+    """In Chinese no English word is left in the plots but names; switched back, all is as before."""
+    page = open_report()
+    words = """() => [...document.querySelectorAll('.drawing text, .drawing svg')]
+      .map((node) => node.tagName === 'svg' ? node.getAttribute('aria-label') : node.textContent)"""
+    before = page.evaluate(words)
+    page.get_by_role("button", name="中文").click()
+    metrics = "JSON.parse(document.getElementById('data').textContent).metrics.map((metric) => metric.name)"
+    names = sorted(["bm25", "hybrid", "multi-query", *page.evaluate(metrics)], key=len, reverse=True)
+    for text in page.evaluate(words):
+        for name in names:
+            text = text.replace(name, "")
+        assert not re.search("[A-Za-z]{2,}", text), text
+    page.get_by_role("button", name="English").click()
+    assert page.evaluate(words) == before
+
+
+def test_reasons_of_the_kit_speak_it_too(open_report: Open) -> None:
+    """What the kit's own metrics say is Chinese in Chinese; what a judge wrote stays as it was written."""
+    page = open_report("small.html")
+    page.locator(f"{ROW} .open").first.click()
+    shown = page.get_by_role("dialog").inner_text()
+    assert "relevant at rank 3" in shown and "a judge wrote this" in shown and "a.pdf · slide 2" in shown
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="中文").click()
+    page.locator(f"{ROW} .open").first.click()
+    shown = page.get_by_role("dialog").inner_text()
+    assert (
+        "相关段落排在第 3 名" in shown and "a judge wrote this" in shown and "a.pdf · 第 2 张幻灯片" in shown
+    )
+    assert "relevant" not in shown
 
 
 def test_landmarks_tables_and_names_are_there(open_report: Open) -> None:

@@ -102,8 +102,8 @@ def _steps(item: Complementarity) -> list[str]:
     """The questions it stands on, and the best set to combine, in words."""
     word = "question" if item.total == 1 else "questions"
     lines = [
-        f"{style.safe(item.metric, 40)}: a question is got from {item.threshold:g} on; {item.n} of {item.total} {word} "
-        "have a value from all"
+        f"{style.safe(item.metric, 40)}: a question is got from {item.threshold:g} on;",
+        f"{item.n} of {item.total} {word} {'has' if item.n == 1 else 'have'} a value from all",
     ]
     if item.union is None:
         return lines

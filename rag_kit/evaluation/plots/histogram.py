@@ -20,6 +20,7 @@ Confidence = Callable[["Row"], float | None]
 
 _WIDTH, _HEIGHT = 3.6, 2.1
 _COLUMNS = 3
+_FIRST = "score of the first passage"
 
 
 def confidence_histogram(
@@ -53,9 +54,8 @@ def confidence_histogram(
         raise InvalidInputError(f"bins is {bins!r:.80}; give a whole number from 2 to 100")
     what, read = _source([run for _, run in named], chosen, confidence)
     panels = [(name, [(read(row), row.cells.get(chosen)) for row in run.rows]) for name, run in named]
-    values = [value for _, pairs in panels for value, _ in pairs if value is not None]
-    ticks = style.nice_ticks(
-        min([0.0, *values]), max([1.0, *values] if _in_unit(values) else values or [1.0]), 5
+    scales = _scales(
+        [[value for value, _ in pairs if value is not None] for _, pairs in panels], ranked=what == _FIRST
     )
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
@@ -73,7 +73,7 @@ def confidence_histogram(
                 (_HEIGHT - 0.75) / height,
             ),
         )
-        _panel(axes, name, pairs, ticks, bins, threshold)
+        _panel(axes, name, pairs, scales[number], bins, threshold)
     style.key(
         figure, 0.4 / width, 0.18 / height,
         [(f"{style.safe(chosen, 30)} from {threshold:g}", style.SERIES[0], 1.0), ("below", style.SERIES[1], 1.0),
@@ -119,7 +119,7 @@ def _source(runs: Sequence[Results], metric: str, confidence: str | Confidence) 
                 return what, read
         confidence = metric
     if confidence == "score":
-        return "score of the first passage", _first_score
+        return _FIRST, _first_score
     if confidence.startswith("extra:"):
         key = confidence.removeprefix("extra:")
         return key, lambda row: _number(row.output.extra.get(key))
@@ -140,6 +140,25 @@ def _first_score(row: Row) -> float | None:
 def _number(value: Any) -> float | None:
     right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if right else None
+
+
+def _scales(panels: Sequence[Sequence[float]], *, ranked: bool) -> list[list[float]]:
+    """Ticks of each panel: one scale for all where they speak of the same thing.
+
+    Scores of rankings (``ranked``) may not: BM25 gives 30 where reciprocal rank fusion gives 0.03. Where the largest
+    of one panel is below a tenth of another's, each gets its own scale. What else lies within 0 to 1 is shown there.
+    """
+    together = [value for values in panels for value in values]
+    largest = [max(map(abs, values)) for values in panels if values]
+    if not ranked and _in_unit(together):
+        return [style.nice_ticks(0.0, 1.0, 5)] * len(panels)
+    if not ranked or not largest or min(largest) > 0.1 * max(largest):
+        return [_ticks(together)] * len(panels)
+    return [_ticks(values) for values in panels]
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    return style.nice_ticks(min([0.0, *values]), max([0.0, *values]) or 1.0, 5)
 
 
 def _in_unit(values: Sequence[float]) -> bool:

@@ -36,7 +36,8 @@ def write_report(
         comparison: What ``compare`` gave; ``None``: made where several pipelines can be compared; ``False``: none.
             Its plots are drawn where Matplotlib is installed.
         diagnosis: What ``diagnose`` gave: one, one for each pipeline, or name -> diagnosis; ``None``: made where
-            the metrics it reads are there; ``False``: none.
+            there is a score of the answer, one of recall and one of precision (where ``answer_correctness`` has no
+            value, ``ours_answer_found``, and so on; the page says which); ``False``: none.
         title: Title of the page.
         language: ``"en"`` or ``"zh"``: the language the page starts in; the reader can switch.
         overwrite: Replace the file even if it is no report.
@@ -106,12 +107,18 @@ def _compare(names: list[str], results: list[ResultsLike], notes: list[str]) -> 
 
 def _diagnose(names: list[str], results: list[ResultsLike]) -> dict[str, Any]:
     from rag_kit.evaluation.diagnosing import diagnose
+    from rag_kit.evaluation.diagnosing.choosing import choose_metrics
 
     found = {}
     one: Any
     for name, one in zip(names, results, strict=True):
+        metrics = choose_metrics(one)
+        if metrics is None:  # nothing was asked for, or nothing computed, that it could stand on
+            continue
         try:
-            found[name] = diagnose(one)
-        except RagKitError:  # the metrics it reads were not asked for
+            found[name] = diagnose(
+                one, answer=metrics["answer"], recall=metrics["recall"], precision=metrics["precision"]
+            )
+        except RagKitError:  # results of another kind
             continue
     return found

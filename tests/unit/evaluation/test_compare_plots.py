@@ -223,6 +223,26 @@ def test_the_line_joins_what_none_beats() -> None:
     assert [list(line.get_xdata()) for line in dashed] == [[1.0, 3.0]]
 
 
+def test_scores_of_unlike_rankings_get_a_scale_each() -> None:
+    """BM25 and reciprocal rank fusion differ by a factor of a thousand: on one scale one of them is a single bar."""
+
+    def run(name: str, scale: float) -> Results:
+        rows = []
+        for n in range(10):
+            passage = Passage("d", "Text.", provenance={"score": scale * (n + 1)})
+            rows.append(Row(Example(f"q{n}", "Who?"), Output("It.", (passage,)), {"m": Cell.ok(n % 2)}))
+        return Results(name, rows)
+
+    def limits(*runs: Results) -> list[float]:
+        return [float(axes.get_xlim()[1]) for axes in confidence_histogram(runs).axes]
+
+    unlike = limits(run("bm25", 3.0), run("fusion", 0.003))
+    assert unlike[0] >= 30 and unlike[1] < 0.1
+    like = limits(run("bm25", 3.0), run("other", 2.0))
+    assert like[0] == like[1] >= 30
+    assert limits(run("fusion", 0.003))[0] < 0.1
+
+
 def test_confidence_comes_from_where_it_is_said() -> None:
     """The first passage's score by itself; a metric, a field of the output or a function when named."""
     comparison = made()

@@ -271,6 +271,56 @@ def test_comparison_and_diagnosis_are_made_where_they_can_be(tmp_path: Path) -> 
     assert data["comparison"] is None and data["diagnosis"] is None
 
 
+def test_what_speaks_of_the_whole_search_is_shown_once() -> None:
+    """A note on every passage stands in the notes of the run; a stage repeats the question nowhere."""
+    stage = {
+        "stage": "bm25",
+        "retriever": "B",
+        "query": "Who?",
+        "rank": 1,
+        "score": 1.23456789,
+        "weight": None,
+    }
+    passages = tuple(
+        Passage(name, "Text.", provenance={"score": 1.23456789, "stages": [stage], "notes": ["slow", name]})
+        for name in ("a", "b")
+    )
+    output = Output("It.", passages, notes=("slow", "late"))
+    data = payload([Results("p", [Row(Example("q", "Who?"), output, {"m": Cell.ok(0.5)})])])
+    run = data["questions"][0]["runs"][0]
+    assert run["notes"] == ["slow", "late"] and [each["notes"] for each in run["passages"]] == [["a"], ["b"]]
+    assert run["passages"][0]["stages"] == [{"rank": 1, "score": 1.23457, "stage": "bm25", "retriever": "B"}]
+
+
+def test_a_metric_without_any_value_says_why_and_is_not_plotted(tmp_path: Path) -> None:
+    """The most frequent reason stands in its cell; plots and diagnosis stand on metrics that have values."""
+    none = Cell.not_applicable("the judge has no embedding model")
+    rows = [
+        Row(
+            Example(f"q{n}", "Who?"),
+            Output("It.", seconds=1.0),
+            {"answer_correctness": none, "ours_answer_found": Cell.ok(n % 2), "recall@5": Cell.ok(1.0),
+             "mrr": Cell.ok(0.5)},
+        )
+        for n in range(4)
+    ]  # fmt: skip
+    text, page_ = written(tmp_path, [Results("p", rows), Results("q", rows)])
+    data = json.loads(page_.scripts[1])
+    why = {metric["name"]: metric["why"] for metric in data["metrics"]}
+    assert why["answer_correctness"] == ["the judge has no embedding model"] * 2 and why["mrr"] == [None] * 2
+    assert "ours_answer_found: a question is got from" in text
+    assert ">no pipeline has both a value and a time<" not in text
+    assert list(data["diagnosis"][0]["thresholds"]) == ["ours_answer_found", "recall@5", "mrr"]
+    assert [cause["count"] for cause in data["diagnosis"][0]["causes"]] == [2, 2]
+
+
+def test_no_diagnosis_where_a_part_of_it_was_not_measured(tmp_path: Path) -> None:
+    """Precision at k is no stand-in: with one relevant passage it cannot pass 1/k."""
+    cells = {"ours_answer_found": Cell.ok(0.0), "recall@5": Cell.ok(1.0), "precision@5": Cell.ok(0.2)}
+    results = Results("p", [Row(Example("q", "Who?"), Output("It."), cells)])
+    assert json.loads(written(tmp_path, results)[1].scripts[1])["diagnosis"] is None
+
+
 def test_both_languages_have_the_same_texts_with_the_same_places() -> None:
     """Every text of the interface is there in English and Chinese, and takes the same values."""
     tables = [

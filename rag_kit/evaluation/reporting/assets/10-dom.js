@@ -32,7 +32,7 @@ function iso(text, attributes = {}) {
 
 /** A name such as answer_relevancy, which may break after each underscore. */
 function broken(name) {
-  return el("bdi", { class: "name" }, name.split(/(?<=[_@.])/).flatMap((part, index) => (index ? [el("wbr"), part] : [part])));
+  return el("bdi", { class: "name" }, name.split(/(?<=[_.])(?=[^\d])/).flatMap((part, index) => (index ? [el("wbr"), part] : [part])));
 }
 
 function replace(id, ...children) {

@@ -29,6 +29,37 @@ function word(prefix, value) {
   return Object.hasOwn(texts[state.language], key) ? t(key) : iso(value);
 }
 
+/** A sentence of the kit in the language shown, by patterns [pattern, key, names of its groups]; else as it is. */
+function translated(patterns, text) {
+  if (state.language === "en") return text;
+  for (const [pattern, key, names] of patterns) {
+    const found = pattern.exec(text);
+    if (found) return t(key, Object.fromEntries(names.map((name, index) => [name, found[index + 1]])));
+  }
+  return text;
+}
+
+// What the kit's own metrics say most often; reasons that a judge wrote are shown as it wrote them.
+const reasonWords = [
+  [/^relevant at rank (\d+)$/, "reason_rank", ["n"]],
+  [/^nothing relevant found$/, "reason_nothing_relevant", []],
+  [/^(\d+) of (\d+) passages useful$/, "reason_useful", ["n", "total"]],
+  [/^(\d+) supported$/, "reason_supported", ["n"]],
+  [/^(\d+) statements right, (\d+) wrong, (\d+) missing$/, "reason_statements", ["right", "wrong", "missing"]],
+  [/^none of the answers occurs$/, "reason_none_occurs", []],
+  [/^found: ([^]+)$/, "reason_found", ["text"]],
+  [/^not in the passages: ([^]+)$/, "reason_not_in_passages", ["text"]],
+  [/^not supported: ([^]+)$/, "reason_not_supported", ["text"]],
+  [/^the example has no (reference|answers|relevant)$/, "reason_no_gold", ["what"]],
+  [/^the judge has no embedding model; give it one, or: (.+)$/, "reason_no_embeddings", ["command"]],
+  [/^it is no answer: there is nothing to cite$/, "reason_no_answer", []],
+  [/^the answer holds no statement$/, "reason_no_statement", []],
+];
+
+function reason(text) {
+  return translated(reasonWords, text);
+}
+
 /** A text of the kit that may be given in several languages: "text" or {en: "text", zh: "..."}. */
 function spoken(value) {
   if (value === null || value === undefined) return "";
@@ -72,7 +103,7 @@ function scoreMark(metric, cell) {
     return el("span", { class: "score", style: { "--share": share(metric, cell.value) } }, number.short(cell.value));
   }
   const name = t(`status_${cell.status}`);
-  return el("span", { class: `score ${cell.status}`, title: cell.reason ? `${name}: ${cell.reason}` : name },
+  return el("span", { class: `score ${cell.status}`, title: cell.reason ? `${name}: ${reason(cell.reason)}` : name },
     el("span", { "aria-hidden": "true" }, statusSign[cell.status]), el("span", { class: "hidden" }, name));
 }
 

@@ -35,14 +35,15 @@ function coverage(summary) {
     el("span", { "aria-hidden": "true" }, `${summary.n} / ${summary.total}`),
     el("span", { class: "hidden" }, label),
     missing.map((kind) => el("span", { class: `gap gap-${kind}`, "aria-hidden": "true" },
-      `${{ undefined: "∅", errors: "!", not_applicable: "–", missing: "…" }[kind]}${summary[kind]}`)));
+      `${{ undefined: "∅", errors: "!", not_applicable: "–", missing: "…" }[kind]}\u2009${summary[kind]}`)));
 }
 
 function summaryCell(metric, pipeline) {
   const summary = metric.summary[pipeline.index];
   if (!summary) return el("td", { class: "value" }, el("span", { class: "none" }, t("not_measured")));
   if (summary.mean === null) {
-    return el("td", { class: "value" }, el("span", { class: "line" }, el("span", { class: "mean none" }, "–")), coverage(summary));
+    return el("td", { class: "value" }, el("span", { class: "line" }, el("span", { class: "mean none" }, "–")), coverage(summary),
+      metric.why[pipeline.index] ? el("span", { class: "small muted why" }, iso(reason(metric.why[pipeline.index]))) : null);
   }
   const best = summary.mean === bestOf(metric);
   return el("td", { class: best ? "value best" : "value" },

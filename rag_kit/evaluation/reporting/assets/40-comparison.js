@@ -54,7 +54,7 @@ function pairsTable(pairs) {
       el("span", { class: "line" }, el("span", { class: "mean" }, number.signed(pair.difference)),
         pair.low === null ? null : el("span", { class: "interval" }, `[${number.signed(pair.low)}, ${number.signed(pair.high)}]`)),
       differenceBar(pair, reach)),
-    el("td", {}, pair.better ? el("span", { class: "chip gold" }, icon("check"), t("better"), " ", iso(pair.better)) : el("span", { class: "muted" }, t("no_clear_difference"))),
+    el("td", { class: "finding" }, pair.better ? el("span", { class: "chip gold" }, icon("check"), t("better"), " ", iso(pair.better)) : el("span", { class: "muted" }, t("no_clear_difference"))),
     el("td", { class: "number" }, number.p(pair.p_adjusted), el("span", { class: "small muted block" }, `${t("uncorrected")} ${number.p(pair.p)}`)),
     el("td", { class: "number" }, `${pair.wins} / ${pair.losses}`),
     hits ? el("td", { class: "number" }, pair.hits ? `${pair.hits.only_pipeline} / ${pair.hits.only_other}` : "–",
@@ -71,7 +71,7 @@ function pairsTable(pairs) {
 /** Which to combine: what each adds to those before it, up to what all together get. */
 function unionCard(together) {
   let before = 0;
-  const steps = together.greedy.map((step) => {
+  const steps = together.greedy.map((step, index) => {
     const width = step.share - before;
     const from = before;
     before = step.share;
@@ -80,7 +80,7 @@ function unionCard(together) {
       svg("svg", { class: "step", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true", style: { "--color": named.get(step.pipeline)?.color ?? "var(--ink)" } },
         svg("rect", { class: "step-scale", x: 0, y: 0, width: 100, height: 10 }), svg("rect", { class: "step-before", x: 0, y: 0, width: 100 * from, height: 10 }),
         svg("rect", { class: "step-gain", x: 100 * from, y: 0, width: 100 * width, height: 10 })),
-      el("span", { class: "small" }, percent(step.share), el("span", { class: "muted" }, ` ${t("step_gain", { n: step.gain })}`)));
+      el("span", { class: "small" }, percent(step.share), el("span", { class: "muted" }, ` ${t(index ? "step_gain" : "step_first", { n: step.gain })}`)));
   });
   return el("div", { class: "card" }, el("h3", {}, t("best_set")),
     el("p", { class: "small muted" }, t("best_set_text", { bound: number.any(together.threshold), single: percent(together.best_single), union: percent(together.union) })),
@@ -112,6 +112,13 @@ function matrixCard(together) {
         together.matrix[i].map((count, j) => el("td", { class: i === j ? "number own" : "number", style: { "--share": count / most } }, count))))))));
 }
 
+/** The name of a part: lengths and "not said" are the kit's own words, everything else is a tag of the data. */
+function partName(by, value) {
+  if (value === "(not said)") return t("part_not_said");
+  const length = by === "length" && /^(short|medium|long) \((?:up to|over) (\d+) words\)$/.exec(value);
+  return length ? t(`part_${length[1]}`, { n: length[2] }) : value;
+}
+
 function slicesTable(metric) {
   const list = comparison.slices.filter((slice) => slice.metric === metric);
   const groups = new Map();
@@ -132,6 +139,6 @@ function slicesTable(metric) {
     el("caption", { class: "hidden" }, t("slices")),
     el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "sticky" }, t("slices")), comparison.pipelines.map((name) => el("th", { scope: "col" }, nameOf(name))))),
     kept.map(([by, parts]) => el("tbody", {}, [...parts].map(([value, slices]) => el("tr", {},
-      el("th", { scope: "row", class: "sticky" }, el("span", { class: "small" }, tagName(by)), iso(value)),
+      el("th", { scope: "row", class: "sticky" }, el("span", { class: "small" }, tagName(by)), iso(partName(by, value))),
       comparison.pipelines.map((name) => cell(slices.get(name)))))))));
 }

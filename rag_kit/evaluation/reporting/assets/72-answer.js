@@ -42,6 +42,11 @@ function passagesView(question, run) {
       : el("p", { class: "muted" }, t("no_passages")));
 }
 
+/** File and place: [["file", "a.pdf"], ["page", "3"]] -> "a.pdf", "page 3". */
+function placeOf(parts) {
+  return parts.map(([kind, value]) => (["page", "sheet", "slide"].includes(kind) ? t(kind, { n: value }) : value));
+}
+
 function passageView(passage, place, run, question) {
   const quotes = run.citations.filter((citation) => citation.number === place && citation.quote).map((citation) => citation.quote);
   const text = data.texts[passage.text];
@@ -56,7 +61,7 @@ function passageView(passage, place, run, question) {
   return el("li", { class: "passage", id: `passage-${place}`, tabindex: "-1" },
     el("div", { class: "passage-head" },
       el("span", { class: "rank" }, place),
-      el("span", { class: "where" }, iso(passage.where)),
+      el("span", { class: "where" }, placeOf(passage.where).map((part, index) => [index ? " · " : null, iso(part)])),
       passage.grade > 0 ? el("span", { class: "chip gold" }, icon("check"), t("relevant", { n: passage.grade })) : null,
       passage.grade === 0 ? el("span", { class: "chip" }, t("judged_not_relevant")) : null,
       typeof passage.score === "number" ? el("span", { class: "small muted" }, t("passage_score", { n: number.any(passage.score) })) : null),

@@ -14,7 +14,7 @@ function cellView(metric, cell) {
     el("div", { class: "cell-head" }, scoreMark(metric, cell), el("strong", {}, metricLabel(metric)),
       cell.status === "ok" ? null : el("span", { class: `status ${cell.status}` }, t(`status_${cell.status}`)),
       el("span", { class: "facts" }, took.filter(Boolean).map((each) => el("span", {}, each)))),
-    cell.reason ? prose(cell.reason) : null,
+    cell.reason ? prose(reason(cell.reason)) : null,
     empty ? null : fold(t("details"), tree(cell.details), Object.values(cell.details).some(isTable)));
 }
 
@@ -31,7 +31,7 @@ function tree(value, depth = 0) {
   if (depth > 5) return iso(JSON.stringify(value), { class: "prose" });
   if (isTable(value)) return detailTable(value, depth);
   if (Array.isArray(value)) return value.length ? el("ul", { class: "plain" }, value.map((item) => el("li", {}, tree(item, depth + 1)))) : el("span", { class: "muted" }, "–");
-  return el("dl", { class: "plain" }, Object.entries(value).map(([key, item]) => [el("dt", {}, iso(key)), el("dd", {}, tree(item, depth + 1))]));
+  return el("dl", { class: "plain" }, Object.entries(value).map(([key, item]) => [el("dt", {}, word("key", key)), el("dd", {}, tree(item, depth + 1))]));
 }
 
 function verdict(yes) {
@@ -42,6 +42,6 @@ function detailTable(list, depth) {
   const keys = [...new Set(list.flatMap((item) => Object.keys(item)))];
   const cell = (item, key) => (/verdict|attributed|supported/.test(key) && (item[key] === 0 || item[key] === 1) ? verdict(item[key] === 1) : tree(item[key], depth + 1));
   return el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("details") }, el("table", { class: "details" },
-    el("thead", {}, el("tr", {}, keys.map((key) => el("th", { scope: "col" }, iso(key))))),
+    el("thead", {}, el("tr", {}, keys.map((key) => el("th", { scope: "col" }, word("key", key))))),
     el("tbody", {}, list.map((item) => el("tr", {}, keys.map((key) => el("td", {}, cell(item, key))))))));
 }

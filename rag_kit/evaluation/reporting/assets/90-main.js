@@ -9,6 +9,7 @@ function renderAll() {
   renderFacts();
   renderTools();
   renderScores();
+  renderPlots();
   renderComparison();
   renderDiagnosis();
   renderQuestions();
@@ -22,7 +23,7 @@ function renderFacts() {
     t("questions_all", { n: data.questions.length }),
     t("metrics_count", { n: metrics.length }),
     data.dataset ? iso(data.dataset) : null,
-    data.judge ? [`${t("judge")}: `, iso(data.judge)] : null,
+    data.judge ? [t("judge_is"), iso(data.judge)] : null,
     data.created,
   ];
   replace("facts", facts.filter(Boolean).map((fact) => el("li", {}, fact)));

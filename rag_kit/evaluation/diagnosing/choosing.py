@@ -1,0 +1,44 @@
+"""Which metrics a diagnosis can stand on, where nobody said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_kit.evaluation.diagnosing.finding import Role
+
+#: Role -> metrics that can play it, best first; ``name@`` stands for any cut-off. Precision at k is not among them:
+#: with one relevant passage it cannot pass 1/k, and every question would look noisy.
+STAND_INS: dict[Role, tuple[str, ...]] = {
+    "answer": ("answer_correctness", "factual_correctness", "ours_answer_found", "ours_nugget_recall"),
+    "recall": ("context_recall", "ours_span_recall", "ours_span_recall@", "recall@", "hit_rate@"),
+    "precision": (
+        "context_precision", "context_precision_without_reference", "map", "map@", "mrr", "mrr@",
+    ),
+}  # fmt: skip
+
+
+def choose_metrics(results: Any) -> dict[Role, str] | None:
+    """Metric of each role: the first that has a value; ``None`` where a role has none.
+
+    Args:
+        results: Of one run.
+
+    Example:
+        >>> from rag_kit.evaluation import Cell, Example, Output
+        >>> from rag_kit.evaluation.runs import Results, Row
+        >>> cells = {name: Cell.ok(1.0) for name in ("mrr", "recall@5", "ours_answer_found")}
+        >>> choose_metrics(Results("mine", [Row(Example("q1", "Who?"), Output("Bob."), cells)]))
+        {'answer': 'ours_answer_found', 'recall': 'recall@5', 'precision': 'mrr'}
+    """
+    known = [name for name, summary in results.summary().items() if summary.mean is not None]
+    chosen: dict[Role, str] = {}
+    for role, names in STAND_INS.items():
+        found = next(
+            (each for name in names for each in known
+             if each == name or (name.endswith("@") and each.startswith(name))),
+            None,
+        )  # fmt: skip
+        if found is None:
+            return None
+        chosen[role] = found
+    return chosen
