@@ -35,13 +35,13 @@ def to_plain(value: Any, *, _above: tuple[int, ...] = ()) -> Any:
     if len(_above) >= _MAX_DEPTH or id(value) in _above:
         return kind.__name__
     below = (*_above, id(value))
+    # most items are plain or finite floats, and a call for each would take most of the time
     if isinstance(value, (list, tuple)):
-        # most items are plain, and a call for each would take most of the time
         return [item if type(item) in _PLAIN else to_plain(item, _above=below) for item in value]
     if kind is dict or isinstance(value, Mapping):
         return {
             key if type(key) is str else str(key): item
-            if type(item) in _PLAIN
+            if (kind := type(item)) in _PLAIN or (kind is float and item - item == 0.0)
             else to_plain(item, _above=below)
             for key, item in value.items()
         }

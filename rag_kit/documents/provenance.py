@@ -91,22 +91,23 @@ def with_provenance(
         [{'stage': 'bm25', 'retriever': 'bm25', 'query': 'q', 'rank': 1, 'score': 1.5, 'weight': None}]
     """
     before = peek_provenance(doc)
-    plain_score, plain_rank = to_plain(score), to_plain(rank)
-    entry = {
-        "stage": stage,
-        "retriever": retriever,
-        "query": query,
-        "rank": plain_rank,
-        "score": plain_score,
-        "weight": to_plain(weight),
-        **to_plain(extra),
-    }
+    entry = to_plain(
+        {
+            "stage": stage,
+            "retriever": retriever,
+            "query": query,
+            "rank": rank,
+            "score": score,
+            "weight": weight,
+            **extra,
+        }
+    )
     kept = before.get("notes", []) if notes is None else list(dict.fromkeys(notes))[:_MAX_NOTES]
     return _replace(
         doc,
         {
-            "score": plain_score,
-            "rank": plain_rank,
+            "score": entry["score"],
+            "rank": entry["rank"],
             "stages": [*to_plain(before.get("stages", []) if sources is None else list(sources)), entry],
             "notes": [str(note) for note in kept],
         },
