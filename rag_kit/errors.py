@@ -14,6 +14,7 @@ RagKitError
 │   └── ModelOutputError                reachable, but no valid answer came out
 ├── CacheError                          a cache file could not be read or written
 ├── ResultsLockedError                  another process is writing to a folder of results
+├── TrackingError                       a tracker of experiments refused results or did not answer
 ├── BudgetExceededError                 a cap on calls, tokens or time was reached
 ├── BranchError                         a branch of a fan-out failed
 │   └── BranchTimeoutError              a branch of a fan-out took too long
@@ -93,6 +94,21 @@ class CacheError(RagKitError):
 
 class ResultsLockedError(RagKitError):
     """Another process is writing to a folder of results."""
+
+
+class TrackingError(RagKitError):
+    """A tracker of experiments (LangSmith, MLflow, Phoenix) refused results, or did not answer.
+
+    Args:
+        message: What happened and what to do.
+        status: HTTP status of the answer; ``None`` where none came.
+        tracked: What had been written until then (`rag_kit.evaluation.Tracked`); ``None`` before the first.
+    """
+
+    def __init__(self, message: str, status: int | None = None, tracked: object = None) -> None:
+        self.status = status
+        self.tracked = tracked
+        super().__init__(message)
 
 
 class BudgetExceededError(RagKitError):
