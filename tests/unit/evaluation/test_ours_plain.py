@@ -92,6 +92,17 @@ async def test_span_recall_is_the_share_of_spans():
     assert await value("ours_span_recall", example, halves) == 0.0
 
 
+async def test_span_recall_in_chinese() -> None:
+    """Two of three spans by hand: width, blanks and traditional characters do not matter, the document does."""
+    spans = (GoldSpan("河", "全长1230公里"), GoldSpan("河", "流入北海"), GoldSpan("城", "万里长城"))
+    texts = ("萊茵河全長 １２３０ 公里。", "它流入\n北海。", "不是万里长城。")
+    passages = tuple(Passage(f"河#{n}", text, {"doc_id": "河"}) for n, text in enumerate(texts))
+    cell = await get_metric("ours_span_recall").measure(
+        Example("q", "?", spans=spans), Output(passages=passages)
+    )
+    assert (cell.value, cell.details["missed"]) == (pytest.approx(2 / 3), ["万里长城"])
+
+
 async def test_span_recall_within_a_budget():
     """The budget counts characters over the passages in order; a span behind it, or cut by it, is not there."""
     example = Example("q", "?", spans=(GoldSpan("d", "the North Sea"),))
@@ -155,6 +166,9 @@ async def test_the_four_kinds_in_chinese():
     )
     kinds = [one["kind"] for one in cell.details["statements"]]
     assert kinds == ["supported", "unsupported", "missing", "ungrounded"]
+    assert {kind: cell.details[kind] for kind in set(kinds)} == dict.fromkeys(kinds, 1)
+    assert (cell.details["precision"], cell.details["recall"]) == (0.5, pytest.approx(1 / 3))
+    assert cell.value == pytest.approx(0.4)
 
 
 async def test_each_citation_counts_in_precision():
