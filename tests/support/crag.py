@@ -6,12 +6,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.retrievers import BaseRetriever
 
 from rag_kit.graphs.evaluators import Evaluator, Grading, Thresholds
 from rag_kit.graphs.steps import Steps, compute
@@ -34,19 +32,6 @@ class Marked(Evaluator):
 
     def score(self, text: str) -> float:
         return next((score for mark, score in self.marks.items() if mark in text), self.default)
-
-
-class Fixed(BaseRetriever):
-    """A LangChain retriever that knows nothing of this kit."""
-
-    documents: list[Document]
-    queries: list[str] = []
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        self.queries.append(query)
-        return self.documents
 
 
 class Tasks(BaseChatModel):
@@ -80,8 +65,3 @@ class Tasks(BaseChatModel):
 def model(answer: str = "Done. [1]", keywords: str = '{"keywords": ["pump", "start"]}', **more: str) -> Tasks:
     """A model that answers and writes keywords."""
     return Tasks(replies={"answer": answer, "web_query": keywords, **more}, asked=[])
-
-
-def fixed(*documents: Document) -> Fixed:
-    """A retriever of these documents."""
-    return Fixed(documents=list(documents), queries=[])

@@ -10,8 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from langchain_core.tools import tool
 
 from rag_kit.graphs import build_crag
 from support.crag import Marked, model
+from support.graphs import saver
 
 # run as a script; imported (to look for doctests) it has no arguments
 SAVER, WHERE, LOG, HOW, KILL_AT = (*(sys.argv[1:] if __name__ == "__main__" else [""] * 4), "")[:5]
@@ -58,24 +58,9 @@ def web(query: str) -> Any:
     return [{"url": "https://a.example/x", "content": "The fan starts at 60 degrees."}]
 
 
-@contextmanager
-def saver() -> Iterator[Any]:
-    if SAVER == "sqlite":
-        from langgraph.checkpoint.sqlite import SqliteSaver
-
-        with SqliteSaver.from_conn_string(WHERE) as made:
-            yield made
-    else:
-        from langgraph.checkpoint.postgres import PostgresSaver
-
-        with PostgresSaver.from_conn_string(WHERE) as made:
-            made.setup()
-            yield made
-
-
 def main() -> None:
     """Run, or go on."""
-    with saver() as checkpointer:
+    with saver(SAVER, WHERE) as checkpointer:
         llm = model("The pump hums. [1] The fan starts at 60 degrees. [2]")
         llm.before = did
         graph = build_crag(

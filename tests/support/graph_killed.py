@@ -12,8 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from langchain_core.runnables import RunnableLambda
 from rag_kit.graphs import build_adaptive_rag, build_conversational_rag, build_plain_rag, build_self_rag
 from rag_kit.models.extractive.blocks import Prompt
 from support.by_task import ByTask, by_task, first_sentence, labels
+from support.graphs import saver
 
 # run as a script; imported (to look for doctests) it has no arguments
 GRAPH, SAVER, WHERE, LOG, HOW, KILL_AT = (
@@ -150,24 +150,9 @@ GRAPHS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@contextmanager
-def saver() -> Iterator[Any]:
-    if SAVER == "sqlite":
-        from langgraph.checkpoint.sqlite import SqliteSaver
-
-        with SqliteSaver.from_conn_string(WHERE) as made:
-            yield made
-    else:
-        from langgraph.checkpoint.postgres import PostgresSaver
-
-        with PostgresSaver.from_conn_string(WHERE) as made:
-            made.setup()
-            yield made
-
-
 def main() -> None:
     """Run, or go on."""
-    with saver() as checkpointer:
+    with saver(SAVER, WHERE) as checkpointer:
         graph = GRAPHS[GRAPH](checkpointer)
         settings = {"max_history_turns": 1, "related_questions": True} if GRAPH == "conversational" else {}
         given = {"question": "When does it start?"} if HOW == "START" else None

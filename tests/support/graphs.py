@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -26,6 +28,22 @@ def fixed(*documents: Document | str) -> Fixed:
     """A fresh retriever of these documents, in this order."""
     made = [Document(item) if isinstance(item, str) else item for item in documents]
     return Fixed(documents=made, queries=[])
+
+
+@contextmanager
+def saver(kind: str, where: str) -> Iterator[Any]:
+    """A checkpointer that outlives its process: ``sqlite`` in a file, ``postgres`` at an address."""
+    if kind == "sqlite":
+        from langgraph.checkpoint.sqlite import SqliteSaver
+
+        with SqliteSaver.from_conn_string(where) as made:
+            yield made
+    else:
+        from langgraph.checkpoint.postgres import PostgresSaver
+
+        with PostgresSaver.from_conn_string(where) as made:
+            made.setup()
+            yield made
 
 
 def thread(name: str = "1") -> Any:

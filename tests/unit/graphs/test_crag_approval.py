@@ -10,7 +10,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
-from support.crag import Marked, Tasks, fixed, model
+from support.crag import Marked, Tasks, model
+from support.graphs import fixed
 
 from rag_kit.graphs.crag import CragContext, CragState, build_crag
 from rag_kit.graphs.guards import Guards, Refusal

@@ -14,7 +14,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from support.blocking import blockbuster_ctx
-from support.crag import Marked, Tasks, fixed, model
+from support.crag import Marked, Tasks, model
+from support.graphs import fixed
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError

@@ -12,7 +12,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool, Tool, tool
-from support.crag import fixed
+from support.graphs import fixed
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError
