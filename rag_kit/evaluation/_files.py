@@ -12,6 +12,27 @@ from typing import IO, Any
 from rag_kit.errors import InvalidInputError
 
 
+def as_path(value: Any, what: str) -> Path:
+    """A path that a user gave.
+
+    Raises:
+        InvalidInputError: If it is none, or no file could have such a name.
+    """
+    if not isinstance(value, (str, Path)) or not str(value):
+        raise InvalidInputError(f"{what} is {value!r:.80}; give a path")
+    try:
+        Path(value).is_file()  # asks the system
+        os.fsencode(value)
+        right = "\0" not in str(value)
+    except (OSError, ValueError):
+        right = False
+    if not right:
+        raise InvalidInputError(
+            f"{what} is {str(value)!a:.80}, which no file can be called; give another path"
+        )
+    return Path(value)
+
+
 def check_target(path: Path | None) -> None:
     """Refuse a file that could not be written, before the work that it is for.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
@@ -14,6 +14,9 @@ from rag_kit.errors import InvalidInputError
 #: ``error``: it could not be computed (model, time-out, value out of range); ``not_applicable``: the question or
 #: the pipeline lacks what the metric reads (no reference, no passages).
 Status = Literal["ok", "undefined", "error", "not_applicable"]
+
+#: Greatest number that a float holds; a greater whole number is none that could be averaged.
+_MOST = sys.float_info.max
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 
@@ -53,7 +56,7 @@ class Cell:
         if self.status == "ok":
             if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
                 raise InvalidInputError(f"an ok cell has the value {self.value!r}; give a number")
-            if not math.isfinite(self.value):
+            if not -_MOST <= self.value <= _MOST:
                 raise InvalidInputError(f"the value is {self.value!r}; give Cell.undefined with a reason")
         elif self.value is not None:
             raise InvalidInputError(f"a cell that is {self.status} has no value; {self.value!r} was given")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation._lines import find_file, first_few, read_jsonl, read_lines, take_id, take_text
 
 if TYPE_CHECKING:
@@ -150,7 +151,9 @@ def load_dataset(folder: Path | str, *, split: str = "test") -> RetrievalDataset
         >>> dataset.judged, dataset.corpus["d1"].content
         (['q1'], 'Tides\\nMoon.')
     """
-    folder = Path(folder)
+    folder = as_path(folder, "folder")
+    if not isinstance(split, str):
+        raise InvalidInputError(f"split is {split!r:.80}; give the name of a file in qrels/")
     if not folder.is_dir():
         raise InvalidInputError(f"{str(folder)!r} is not a folder; give the folder of a retrieval data set")
     corpus_file = _required(folder, "corpus.jsonl", "corpus.jsonl.gz")

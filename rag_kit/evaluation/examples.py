@@ -75,6 +75,10 @@ class Example:
             and all(isinstance(k, str) and type(grade) is int for k, grade in relevant.items()),
             "relevant", "ids with whole-number grades, such as {'d1': 1}",
         )  # fmt: skip
+        for name in ("spans", "history"):
+            items = getattr(self, name)
+            listed = isinstance(items, Sequence) and not isinstance(items, (str, bytes))
+            self._check(listed, name, "a list")
         spans = tuple(_span(item) for item in self.spans)
         self._check(None not in spans, "spans", "objects with document, text and start")
         object.__setattr__(self, "spans", spans)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
 
@@ -66,10 +66,14 @@ def bootstrap_intervals(
     """
     import numpy as np
 
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level is {level!r}; give a number between 0 and 1, such as 0.95")
-    if not 1 <= n <= 1_000_000:
-        raise InvalidInputError(f"n is {n!r}; give from 1 to 1000000 resamples")
+    if not _is_number(level) or not 0 < level < 1:
+        raise InvalidInputError(f"level is {level!r:.80}; give a number between 0 and 1, such as 0.95")
+    if type(n) is not int or not 1 <= n <= 1_000_000:
+        raise InvalidInputError(f"n is {n!r:.80}; give from 1 to 1000000 resamples")
+    if type(seed) is not int or seed < 0:
+        raise InvalidInputError(f"seed is {seed!r:.80}; give a whole number from 0 on")
+    if not isinstance(columns, Mapping) or not all(hasattr(each, "__len__") for each in columns.values()):
+        raise InvalidInputError(f"the values are {columns!r:.80}; give lists of numbers")
     if not columns:
         return {}
     lengths = {len(column) for column in columns.values()}
@@ -80,7 +84,10 @@ def bootstrap_intervals(
     (count,) = lengths
     if count == 0:
         raise InvalidInputError("there are no values; an interval needs at least one")
-    table = np.array([np.asarray(column, dtype=np.float64) for column in columns.values()])
+    try:
+        table = np.array([np.asarray(column, dtype=np.float64) for column in columns.values()])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"a value is no number ({error}); give a list of numbers") from error
     if not np.isfinite(table).all():
         raise InvalidInputError("a value is not finite; leave out what has no score instead of giving nan")
 
@@ -110,3 +117,7 @@ def _times_drawn(drawn: np.ndarray, count: int) -> np.ndarray:
         .reshape(len(drawn), count)
         .astype(np.float64)
     )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

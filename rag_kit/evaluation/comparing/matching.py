@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.runs.direction import higher_is_better
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +95,9 @@ def match_results(
                     values[metric][rows[row.example.id], column] = cell.value
     notes = [*_coverage_notes(names, runs, examples), *_judge_notes(names, runs)]
     lower = frozenset(
-        metric for metric in chosen if _lower(next(r for r in runs if metric in r.metrics), metric)
+        metric
+        for metric in chosen
+        if not higher_is_better(next(r for r in runs if metric in r.metrics), metric)
     )
     return Matched(names, runs, chosen, examples, values, notes, lower)
 
@@ -173,6 +176,8 @@ def _metrics(runs: Sequence[Results], metrics: Iterable[str] | str | None) -> tu
                 + "; ".join(", ".join(r.metrics) for r in runs)
             )
         return tuple(shared)
+    if not isinstance(metrics, Iterable):
+        raise InvalidInputError(f"metrics is {metrics!r:.80}; give names of metrics")
     wanted = [metrics] if isinstance(metrics, str) else list(metrics)
     for metric in wanted:
         if metric not in present:
@@ -216,17 +221,3 @@ def _canonical(value: Any) -> str:
     import json
 
     return json.dumps(value, sort_keys=True, default=str, ensure_ascii=False)
-
-
-def _lower(run: Results, metric: str) -> bool:
-    """Whether less of a metric is better, as the run's manifest says, else as the metric itself does."""
-    from rag_kit.evaluation.scorers import get_metric
-
-    recorded = run.manifest.get("metrics") if isinstance(run.manifest, Mapping) else None
-    settings = recorded.get(metric) if isinstance(recorded, Mapping) else None
-    if isinstance(settings, Mapping) and isinstance(settings.get("higher_is_better"), bool):
-        return not settings["higher_is_better"]
-    try:
-        return not get_metric(metric).higher_is_better
-    except RagKitError:  # a metric of the user's own, or one whose packages are not installed here
-        return False

@@ -63,6 +63,8 @@ def check_slices(examples: Iterable[Example], slices: Iterable[str] | str) -> tu
     Raises:
         InvalidInputError: If one is neither built in nor a tag of any example.
     """
+    if not isinstance(slices, Iterable):
+        raise InvalidInputError(f"slices is {slices!r:.80}; give names of slices, or () for none")
     wanted = (slices,) if isinstance(slices, str) else tuple(slices)
     tags = {tag for example in examples for tag in example.tags}
     for name in wanted:

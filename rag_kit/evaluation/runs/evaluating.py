@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import run_coroutine, run_in_thread
+from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.runs.asking import MakeInput, asker, default_name, resolve
@@ -166,7 +167,7 @@ async def aevaluate(
             dataset=set_name,
             metrics=get_metrics(metrics),
             judge=judge,
-            out=None if out is None else Path(out),
+            out=None if out is None else as_path(out, "out"),
             max_concurrency=max_concurrency,
             timeout=timeout,
             metric_timeout=metric_timeout,

@@ -38,19 +38,25 @@ class RunFolder:
         from filelock import FileLock, Timeout
 
         check_folder(path)
-        path.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._lock = FileLock(path / LOCK, mode=0o600, thread_local=False)
         self._file: IO[bytes] | None = None
         self._synced = time.monotonic()
         self.dropped = 0
+        self.damaged = False
         self.clean = False
         try:
+            path.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
         except Timeout:
             raise ResultsLockedError(
                 f"another run is writing to {str(path)!r}; wait until it has ended, or name another folder"
             ) from None
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise InvalidInputError(
+                f"nothing can be written to {str(path)!r} ({why}); name a folder that can be written to"
+            ) from error
 
     def read(self) -> dict[str, dict[str, Any]]:
         """What is known of each example; lines that are half written or damaged are dropped and counted."""
@@ -60,6 +66,8 @@ class RunFolder:
             with (self.path / ROWS).open("rb") as file:
                 for _, record in decode(file):
                     lines += 1
+                    # a kill leaves one half line, at the end; anything else was somebody's
+                    self.damaged = self.damaged or self.dropped > 0
                     if record is None:
                         self.dropped += 1
                     else:
@@ -136,11 +144,18 @@ def check_folder(path: Path) -> None:
     Raises:
         InvalidInputError: If it is a file, or a folder that holds something else.
     """
-    existing = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+    existing = next(each for each in (path.absolute(), *path.absolute().parents) if os.path.lexists(each))
+    if existing.is_symlink() and not existing.exists():
+        raise InvalidInputError(f"{str(path)!r}: {existing.name!r} is a link to nothing; name another folder")
     if not existing.is_dir():
         raise InvalidInputError(f"{str(path)!r}: {existing.name!r} is a file; name a folder for the results")
     if existing != path.absolute():
         return
+    taken = next((name for name in (ROWS, MANIFEST, LOCK) if (path / name).is_dir()), None)
+    if taken is not None:
+        raise InvalidInputError(
+            f"{taken!r} in {str(path)!r} is a folder; name another folder for the results"
+        )
     names = {each.name for each in path.iterdir()} - {LOCK}
     if names and not names & {ROWS, MANIFEST}:
         raise InvalidInputError(
@@ -184,9 +199,7 @@ def load_results(path: Path) -> Results:
         raise InvalidInputError(
             f"{ROWS}:{inner[0]} in {str(path)!r} is damaged; run the evaluation again, which computes what is missing"
         )
-    metrics = [
-        entry["name"] if isinstance(entry, Mapping) else entry for entry in manifest.get("metrics", [])
-    ]
+    metrics = [entry["name"] for entry in manifest.get("metrics", [])]
     rows = [
         row
         for record in records.values()
@@ -210,6 +223,10 @@ def read_manifest(path: Path, *, strict: bool = True) -> dict[str, Any]:
             return {}
         why = "there is no" if isinstance(error, FileNotFoundError) else "there is a damaged"
         raise InvalidInputError(f"{why} {MANIFEST} in {str(path)!r}; name a folder of results") from None
+    if isinstance(value, dict) and value.get("format") == FORMAT and not _is_manifest(value):
+        if not strict:
+            return {}
+        raise InvalidInputError(f"there is a damaged {MANIFEST} in {str(path)!r}; run the evaluation again")
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         if not strict:
             return {}
@@ -217,6 +234,18 @@ def read_manifest(path: Path, *, strict: bool = True) -> dict[str, Any]:
             f"the results in {str(path)!r} are of another format; this version reads format {FORMAT}"
         )
     return value
+
+
+def _is_manifest(value: Mapping[str, Any]) -> bool:
+    """Whether what is read of a manifest has the form that it is written in."""
+    metrics, pipeline, examples = value.get("metrics", []), value.get("pipeline"), value.get("examples")
+    return (
+        isinstance(value.get("name"), str | None)
+        and isinstance(metrics, list)
+        and all(isinstance(entry, Mapping) and isinstance(entry.get("name"), str) for entry in metrics)
+        and isinstance(pipeline, Mapping | None)
+        and (examples is None or type(examples) is int)
+    )
 
 
 def _of_run(row: Row, manifest: Mapping[str, Any]) -> bool:

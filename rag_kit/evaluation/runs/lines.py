@@ -29,8 +29,18 @@ def decode(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any] | None]
             record = json.loads(line) if line.endswith(b"\n") else None
         except (ValueError, RecursionError):
             record = None
-        right = isinstance(record, dict) and isinstance(record.get("id"), str)
-        yield number, record if right else None
+        yield number, record if _is_record(record) else None
+
+
+def _is_record(record: Any) -> bool:
+    """Whether a line has the form of one of ours; what its parts hold is seen when they are read."""
+    return (
+        isinstance(record, dict)
+        and isinstance(record.get("id"), str)
+        and all(isinstance(record.get(part, {}), dict) for part in (*_PARTS, "other"))
+        and all(isinstance(record.get("other", {}).get(part, {}), dict) for part in _PARTS)
+        and all(isinstance(key, str) for key in record.get("keys", {}).values())
+    )
 
 
 def add(rows: dict[str, dict[str, Any]], record: dict[str, Any]) -> None:

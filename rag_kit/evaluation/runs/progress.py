@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+#: Nobody looks any more: the pipe is broken, the terminal closed.
+_GONE = (OSError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,12 @@ class Reporter:
             from tqdm import tqdm
 
             tqdm.monitor_interval = 0  # its watching thread is not needed
-            looked_at = "ipykernel" in sys.modules or sys.stderr.isatty()
-            self._bar = tqdm(
-                total=total, initial=reused, desc=name, unit="q", file=sys.stderr, disable=not looked_at,
-                mininterval=0.2, dynamic_ncols=True,
-            )  # fmt: skip
+            looked_at = "ipykernel" in sys.modules or _is_terminal(sys.stderr)
+            with contextlib.suppress(*_GONE):
+                self._bar = tqdm(
+                    total=total, initial=reused, desc=name, unit="q", file=sys.stderr, disable=not looked_at,
+                    mininterval=0.2, dynamic_ncols=True,
+                )  # fmt: skip
 
     def tell(self, done: int, calls: int, tokens: int, money: float | None) -> None:
         """Report the state after an example."""
@@ -84,15 +89,27 @@ class Reporter:
         left = seconds / fresh * (self._total - done) if fresh > 0 else None
         state = Progress(done, self._total, self._reused, calls, tokens, money, seconds, left)
         if self._bar is not None:
-            self._bar.set_postfix_str(state.cost(), refresh=False)
-            self._bar.update(done - self._bar.n)
+            try:
+                self._bar.set_postfix_str(state.cost(), refresh=False)
+                self._bar.update(done - self._bar.n)
+            except _GONE:
+                self._bar = None
         if self._call is not None:
             self._call(state)
 
     def close(self) -> None:
         """End the bar."""
         if self._bar is not None:
-            self._bar.close()
+            with contextlib.suppress(*_GONE):
+                self._bar.close()
+
+
+def _is_terminal(stream: Any) -> bool:
+    """Whether somebody looks; a program without a terminal may have no such stream, or a closed one."""
+    try:
+        return stream is not None and bool(stream.isatty())
+    except ValueError:
+        return False
 
 
 def _short(count: int) -> str:

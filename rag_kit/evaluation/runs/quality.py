@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.evaluation.runs.direction import higher_is_better
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.summary import Summary
 
@@ -68,7 +69,7 @@ def assert_quality(
     failures: dict[str, str] = {}
     rows = []
     for metric, threshold in thresholds.items():
-        better = _higher_is_better(results, metric)
+        better = higher_is_better(results, metric)
         why = _failure(summaries[metric], threshold, rule, better, min_coverage)
         if why:
             failures[metric] = why
@@ -85,6 +86,10 @@ def assert_quality(
 
 
 def _check(results: Results, thresholds: Any, rule: str, min_coverage: Any) -> None:
+    if not isinstance(results, Results):
+        raise InvalidInputError(
+            f"results is a {type(results).__name__}; give what evaluate gave, or Results.load(folder)"
+        )
     if not isinstance(thresholds, Mapping) or not thresholds:
         raise InvalidInputError(
             f"thresholds is {thresholds!r:.80}; give metrics with numbers, as {{'mrr': 0.8}}"
@@ -97,7 +102,7 @@ def _check(results: Results, thresholds: Any, rule: str, min_coverage: Any) -> N
         if (
             isinstance(threshold, bool)
             or not isinstance(threshold, (int, float))
-            or not math.isfinite(threshold)
+            or not abs(threshold) <= sys.float_info.max
         ):
             raise InvalidInputError(f"the threshold of {metric} is {threshold!r:.80}; give a number")
     if rule not in ("mean", "low"):
@@ -130,18 +135,6 @@ def _failure(summary: Summary, threshold: float, rule: str, better: bool, min_co
     if not better and value > threshold + slack:
         return f"{what} {value:.3f} is above {threshold:g}"
     return ""
-
-
-def _higher_is_better(results: Results, metric: str) -> bool:
-    for entry in results.manifest.get("metrics", []):
-        if isinstance(entry, Mapping) and entry.get("name") == metric and "higher_is_better" in entry:
-            return bool(entry["higher_is_better"])
-    from rag_kit.evaluation.scorers import get_metric
-
-    try:
-        return get_metric(metric).higher_is_better
-    except RagKitError:  # of the user's own, or of an extra that is not installed
-        return True
 
 
 def _row(metric: str, summary: Summary, threshold: float, better: bool, why: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output
@@ -66,6 +67,7 @@ class Results:
     total: int | None = None
 
     def __post_init__(self) -> None:
+        self._check()
         self.rows = list(self.rows)
         self.metrics = tuple(self.metrics or dict.fromkeys(name for row in self.rows for name in row.cells))
         self._by_id = {row.example.id: row for row in self.rows}
@@ -76,6 +78,15 @@ class Results:
 
     def __repr__(self) -> str:
         return f"<Results of {self.name!r:.80}: {len(self.rows)} rows, metrics {self.metrics!r:.200}>"
+
+    def _check(self) -> None:
+        if not isinstance(self.name, str) or not isinstance(self.manifest, Mapping):
+            raise InvalidInputError("the name of results is a text and their manifest a mapping; see Results")
+        for name, kind, allowed in (("rows", Row, "Row objects"), ("metrics", str, "names of metrics")):
+            items = getattr(self, name)
+            right = isinstance(items, Sequence) and not isinstance(items, (str, bytes))
+            if not right or not all(isinstance(each, kind) for each in items):
+                raise InvalidInputError(f"{name} is {items!r:.120}; give a list of {allowed}")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -183,7 +194,7 @@ class Results:
         """
         from rag_kit.evaluation.runs.folder import save_results
 
-        return save_results(self, Path(folder))
+        return save_results(self, as_path(folder, "folder"))
 
     @classmethod
     def load(cls, folder: Path | str) -> Results:
@@ -194,7 +205,7 @@ class Results:
         """
         from rag_kit.evaluation.runs.folder import load_results
 
-        return load_results(Path(folder))
+        return load_results(as_path(folder, "folder"))
 
     def __str__(self) -> str:
         from rag_kit.evaluation.runs.table import text_table

@@ -43,7 +43,7 @@ async def _run(settings: Settings, folder: RunFolder | None) -> Results:
         plan = Plan(settings, fingerprint, known, before.get("pipeline") or {})
         manifest = _manifest(settings, plan, fingerprint, before)
         if folder is not None:
-            if before and before.get("name") != settings.name:
+            if folder.damaged or (before and before.get("name") != settings.name):
                 folder.keep_copy()
             folder.write_manifest({**manifest, "status": "running"})
         return plan, manifest

@@ -55,6 +55,8 @@ class Settings:
             raise InvalidInputError(f"max_concurrency is {width!r:.80}; give a whole number from 1 to 10000")
         if not isinstance(self.progress, bool) and not callable(self.progress):
             raise InvalidInputError(f"progress is {self.progress!r:.80}; give True, False or a function")
+        if self.judge is not None and not hasattr(self.judge, "fingerprint"):
+            raise InvalidInputError(f"judge is a {type(self.judge).__name__}; give a Judge, or None")
         check_seconds("timeout", self.timeout)
         check_seconds("metric_timeout", self.metric_timeout)
         Budget(**self.caps)  # refuses what makes no sense
@@ -83,11 +85,9 @@ def take_examples(dataset: Any) -> tuple[tuple[Example, ...], str | None]:
         raise InvalidInputError(
             f"the dataset is a {type(dataset).__name__}; give an EvaluationSet, a list of Examples, or a path"
         ) from None
-    wrong = next((each for each in examples if not isinstance(each, Example)), None)
-    if wrong is not None:
-        raise InvalidInputError(
-            f"the dataset holds a {type(wrong).__name__}; give objects of the class Example"
-        )
+    wrong = [type(each).__name__ for each in examples if not isinstance(each, Example)]
+    if wrong:
+        raise InvalidInputError(f"the dataset holds a {wrong[0]}; give objects of the class Example")
     if not examples:
         raise InvalidInputError("the dataset holds no example; there is nothing to evaluate")
     seen: set[str] = set()

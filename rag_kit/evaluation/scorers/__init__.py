@@ -109,12 +109,24 @@ def get_metric(metric: str | Metric) -> Metric:
     row = METRICS.get(_CUTOFF.sub("@k", name)) or METRICS.get(name)
     if row is None:
         raise InvalidInputError(
-            f"unknown metric {metric!r:.80}; allowed are {', '.join(METRICS)}, or an object of a class derived "
-            "from rag_kit.evaluation.Metric"
+            f"unknown metric {metric!r:.80}{_meant(name)}; allowed are {', '.join(METRICS)}, or an object of a class "
+            "derived from rag_kit.evaluation.Metric"
         )
     module, _, factory = row.partition(":")
     make: Callable[[str], Metric] = getattr(import_module(f"{__name__}.{module}"), factory)
     return make(name)
+
+
+def _meant(name: str) -> str:
+    """``; did you mean ...?`` where a name of the table is near."""
+    import difflib
+
+    bare, cutoff, k = name.lower().replace("-", "_").replace(" ", "_").partition("@")
+    spelled = f"{bare}@k" if cutoff else bare
+    near = difflib.get_close_matches(spelled, [*METRICS], n=1, cutoff=0.7)
+    if not near:
+        return ""
+    return f"; did you mean {near[0].replace('@k', f'@{k or 10}')!r}?"
 
 
 def get_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
@@ -123,6 +135,10 @@ def get_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric,
     Raises:
         InvalidInputError: If one is unknown, one comes twice, or there is none.
     """
+    if not isinstance(metrics, (Metric, Iterable)):
+        raise InvalidInputError(
+            f"metrics is {metrics!r:.80}; give names of metrics, or objects of the class Metric"
+        )
     wanted: Sequence[str | Metric] = [metrics] if isinstance(metrics, (str, Metric)) else list(metrics)
     found = tuple(get_metric(each) for each in wanted)
     names = [metric.name for metric in found]

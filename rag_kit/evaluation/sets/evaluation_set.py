@@ -47,6 +47,9 @@ class EvaluationSet(Stored, Sequence[Example]):
         if not isinstance(name, str) or not name.strip():
             raise InvalidInputError(f"name is {name!r:.80}; give a text that is not blank")
         self.name = name
+        for given, allowed in ((examples, "examples"), (() if corpus is None else corpus, "passages")):
+            if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
+                raise InvalidInputError(f"a {type(given).__name__} was given; give a list of {allowed}")
         self.examples: tuple[Example, ...] = tuple(examples)
         self._places: dict[str, int] = {}
         for place, example in enumerate(self.examples):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation._lines import raw_lines, read_jsonl
 
 Record = tuple[str, Mapping[str, Any]]
@@ -25,7 +26,7 @@ def existing(path: Path | str) -> Path:
     Raises:
         InvalidInputError: If it is none.
     """
-    path = Path(path)
+    path = as_path(path, "path")
     if not path.is_file():
         kind = "a folder" if path.is_dir() else "not there"
         raise InvalidInputError(f"{str(path)!r} is {kind}; give the name of a file")

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from rag_kit.evaluation._files import as_path
+
 if TYPE_CHECKING:
     from rag_kit.evaluation.dataset import RetrievalDataset
     from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
@@ -30,7 +32,7 @@ class Stored:
         """
         from rag_kit.evaluation.sets.loading import load
 
-        return load(Path(path), settings)
+        return load(as_path(path, "path"), settings)
 
     @classmethod
     def from_jsonl(
@@ -193,4 +195,4 @@ class Stored:
         """
         from rag_kit.evaluation.sets.saving import save
 
-        return save(cast("EvaluationSet", self), Path(path))
+        return save(cast("EvaluationSet", self), as_path(path, "path"))

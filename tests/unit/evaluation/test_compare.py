@@ -116,7 +116,7 @@ def test_a_threshold_makes_hits_of_a_graded_metric() -> None:
 def test_less_is_better_where_the_metric_says_so() -> None:
     """Of noise sensitivity the smaller mean is the better one, and a question is got up to the threshold."""
     low, high = run("low", noise=[0.1] * 8), run("high", noise=[0.9] * 8)
-    low.manifest["metrics"] = {"noise": {"higher_is_better": False}}
+    low.manifest["metrics"] = [{"name": "noise", "higher_is_better": False}]
     found = compare([low, high])
     pair = found.pairs[0]
     assert (pair.better, pair.wins, pair.losses) == ("low", 8, 0)

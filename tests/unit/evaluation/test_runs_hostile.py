@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable
@@ -14,7 +15,17 @@ from langchain_core.documents import Document
 from rag_kit._redact import redact, told
 from rag_kit.documents import to_plain
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import Cell, Example, Metric, Output, Passage, Results, evaluate
+from rag_kit.evaluation import (
+    Cell,
+    Example,
+    Metric,
+    Output,
+    Passage,
+    Results,
+    assert_quality,
+    compare,
+    evaluate,
+)
 
 EXAMPLES = [Example("a", "One?"), Example("b", "Two?")]
 
@@ -132,3 +143,122 @@ def test_masking_is_quick_on_chains() -> None:
     assert time.perf_counter() - begun < 10.0
     assert redact("id_key=abcdefgh") == "id_key=abcdefgh"
     assert redact("MY_API_KEY=abcdefgh, monkey=abcdefgh") == "MY_API_KEY=***, monkey=abcdefgh"
+
+
+def run(out: Path, **more: Any) -> Results:
+    """A run that gives the same each time."""
+    return evaluate(
+        lambda q: "x", EXAMPLES, Words(), out=out, name="n", version="1", **{"progress": False, **more}
+    )
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "manifest.json", ".lock"])
+def test_a_folder_in_the_place_of_a_file_is_refused(name: str, tmp_path: Path) -> None:
+    """It is said before anything is asked."""
+    (tmp_path / "r" / name).mkdir(parents=True)
+    with pytest.raises(InvalidInputError, match="is a folder"):
+        run(tmp_path / "r")
+
+
+@pytest.mark.parametrize("path", ["/proc/nothing/here", "x" * 300, "link"])
+def test_a_path_that_cannot_be_written_to_is_refused(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message says why, and what to do."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(InvalidInputError, match=r"name a|another path"):
+        run(Path(path))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"id": "a", "cells": 5}',
+        '{"id": "a", "keys": [1]}',
+        '{"id": "a", "keys": {"output": 5}, "example": {"id": "a", "question": "One?"}, "output": {}}',
+        '{"id": "a", "other": {"cells": 5}}',
+        '{"id": "a", "cells": {"ours_words": 3}, "example": {"id": "a", "question": "One?"}, "output": {}}',
+        '{"id": "a", "example": {"id": "a", "question": "One?"}, "output": {"calls": "many"}}',
+    ],
+)
+def test_lines_of_another_form_are_done_again(line: str, tmp_path: Path) -> None:
+    """A line that is JSON and no row of ours ends no run; what it stood for is computed, and a copy is kept."""
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "rows.jsonl").write_text(f"{line}\n")
+    assert run(tmp_path / "r").complete
+    assert Results.load(tmp_path / "r").complete
+
+
+def test_lines_that_are_not_ours_are_kept_aside(tmp_path: Path) -> None:
+    """Somebody's own file of that name is not lost when the rows are brought in order."""
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "rows.jsonl").write_text("my notes\nof last week\n")
+    assert run(tmp_path / "r").complete
+    (kept,) = (tmp_path / "r").glob("rows.before-*.jsonl")
+    assert kept.read_text() == "my notes\nof last week\n"
+    again = (tmp_path / "r" / "rows.jsonl").read_bytes()
+    (tmp_path / "r" / "rows.jsonl").write_bytes(again[:-20])  # what a kill leaves is no reason for a copy
+    assert run(tmp_path / "r").complete
+    assert len(list((tmp_path / "r").glob("rows.before-*.jsonl"))) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"name": 5}, {"metrics": 5}, {"metrics": [5]}, {"pipeline": [1]}, {"examples": "many"}],
+)
+def test_a_damaged_manifest_is_refused_or_made_anew(change: dict[str, Any], tmp_path: Path) -> None:
+    """Loading says that it is damaged; the next run writes a right one and asks nothing."""
+    run(tmp_path / "r")
+    manifest = tmp_path / "r" / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
+    with pytest.raises(InvalidInputError, match="damaged"):
+        Results.load(tmp_path / "r")
+    assert run(tmp_path / "r").complete
+    assert Results.load(tmp_path / "r").complete
+
+
+class Gone:
+    """A terminal that went away."""
+
+    def isatty(self) -> bool:
+        """It was one."""
+        return True
+
+    def write(self, text: str = "") -> int:
+        """Not any more."""
+        raise BrokenPipeError("gone")
+
+    flush = write
+
+
+@pytest.mark.parametrize("kind", ["none", "closed", "gone"])
+def test_a_bar_that_nobody_can_see_ends_no_run(
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A program without a terminal, with a closed one, or one whose reader went away."""
+    stream: Any = {"none": None, "gone": Gone()}.get(kind)
+    if kind == "closed":
+        stream = (tmp_path / "stream").open("w")
+        stream.close()
+    monkeypatch.setattr("sys.stderr", stream)
+    assert run(tmp_path / "r", progress=True).complete
+
+
+class Mistakes(Metric):
+    """Less is better."""
+
+    name, source, stage, higher_is_better = "ours_mistakes", "ours", "generation", False
+
+    async def score(self, example: Example, output: Output, judge: Any) -> Cell:
+        """What the pipeline says of itself."""
+        return Cell.ok(float(output.answer or 1))
+
+
+def test_less_is_better_of_a_users_own_metric_too() -> None:
+    """What a run's manifest says of a metric decides who wins, for a metric that this kit does not know."""
+    examples = [Example(f"q{number}", "Why?") for number in range(8)]
+    few = evaluate(lambda q: "0.1", examples, Mistakes(), name="few", progress=False)
+    many = evaluate(lambda q: "0.9", examples, Mistakes(), name="many", progress=False)
+    assert compare([few, many]).pairs[0].better == "few"
+    assert_quality(few, {"ours_mistakes": 0.2})
