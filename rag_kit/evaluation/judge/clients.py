@@ -13,6 +13,9 @@ def own_client(model: Any) -> Any:
     LangChain shares one pool of connections between all models of an address. On a second event loop the pool hands out
     connections of the first, and requests fail. A model with an HTTP client of the user's own, and any other
     model, comes back as it is.
+
+    The copy of an embedding model sends texts to an endpoint that is neither OpenAI's nor Azure's. LangChain's
+    default, numbers of tokens, is OpenAI's own form, and needs a tokenizer that is downloaded.
     """
     if isinstance(model, RunnableBindingBase):
         inner = own_client(model.bound)
@@ -32,4 +35,8 @@ def own_client(model: Any) -> Any:
     )
     if chat is not None:
         return model.model_copy(update={"root_async_client": fresh, "async_client": fresh.chat.completions})
-    return model.model_copy(update={"async_client": fresh.embeddings})
+    changes: dict[str, Any] = {"async_client": fresh.embeddings}
+    host = str(getattr(client.base_url, "host", ""))
+    if hasattr(model, "check_embedding_ctx_length") and not host.endswith((".openai.com", ".azure.com")):
+        changes["check_embedding_ctx_length"] = False
+    return model.model_copy(update=changes)

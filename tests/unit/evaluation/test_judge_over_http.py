@@ -22,6 +22,7 @@ from support.openai_server import OpenAIServer, Recorded, error, hang, reset, te
 
 from rag_kit.errors import BudgetExceededError, ModelRateLimitedError, ModelUnreachableError
 from rag_kit.evaluation.judge import Judge
+from rag_kit.evaluation.judge.clients import own_client
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.models.endpoint import forget_methods
 
@@ -258,3 +259,16 @@ async def test_embeddings_keep_the_deadline() -> None:
         with use_budget(Budget(deadline=0.0)), pytest.raises(BudgetExceededError):
             await judge.embed(["a"])
         assert not server.requests
+
+
+async def test_embeddings_made_with_langchains_defaults_download_no_tokenizer() -> None:
+    """On a compatible server they are sent as texts; the user's object, and OpenAI's own endpoint, are left alone."""
+    with OpenAIServer() as server:
+        made = vectors(server, check_embedding_ctx_length=True)
+        assert len(await Judge(ByTask(answers={}), made, max_retries=0).embed(["a b"])) == 1
+        (request,) = server.requests
+        assert request.body["input"] == ["a b"]
+        assert made.check_embedding_ctx_length
+    for address in ("https://api.openai.com/v1", "https://name.openai.azure.com/openai/v1"):
+        kept = own_client(OpenAIEmbeddings(model="small", base_url=address, api_key="sk-test"))
+        assert kept.check_embedding_ctx_length
