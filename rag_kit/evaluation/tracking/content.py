@@ -17,6 +17,7 @@ from rag_kit.evaluation.runs.results import Results, Row
 
 #: Under this name the fingerprint lies in the tracker's tags or metadata.
 FINGERPRINT = "rag_kit.fingerprint"
+_MAX_NAME = 200
 _COST = ("calls", "tokens", "seconds")
 _GOLD = ("reference", "answers", "reference_contexts", "relevant", "spans", "answerable")
 
@@ -59,14 +60,14 @@ def dataset_name(results: Results) -> str:
     """The set's name; where it has none, one made of its content, so that every pipeline asked the same shares it."""
     described = results.manifest.get("dataset") or {}
     if described.get("name"):
-        return clean_text(str(described["name"]))
+        return clean_text(str(described["name"])[:_MAX_NAME])
     mark = described.get("fingerprint") or digest([row.example.to_json() for row in results.rows])
     return f"rag-kit-{str(mark)[:8]}"
 
 
 def experiment_name(results: Results, mark: str) -> str:
     """Name of the pipeline, and a mark that other results of it do not share."""
-    return clean_text(f"{results.name}-{mark[:8]}")
+    return clean_text(f"{results.name[:_MAX_NAME]}-{mark[:8]}")
 
 
 def example_inputs(example: Example) -> dict[str, Any]:

@@ -50,6 +50,8 @@ def test_a_set_without_a_name_gets_one_of_its_content() -> None:
     first = content.dataset_name(some_results(dataset=None))
     assert first == content.dataset_name(some_results(name="other", dataset=None)) != ""
     assert content.dataset_name(some_results()) == "tides 潮汐"
+    long = some_results(name="名" * 9999, dataset="集" * 9999)
+    assert len(content.dataset_name(long)) <= 250 and len(content.experiment_name(long, "0" * 24)) <= 250
 
 
 def test_ids_that_no_store_can_hold_stay_apart() -> None:
