@@ -45,22 +45,22 @@ class _Case:
     comments: list[str] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
     mixed: bool = False
+    #: Thumbs on runs that answered nothing: they say how it was received, and are no reference.
+    unanswered: set[str] = field(default_factory=set)
+
+    @property
+    def rated(self) -> bool:
+        """Whether somebody said something of it."""
+        return bool(self.up or self.down or self.corrections or self.mixed or self.unanswered)
 
     def example(self) -> Example:
         """The thumbs of all runs weighed."""
+        ups, downs = bool(self.up) or "up" in self.unanswered, bool(self.down) or "down" in self.unanswered
         disputed = self.mixed or bool(set(self.up) & set(self.down))
         good = [answer for answer in self.up if answer not in self.down]
         best = max(good, key=lambda answer: self.up[answer]) if good else None
         reference = self.corrections[-1] if self.corrections else best
-        rated = (
-            "mixed"
-            if disputed or (self.up and self.down)
-            else "up"
-            if self.up
-            else "down"
-            if self.down
-            else "none"
-        )
+        rated = "mixed" if disputed or (ups and downs) else "up" if ups else "down" if downs else "none"
         metadata = {
             "runs": self.runs,
             "rejected": list(self.down),
@@ -92,7 +92,7 @@ def from_feedback(path: Path | str, name: str | None, encoding: str, keep_unrate
     else:
         records, spelled = files.jsonl_records(path, encoding), False
     cases = _cases(records, spelled)
-    kept = [case for case in cases if keep_unrated or case.up or case.down or case.corrections or case.mixed]
+    kept = [case for case in cases if keep_unrated or case.rated]
     if not kept:
         raise InvalidInputError(
             f"{path.name} holds no run with a thumb; it needs one of {', '.join(_THUMBS)}, "
@@ -112,7 +112,7 @@ def _cases(records: Iterable[files.Record], spelled: bool) -> list[_Case]:
         case = cases.setdefault(key, _Case(question, history))
         if run := _first(record, _ID):
             case.runs.append(str(run))
-        answer = _answered(record)
+        answer, readable = _answered(record)
         for thumb, correction, comment in _opinions(record, where):
             if comment:
                 case.comments.append(comment)
@@ -123,6 +123,13 @@ def _cases(records: Iterable[files.Record], spelled: bool) -> list[_Case]:
             elif thumb and answer:
                 group = case.up if thumb == "up" else case.down
                 group[answer] = group.get(answer, 0) + 1
+            elif thumb and readable:
+                case.unanswered.add(thumb)
+            elif thumb:
+                raise InvalidInputError(
+                    f"{where}: the run has a thumb, and in its outputs {_first(record, _OUTPUTS)!r:.120} there is no "
+                    f"answer; give a text, or an object with one of {', '.join(_ANSWER)}"
+                )
     return list(cases.values())
 
 
@@ -147,24 +154,32 @@ def _asked(record: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, s
     return inputs.strip(), values.turns(history, where) if history else []
 
 
-def _answered(record: Mapping[str, Any]) -> str | None:
-    outputs = _first(record, _OUTPUTS)
+def _answered(record: Mapping[str, Any]) -> tuple[str | None, bool]:
+    """The run's answer, and whether its outputs could be read: a run that failed has none, and that is no fault."""
+    outputs = given = _first(record, _OUTPUTS)
     if isinstance(outputs, Mapping):
         text = _first(outputs, _ANSWER)
         outputs = text if text is not None else outputs.get("messages")
     if isinstance(outputs, Mapping):
-        outputs = values.message(outputs)[1]
+        outputs = values.message(outputs)[1] or None
     if isinstance(outputs, list):
-        said = [content for role, content in map(values.message, outputs) if role == "answer"]
-        outputs = said[-1] if said else None
+        turns = list(map(values.message, outputs))
+        said = [content for role, content in turns if role == "answer"]
+        outputs = said[-1] if said else "" if any(role for role, _ in turns) else None
+    if isinstance(outputs, (int, float)) and not isinstance(outputs, bool):
+        outputs = str(outputs)
+    if not isinstance(outputs, str):
+        return None, not given
     # The marks of citations belong to the passages of that run.
-    return _CITATION.sub("", outputs).strip() or None if isinstance(outputs, str) else None
+    return _CITATION.sub("", outputs).strip() or None, True
 
 
 def _opinions(record: Mapping[str, Any], where: str) -> list[tuple[Thumb | None, str | None, str | None]]:
     stats = record.get("feedback_stats")
     if isinstance(stats, Mapping) and stats:
-        return [(_of_stats(stats, where), None, None)]
+        thumb = _of_stats(stats, where)
+        if thumb is not None:
+            return [(thumb, None, None)]
     given = next((record[name] for name in _THUMBS if record.get(name) is not None), None)
     items = given if isinstance(given, list) else [given]
     by_users = [item for item in items if isinstance(item, Mapping) and _is_users(item.get("key"))]
@@ -173,10 +188,22 @@ def _opinions(record: Mapping[str, Any], where: str) -> list[tuple[Thumb | None,
     for item in items:
         inner = item if isinstance(item, Mapping) else {"thumb": item}
         thumb = next((inner[name] for name in ("thumb", *_THUMBS) if inner.get(name) is not None), None)
+        known = ("key", "thumb", *_THUMBS, *_CORRECTIONS, *_COMMENTS)
+        if inner and not any(name in inner for name in known):
+            raise InvalidInputError(
+                f"{where}: the feedback {inner!r:.120} holds none of {', '.join(dict.fromkeys(known[1:]))}"
+            )
         source = inner if isinstance(given, list) else {**record, **inner}
         correction = _first(source, _CORRECTIONS)
+        wished = correction
         if isinstance(correction, Mapping):
             correction = _first(correction, _ANSWER)
+        if isinstance(correction, int | float) and not isinstance(correction, bool):
+            correction = str(correction)
+        if wished is not None and not isinstance(correction, str):
+            raise InvalidInputError(
+                f"{where}: the correction is {wished!r:.80}; give a text, or an object with one of {', '.join(_ANSWER)}"
+            )
         comment = _first(source, _COMMENTS)
         found.append(
             (

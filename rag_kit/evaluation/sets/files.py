@@ -58,7 +58,7 @@ def json_records(path: Path, encoding: str) -> Iterator[Record]:
     Raises:
         InvalidInputError: If it is something else, or too large.
     """
-    text = "".join(line for _, line in hinted(path, raw_lines(path, encoding=encoding, most=MAX_FILE)))
+    text = "".join(_bounded(path, hinted(path, raw_lines(path, encoding=encoding, most=MAX_FILE))))
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -74,6 +74,18 @@ def json_records(path: Path, encoding: str) -> Iterator[Record]:
                 f"{path.name}: item {number} is a JSON {type(record).__name__}; give an object"
             )
         yield f"{path.name}: item {number}", record
+
+
+def _bounded(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[str]:
+    """The lines of a file that is read as a whole; a small file may unpack to one without end."""
+    length = 0
+    for _, line in lines:
+        length += len(line)
+        if length > MAX_FILE:
+            raise InvalidInputError(
+                f"{path.name}: more than {MAX_FILE:,} characters; save the set as JSON Lines, one object a line"
+            )
+        yield line
 
 
 def only_list(value: Mapping[str, Any]) -> list[Any] | None:

@@ -89,23 +89,32 @@ def _from_disk(folder: Path) -> Any:
 def _from_files(folder: Path, columns: Named, name: str, split: str | None) -> EvaluationSet:
     """Files as on the hub: ``data/train-00000-of-00002.parquet``, ``test.jsonl``, ``validation/0.csv``."""
     found: dict[str, list[Path]] = {}
+    left: dict[str, list[Path]] = {}
     root = folder.resolve()
     for number, path in enumerate(sorted(folder.rglob("*"))):
         if number >= 100 * _MAX_FILES:
             raise InvalidInputError(f"{folder.name!r} holds too many files for one data set")
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         own = path.name.endswith(_ENDINGS) and path.name not in ("dataset_infos.json", "dataset_info.json")
-        if hidden or not own or not path.is_file() or not path.resolve().is_relative_to(root):
+        if hidden or not own or not path.is_file():
             continue
         match = _SPLIT.match(files.stem(path))
         inner = path.parent.name if path.parent not in (folder, folder / "data") else None
-        found.setdefault(inner or (match[1] if match else files.stem(path)), []).append(path)
-    if not found:
+        place = inner or (match[1] if match else files.stem(path))
+        within = path.resolve().is_relative_to(root)
+        (found if within else left).setdefault(place, []).append(path)
+    if not found and not left:
         raise InvalidInputError(
             f"{folder.name!r} holds no data set: no {', '.join(_ENDINGS)} file, nothing of save_to_disk, "
             "no queries.jsonl of a BEIR folder"
         )
-    parts = found[chosen(list(found), split)]
+    wanted = chosen(list(found), split) if found else next(iter(left))
+    if wanted in left:
+        raise InvalidInputError(
+            f"{left[wanted][0].relative_to(folder).as_posix()!r} in {folder.name!r} is a link that leaves the "
+            "folder; copy the data set with its files (hf download --local-dir does), or remove the link"
+        )
+    parts = found[wanted]
     if len(parts) > _MAX_FILES:
         raise InvalidInputError(f"the split has {len(parts)} files; at most {_MAX_FILES} are allowed")
     spelled = any(".csv" in path.name or path.suffix == ".tsv" for path in parts)

@@ -162,7 +162,9 @@ def message(item: Any) -> tuple[str | None, str]:
         return None, ""
     inner = item.get("data") or item.get("kwargs")
     if isinstance(inner, Mapping) and "content" in inner:  # as LangChain writes messages out
-        role = item.get("type") if item.get("data") else (item.get("id") or [""])[-1]
+        written = item.get("id")
+        named = written[-1] if isinstance(written, list) and written else ""
+        role = item.get("type") if item.get("data") else named
         item = {**inner, "role": str(role).removesuffix("Message").removesuffix("Chunk").lower()}
     role, content = item.get("role") or item.get("type"), item.get("content")
     if isinstance(content, list):
