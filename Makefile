@@ -38,7 +38,7 @@ endef
 $(STAMPS)/base: $(STAMPS)/venv pyproject.toml $(CONSTRAINTS)
 	$(call install,rag_kit,)
 $(STAMPS)/test: $(STAMPS)/base
-	$(call install,what the tests need,[test])
+	$(call install,what the tests need,[test$(comma)eval])
 $(STAMPS)/check: $(STAMPS)/base
 	$(call install,ruff mypy and import-linter,[test$(comma)check])
 $(STAMPS)/bench: $(STAMPS)/base
