@@ -90,7 +90,7 @@ async def test_time_outs_are_retried_and_then_an_error() -> None:
     """A hanging server costs max_retries + 1 requests, each no longer than the time-out."""
     with OpenAIServer([hang(30)]) as server:
         judge = Judge(
-            ChatOpenAI(model="m", base_url=server.url, api_key="sk-1"), "none", timeout=0.2, max_retries=1
+            ChatOpenAI(model="m", base_url=server.url, api_key="sk-1"), "none", timeout=1.5, max_retries=1
         )
         with pytest.raises(ModelUnreachableError):
             await judge.ask("judge_statements", ASKED)

@@ -105,7 +105,7 @@ async def test_a_server_that_hangs_costs_so_many_requests(path: str) -> None:
     """max_retries + 1, each cut at the time-out; the cell is an error and no number."""
     script: list[Any] = [served(ANSWERS), hang(60)]
     with OpenAIServer(script, refuse=REFUSED[path]) as server:
-        judge = Judge(chat(server), "none", timeout=0.5, max_retries=1)
+        judge = Judge(chat(server), "none", timeout=1.5, max_retries=1)
         await known_path(judge)
         before, started = len(usable(server, path)), time.monotonic()
         cell = await get_metric("faithfulness").measure(*row(), judge)
@@ -223,7 +223,7 @@ async def test_embeddings_keep_the_limit_of_requests() -> None:
 async def test_embeddings_are_tried_again_and_cut_at_the_time_out() -> None:
     """A rate limit, a broken connection: right in the end. What hangs costs max_retries + 1 requests."""
     with OpenAIServer(embeddings=[error(429, retry_after="0"), reset(), None, hang(60)]) as server:
-        judge = Judge(ByTask(answers={}), vectors(server), timeout=0.5, max_retries=2)
+        judge = Judge(ByTask(answers={}), vectors(server), timeout=1.5, max_retries=2)
         assert len(await judge.embed(["a"])) == 1
         assert len(server.requests) == 3
         with pytest.raises(ModelUnreachableError):
