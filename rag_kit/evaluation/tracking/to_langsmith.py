@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import ConfigurationError, InvalidInputError, TrackingError
-from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.runs.keys import digest
 from rag_kit.evaluation.runs.results import Results, Row
 from rag_kit.evaluation.tracking import content
 from rag_kit.evaluation.tracking.http import Refused, Server
+from rag_kit.evaluation.tracking.langsmith_records import differs, feedback_record, record_id, run_record
 from rag_kit.evaluation.tracking.options import check_options, check_text
 from rag_kit.evaluation.tracking.tracked import OnError, Tally, Tracked
 
 _HOSTED = "https://api.smith.langchain.com"
 _ADVICE = "Give api_key=, or set LANGSMITH_API_KEY, to a key of that workspace"
-_NAMESPACE = uuid.UUID("6a0c6d1e-3f0b-5b44-9a53-2f1f3f5c7d10")
 _PAGE = 100
 _RUNS_AT_ONCE = 20
 _QUERY_AT_ONCE = 25
-#: Most decimals of a score that LangSmith takes; the whole value is in the feedback's metadata.
-_DECIMALS = 4
 
 
 def log_to_langsmith(
@@ -120,14 +115,14 @@ class _Writer:
     def write(self, dataset: str, experiment: str | None) -> None:
         mark = content.fingerprint(self._results)
         dataset_id = self._dataset(dataset)
-        examples = {row.example.id: _id(dataset_id, row.example.id) for row in self._results.rows}
+        examples = {row.example.id: record_id(dataset_id, row.example.id) for row in self._results.rows}
         self._examples(dataset_id, examples)
         session = self._experiment(
             dataset_id, experiment or content.experiment_name(self._results, mark), mark
         )
         self._tally.run_id = session["id"]
         self._tally.url = _page(self._server.url, session, dataset_id)
-        runs = {row.example.id: _id(session["id"], row.example.id) for row in self._results.rows}
+        runs = {row.example.id: record_id(session["id"], row.example.id) for row in self._results.rows}
         there = self._runs(session["id"], examples, runs)
         rows = [row for row in self._results.rows if runs[row.example.id] in there]
         self._feedback(session["id"], runs, rows)
@@ -159,7 +154,7 @@ class _Writer:
             before = known.get(body["id"])
             if before is None:
                 new.append(body)
-            elif _differs(before, body):
+            elif differs(before, body):
                 changed.append(body)
             else:
                 self._tally.skip()
@@ -170,7 +165,7 @@ class _Writer:
         found = self._server.ask("GET", "/sessions", params={"name": name, "limit": 1}).value
         if not found:
             body = {
-                "id": _id(dataset, name, mark), "name": name, "reference_dataset_id": dataset,
+                "id": record_id(dataset, name, mark), "name": name, "reference_dataset_id": dataset,
                 "start_time": _now(), "extra": {"metadata": content.run_metadata(self._results, mark)},
             }  # fmt: skip
             answer = self._server.ask("POST", "/sessions", body, allow=(409,))
@@ -191,7 +186,7 @@ class _Writer:
         there = self._stored(session, list(runs.values()))
         self._tally.skip(len(there))
         bodies = [
-            _run(row, runs[row.example.id], session, examples[row.example.id])
+            run_record(row, runs[row.example.id], session, examples[row.example.id])
             for row in self._results.rows
             if runs[row.example.id] not in there
         ]
@@ -245,7 +240,7 @@ class _Writer:
         for row in rows:
             run = runs[row.example.id]
             for name, cell in row.cells.items():
-                body = _feedback(name, cell, run, session)
+                body = feedback_record(name, cell, run, session)
                 if body["id"] in known:
                     self._tally.skip()
                 else:
@@ -314,59 +309,10 @@ class _Writer:
         return str(found[0]["id"])
 
 
-def _run(row: Row, run: str, session: str, example: str) -> dict[str, Any]:
-    # LangSmith refuses runs of more than 24 hours ago, so a run ends now and takes as long as it took
-    end = datetime.now(UTC)
-    start = end - timedelta(seconds=min(max(row.output.seconds, 0.0), 3600.0))
-    body = {
-        "id": run, "trace_id": run, "dotted_order": f"{start:%Y%m%dT%H%M%S%f}Z{run}", "name": "rag-kit",
-        "run_type": "chain", "session_id": session, "reference_example_id": example,
-        "start_time": start.isoformat(), "end_time": end.isoformat(),
-        "inputs": content.example_inputs(row.example), "outputs": content.run_output(row.output),
-        "extra": {"metadata": {"example": content.clean_text(row.example.id), "calls": row.output.calls,
-                               "tokens": row.output.tokens, "seconds": row.output.seconds}},
-    }  # fmt: skip
-    error = content.error_text(row)
-    return body if error is None else {**body, "error": error}
-
-
-def _feedback(name: str, cell: Cell, run: str, session: str) -> dict[str, Any]:
-    """A cell as feedback; without a value there is no score, and the status is the feedback's value."""
-    reason = content.reason_text(cell)
-    body: dict[str, Any] = {
-        "id": _id(run, name), "run_id": run, "trace_id": run, "session_id": session, "key": content.clean_text(name),
-        "feedback_source": {"type": "api", "metadata": {"status": cell.status, "calls": cell.calls,
-                                                        "tokens": cell.tokens, "seconds": cell.seconds}},
-    }  # fmt: skip
-    if cell.value is None:
-        body["value"] = cell.status
-        body["comment"] = f"{cell.status}: {reason}" if reason else cell.status
-        body["error"] = cell.status == "error"
-        return body
-    body["score"] = round(float(cell.value), _DECIMALS)
-    body["feedback_source"]["metadata"]["value"] = cell.value
-    if reason:
-        body["comment"] = reason
-    return body
-
-
-def _differs(before: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
-    metadata = before.get("metadata") or {}
-    return (
-        before.get("inputs") != body["inputs"]
-        or (before.get("outputs") or {}) != body["outputs"]
-        or any(metadata.get(name) != value for name, value in body["metadata"].items())
-    )
-
-
 def _page(api: str, session: Mapping[str, Any], dataset: str) -> str:
     if session.get("tenant_id") and api == _HOSTED:
         return f"https://smith.langchain.com/o/{session['tenant_id']}/datasets/{dataset}/compare?selectedSessions={session['id']}"
     return api
-
-
-def _id(*parts: str) -> str:
-    return str(uuid.uuid5(_NAMESPACE, digest(parts)))
 
 
 def _now() -> str:
