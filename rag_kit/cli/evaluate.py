@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from rag_kit.errors import InvalidInputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_kit.evaluation import Metric, Results
+    from rag_kit.evaluation import EvaluationSet, Metric, Results
     from rag_kit.evaluation.judge import Judge
     from rag_kit.evaluation.runs.progress import Progress
     from rag_kit.indexing import DocumentIndex
@@ -49,6 +50,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--metric", action="append", required=True, metavar="NAME",
         help="such as faithfulness, context_recall, ndcg@10; may be given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--column", action="append", default=[], metavar="FIELD=NAME",
+        help="which column of the set is which field, such as answers=Solution or relevant=File; may be given several "
+        "times (usual names are known)",
     )  # fmt: skip
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder of the results; a run goes on from what is there"
@@ -150,7 +156,8 @@ def run(arguments: argparse.Namespace) -> int:
     unknown = sorted(set(minima) - {metric.name for metric in metrics})
     if unknown:
         raise InvalidInputError(f"--min names {unknown[0]!r}, which is no --metric of this run")
-    examples, _ = take_examples(arguments.dataset)
+    examples, _ = take_examples(_dataset(arguments))
+    _check_folder(arguments.out, {example.id for example in examples})
     if arguments.limit is not None and arguments.limit < 1:
         raise InvalidInputError(f"--limit is {arguments.limit}; give a whole number from 1")
     with ExitStack() as stack:
@@ -178,7 +185,52 @@ def run(arguments: argparse.Namespace) -> int:
                 hint(f"what is done is in {arguments.out}; the same command goes on from there")
             raise
     _show(results, arguments)
+    _tell_what_is_missing(results)
     return _verdict(results, minima, arguments)
+
+
+def _dataset(arguments: argparse.Namespace) -> EvaluationSet:
+    """The set, with the columns that were named."""
+    from rag_kit.evaluation import EvaluationSet
+
+    columns: dict[str, str] = {}
+    for text in arguments.column:
+        field, equals, name = text.partition("=")
+        if not equals or not field or not name:
+            raise InvalidInputError(f"--column is {text!r:.80}; give FIELD=NAME, such as answers=Solution")
+        columns[field] = name
+    if columns and arguments.dataset.is_dir():
+        raise InvalidInputError("--column is for a file; the columns of a folder are known")
+    return EvaluationSet.load(arguments.dataset, **({"columns": columns} if columns else {}))
+
+
+def _check_folder(out: Path | None, ids: set[str]) -> None:
+    """A folder with the results of other questions is not written to: they would be gone.
+
+    Raises:
+        InvalidInputError: If it has none of these questions.
+    """
+    from rag_kit.evaluation import Results
+
+    if out is None or not (out / "manifest.json").is_file():
+        return
+    try:
+        kept = {row.example.id for row in Results.load(out)}
+    except InvalidInputError:  # damaged; the run itself says what becomes of it
+        return
+    if kept and not kept & ids:
+        raise InvalidInputError(
+            f"{str(out)!r} holds results of other questions ({sorted(kept)[0]!r:.80}, ...); name another folder"
+        )
+
+
+def _tell_what_is_missing(results: Results) -> None:
+    """A metric without a single value is easily overlooked in a table."""
+    for metric in results.metrics:
+        cells = list(results.cells(metric).values())
+        if cells and not any(cell.status == "ok" for cell in cells):
+            reason = cells[0].reason or cells[0].status.replace("_", " ")
+            hint(f"{metric} has no value for any question: {reason}")
 
 
 def _verdict(results: Results, minima: dict[str, float], arguments: argparse.Namespace) -> int:
@@ -299,7 +351,7 @@ def _minima(arguments: argparse.Namespace) -> dict[str, float]:
             found[metric.strip()] = float(value)
         except ValueError:
             equals = ""
-        if not equals or not metric.strip():
+        if not equals or not metric.strip() or not math.isfinite(found[metric.strip()]):
             raise InvalidInputError(f"--min {item} is not of the form METRIC=VALUE, such as faithfulness=0.8")
     return found
 

@@ -98,7 +98,7 @@ class Metric:
                 missing.append(f"the example's metadata have no {key}")
         missing += [f"the pipeline gave no {name}" for name in output.missing(self.output_needs)]
         if (self.needs_judge or self.needs_embeddings) and judge is None:
-            missing.append("no judge was given")
+            missing.append("no judge was given (judge=Judge() is the configured model)")
         return Cell.not_applicable("; ".join(missing)) if missing else None
 
     def _in_range(self, cell: Cell) -> Cell:

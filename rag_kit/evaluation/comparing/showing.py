@@ -68,18 +68,26 @@ def title(comparison: Comparison) -> str:
 def tables(comparison: Comparison) -> list[Table]:
     """All but the slices."""
     level = f"{100 * comparison.level:g}% interval"
+    empty = _empty(comparison)
     return [
         ("Scores", ["metric", "pipeline", "mean", level, "n / total", "coverage"], _scores(comparison), [2, 4, 5]),
         ("A question takes", ["pipeline", "p50 s", "p95 s", "calls", "tokens", "money"], _costs(comparison),
          [1, 2, 3, 4, 5]),
         ("Differences", ["metric", "pipeline", "other", "difference", level, "n", "p", "corrected", "better"],
-         [_pair(pair, comparison) for pair in comparison.pairs], [3, 5, 6, 7]),
+         [_pair(pair, comparison) for pair in comparison.pairs if pair.metric not in empty], [3, 5, 6, 7]),
         ("Hits", ["metric", "pipeline", "other", "got", "only it", "only other", "n", "McNemar p", "corrected"],
          [_hits(pair) for pair in comparison.pairs if pair.hits is not None], [3, 4, 5, 6, 7, 8]),
         ("Complementary", ["metric", "pipeline", "gets", "only it gets", "place", "adds", "set gets", "union",
                            "n / total"],
-         [row for item in comparison.complementarity.values() for row in _complement(item)], [2, 3, 4, 5, 6, 7, 8]),
+         [row for name, item in comparison.complementarity.items() if name not in empty
+          for row in _complement(item)], [2, 3, 4, 5, 6, 7, 8]),
     ]  # fmt: skip
+
+
+def _empty(comparison: Comparison) -> list[str]:
+    """Metrics without a value in any pipeline: rows of dashes would bury the others."""
+    known = {row.metric for row in comparison.table if row.n}
+    return [metric for metric in comparison.metrics if metric not in known]
 
 
 def slices_table(comparison: Comparison) -> Table:
@@ -102,6 +110,8 @@ def notes(comparison: Comparison) -> list[str]:
     ]
     thresholds = ", ".join(f"{name} {value:g}" for name, value in comparison.thresholds.items())
     found.append(f"A question is got from this value on: {thresholds}.")
+    if empty := _empty(comparison):
+        found.append(f"No pipeline has a value of {', '.join(empty)}: print one of the results to see why.")
     if comparison.lower_is_better:
         found.append(f"Less is better: {', '.join(sorted(comparison.lower_is_better))}.")
     return found

@@ -17,8 +17,23 @@ STAND_INS: dict[Role, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+def stand_in(results: Any, role: Role) -> str | None:
+    """The first metric of a role that has a value.
+
+    Args:
+        results: Of one run.
+        role: ``answer``, ``recall`` or ``precision``.
+    """
+    known = [name for name, summary in results.summary().items() if summary.mean is not None]
+    return next(
+        (each for name in STAND_INS[role] for each in known
+         if each == name or (name.endswith("@") and each.startswith(name))),
+        None,
+    )  # fmt: skip
+
+
 def choose_metrics(results: Any) -> dict[Role, str] | None:
-    """Metric of each role: the first that has a value; ``None`` where a role has none.
+    """Metric of each role; ``None`` where one has none: nothing should be said on two scores of three.
 
     Args:
         results: Of one run.
@@ -30,15 +45,6 @@ def choose_metrics(results: Any) -> dict[Role, str] | None:
         >>> choose_metrics(Results("mine", [Row(Example("q1", "Who?"), Output("Bob."), cells)]))
         {'answer': 'ours_answer_found', 'recall': 'recall@5', 'precision': 'mrr'}
     """
-    known = [name for name, summary in results.summary().items() if summary.mean is not None]
-    chosen: dict[Role, str] = {}
-    for role, names in STAND_INS.items():
-        found = next(
-            (each for name in names for each in known
-             if each == name or (name.endswith("@") and each.startswith(name))),
-            None,
-        )  # fmt: skip
-        if found is None:
-            return None
-        chosen[role] = found
-    return chosen
+    found = {role: stand_in(results, role) for role in STAND_INS}
+    chosen = {role: name for role, name in found.items() if name is not None}
+    return chosen if len(chosen) == len(found) else None

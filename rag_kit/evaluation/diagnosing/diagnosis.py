@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.diagnosing.cases import CASE_OF, CASES, TABLE, Case, CaseName
+from rag_kit.evaluation.diagnosing.choosing import STAND_INS, stand_in
 from rag_kit.evaluation.diagnosing.finding import ROLES, Finding, Reading, Role, find
 
 if TYPE_CHECKING:
@@ -139,9 +140,9 @@ def diagnose(
     results: Results | Path | str,
     *,
     thresholds: Mapping[str, float] | float | None = None,
-    answer: str = "answer_correctness",
-    recall: str = "context_recall",
-    precision: str = "context_precision",
+    answer: str | None = None,
+    recall: str | None = None,
+    precision: str | None = None,
     language: Literal["auto", "en", "zh"] = "auto",
 ) -> Diagnosis:
     """Say of each question, and of all, why the answer is wrong and which part of this kit remedies it.
@@ -154,9 +155,12 @@ def diagnose(
         results: Of one run, or the folder of one.
         thresholds: One number for all three, or by ``answer``, ``recall``, ``precision`` (or by the metrics'
             names); default: 0.5 each.
-        answer: Metric that scores the answer.
-        recall: Metric that says how much of what is needed was retrieved.
-        precision: Metric that says how much of what was retrieved is needed.
+        answer: Metric that scores the answer; default: ``answer_correctness``, or where that has no value the first of
+            ``factual_correctness``, ``ours_answer_found``, ``ours_nugget_recall`` that has one.
+        recall: Metric that says how much of what is needed was retrieved; default: ``context_recall``, or
+            ``ours_span_recall``, ``recall@k``, ``hit_rate@k``.
+        precision: Metric that says how much of what was retrieved is needed, and whether it stands on top; default:
+            ``context_precision``, or ``context_precision_without_reference``, ``map``, ``mrr``.
         language: Of the texts; ``auto``: that of most questions.
 
     Raises:
@@ -174,7 +178,11 @@ def diagnose(
         ('noise', 'rag_kit.retrieval.RerankRetriever')
     """
     run = _load(results)
-    metrics: dict[Role, str] = {"answer": answer, "recall": recall, "precision": precision}
+    given: dict[Role, str | None] = {"answer": answer, "recall": recall, "precision": precision}
+    metrics: dict[Role, str] = {
+        role: stand_in(run, role) or STAND_INS[role][0] if name is None else name
+        for role, name in given.items()
+    }
     for role, metric in metrics.items():
         if metric not in run.metrics:
             raise InvalidInputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +17,7 @@ from rag_kit.evaluation.reporting.findings import (
     diagnosis_data,
 )
 from rag_kit.evaluation.reporting.questions import Texts, questions
-from rag_kit.evaluation.reporting.shapes import ResultsLike, SummaryLike, metric_names, quantile
+from rag_kit.evaluation.reporting.shapes import ResultsLike, SummaryLike, metric_names, quantile, why_empty
 
 FORMAT = "rag_kit.report/1"
 
@@ -140,7 +139,7 @@ def _metrics(results: Sequence[ResultsLike], manifests: Sequence[Mapping[str, An
                 "low": min([about["low"], *values]),
                 "high": max([about["high"], *values]),
                 "summary": [_summary(one.get(name)) for one in summaries],
-                "why": [_why(one, name) for one in results],
+                "why": [None if (why := why_empty(one, name)) is None else masked(why) for one in results],
             }
         )
     return found
@@ -178,15 +177,6 @@ def _about(
         "higher": bool(read("higher_is_better", True)),
         "low": end("low", 0.0), "high": end("high", 1.0),
     }  # fmt: skip
-
-
-def _why(results: ResultsLike, name: str) -> str | None:
-    """The most frequent reason of a metric that has no value at all: the reader has to do something about it."""
-    cells = [cell for row in results.rows if (cell := row.cells.get(name)) is not None]
-    if not cells or any(cell.value is not None for cell in cells):
-        return None
-    reasons = Counter(cell.reason for cell in cells if cell.reason)
-    return masked(reasons.most_common(1)[0][0]) if reasons else None
 
 
 def _summary(summary: SummaryLike | None) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -88,6 +89,15 @@ class ResultsLike(Protocol):
 def metric_names(results: ResultsLike) -> list[str]:
     """Names of the metrics, in the order of the results."""
     return [str(getattr(metric, "name", metric)) for metric in results.metrics]
+
+
+def why_empty(results: ResultsLike, name: str) -> str | None:
+    """The most frequent reason of a metric that was asked for and has no value at all; ``None`` where it has one."""
+    cells = [cell for row in results.rows if (cell := row.cells.get(name)) is not None]
+    if not cells or any(cell.value is not None for cell in cells):
+        return None
+    reasons = Counter(cell.reason for cell in cells if cell.reason)
+    return reasons.most_common(1)[0][0] if reasons else None
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:

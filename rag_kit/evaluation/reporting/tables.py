@@ -6,8 +6,9 @@ import html
 import unicodedata
 from collections.abc import Sequence
 
+from rag_kit._redact import redact
 from rag_kit.documents import clean_text
-from rag_kit.evaluation.reporting.shapes import ResultsLike, SummaryLike, metric_names, quantile
+from rag_kit.evaluation.reporting.shapes import ResultsLike, SummaryLike, metric_names, quantile, why_empty
 
 _HEADER = ("metric", "mean", "95% interval", "n / total", "undefined", "errors", "not applicable")
 _INTERVAL_NOTE = (
@@ -173,7 +174,12 @@ def _notes(results: ResultsLike) -> list[str]:
     time = "" if p50 is None or p95 is None else f"p50 {p50:.2f} s, p95 {p95:.2f} s; "
     pipeline = _cost(sum(o.calls for o in outputs), sum(o.tokens for o in outputs))
     scoring = _cost(sum(cell.calls for cell in cells), sum(cell.tokens for cell in cells))
-    return [f"Pipeline: {time}{pipeline}. Scoring: {scoring}.", _INTERVAL_NOTE]
+    empty = [
+        f"{_line(name)} has no value: {redact(_cut(_line(why), 200))}"
+        for name in metric_names(results)
+        if (why := why_empty(results, name)) is not None
+    ]
+    return [*empty, f"Pipeline: {time}{pipeline}. Scoring: {scoring}.", _INTERVAL_NOTE]
 
 
 def _cost(calls: int, tokens: int) -> str:

@@ -13,13 +13,14 @@ from rag_kit.evaluation.reporting.page import page
 from rag_kit.evaluation.reporting.payload import different, payload
 
 if TYPE_CHECKING:
+    from rag_kit.evaluation.comparing import Comparison
     from rag_kit.evaluation.reporting.shapes import ResultsLike
 
 _MARK = b'<meta name="generator" content="rag_kit.report">'
 
 
 def write_report(
-    results: ResultsLike | Iterable[ResultsLike] | Mapping[str, ResultsLike],
+    results: ResultsLike | Iterable[ResultsLike] | Mapping[str, ResultsLike] | Comparison,
     path: Path | str,
     *,
     comparison: Any = None,
@@ -31,7 +32,7 @@ def write_report(
     """Write results as one HTML file: no network, no other file, opens by a double click.
 
     Args:
-        results: One pipeline, several, or name -> results.
+        results: One pipeline, several, name -> results, or what ``compare`` gave.
         path: The file. One that is a report already is replaced.
         comparison: What ``compare`` gave; ``None``: made where several pipelines can be compared; ``False``: none.
             Its plots are drawn where Matplotlib is installed.
@@ -54,6 +55,9 @@ def write_report(
         raise InvalidInputError(
             f"{str(target)!r} is a file and no report; name another one, or give overwrite=True"
         )
+    if hasattr(results, "pipelines") and hasattr(results, "results"):  # what compare gave
+        comparison = results if comparison is None else comparison
+        results = dict(zip(results.pipelines, results.results, strict=True))
     names, found = _gather(results)
     notes: list[str] = []
     if comparison is None and len(found) > 1:

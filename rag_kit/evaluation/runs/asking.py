@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -28,6 +29,11 @@ def resolve(pipeline: Any) -> Any:
     if isinstance(pipeline, str):
         from rag_kit.evaluation.pipelines import load_object
 
+        if ":" not in pipeline and Path(pipeline).is_dir():
+            raise InvalidInputError(
+                f"the pipeline is the folder {pipeline!r:.80}; give what answers from it, such as "
+                f"index_retriever(DocumentIndex.open({pipeline!r:.80})), or a graph over that"
+            )
         pipeline = load_object(pipeline)
     if isinstance(pipeline, type) or not (_is_runnable(pipeline) or callable(pipeline)):
         what = (

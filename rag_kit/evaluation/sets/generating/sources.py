@@ -171,6 +171,10 @@ def _folder(folder: Path) -> list[Passage]:
 
     if not folder.is_dir():
         raise InvalidInputError(f"{str(folder)!r} is no folder; give one with documents")
+    if (folder / "manifest.json").is_file() and (folder / "store.sqlite3").is_file():
+        raise InvalidInputError(
+            f"{folder.name!r} is the folder of an index; open it: generate(DocumentIndex.open({folder.name!r}), ...)"
+        )
     found, failed = [], []
     for file in iter_files([folder], max_files=_MAX_FILES).files:
         try:

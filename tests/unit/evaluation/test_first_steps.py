@@ -1,0 +1,138 @@
+"""What is met by those who evaluate for the first time: a mistake is answered with what to do about it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from rag_kit.cli.main import main
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation import (
+    Cell,
+    EvaluationSet,
+    Example,
+    Output,
+    Results,
+    Row,
+    compare,
+    diagnose,
+    evaluate,
+    generate,
+    write_report,
+)  # fmt: skip
+from rag_kit.evaluation.scorers import get_metric
+
+
+def results(name: str, **values: float | None) -> Results:
+    """Four rows; a metric without a value has no judge."""
+    cells = {
+        key: Cell.not_applicable("no judge was given") if value is None else Cell.ok(value)
+        for key, value in values.items()
+    }
+    return Results(name, [Row(Example(f"q{n}", "Who?"), Output("It."), cells) for n in range(4)])
+
+
+def table(path: Path) -> Path:
+    """Questions as an office keeps them: its own headings, and the file where the answer stands."""
+    with path.open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.writer(file)
+        writer.writerow(["Question", "Solution", "File"])
+        writer.writerow(["When does the pump start?", "40 degrees", "pump.md"])
+        writer.writerow(["风扇什么时候启动？", "六十度", "风扇.md"])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("faithfullness", "'faithfulness'"), ("NDCG@5", "'ndcg@5'"), ("recal@5", "'recall@5'"), ("ndgc", "'ndcg'"),
+        ("context-recall", "'context_recall'"),
+    ],
+)  # fmt: skip
+def test_a_misspelled_metric_is_recognised(wrong: str, meant: str) -> None:
+    """The name that was meant comes before the long list of all."""
+    with pytest.raises(InvalidInputError, match=f"did you mean {meant}"):
+        get_metric(wrong)
+
+
+def test_a_name_that_is_near_none_is_not_guessed() -> None:
+    """No suggestion is better than a wrong one."""
+    with pytest.raises(InvalidInputError) as caught:
+        get_metric("cost in euros")
+    assert "did you mean" not in str(caught.value)
+
+
+def test_the_table_says_why_a_metric_has_no_value() -> None:
+    """A column of dashes comes with its reason, in the terminal and in Jupyter; others are not mentioned."""
+    run = results("mine", mrr=0.5, faithfulness=None)
+    for shown in (str(run), run._repr_html_()):
+        assert "faithfulness has no value: no judge was given" in shown and "mrr has no value" not in shown
+
+
+def test_empty_metrics_do_not_bury_a_comparison() -> None:
+    """They stand among the scores, and in one note, but not in the tables of differences."""
+    shown = str(
+        compare([results("a", mrr=0.5, faithfulness=None), results("b", mrr=0.25, faithfulness=None)])
+    )
+    assert "No pipeline has a value of faithfulness" in shown and "no common questions" not in shown
+    below = shown[shown.index("Differences") :]
+    assert sum(line.startswith("faithfulness") for line in below.splitlines()) == 0
+
+
+def test_a_diagnosis_takes_what_was_measured() -> None:
+    """Without a judge's metrics those of ids stand in; named ones are taken as named; without any it says so."""
+    found = diagnose(
+        results("a", answer_correctness=None, ours_answer_found=0.0, **{"recall@5": 1.0}, mrr=1.0)
+    )
+    assert list(found.metrics.values()) == ["ours_answer_found", "recall@5", "mrr"]
+    assert found.counts == {"model": 4}
+    named = diagnose(
+        results("a", ours_answer_found=0.0, mine=1.0, **{"recall@5": 1.0}, mrr=1.0), answer="mine"
+    )
+    assert named.metrics["answer"] == "mine"
+    with pytest.raises(InvalidInputError, match="no 'answer_correctness'"):
+        diagnose(results("a", mrr=1.0))
+
+
+def test_a_report_of_a_comparison(tmp_path: Path) -> None:
+    """What compare gave is enough: the results are in it."""
+    comparison = compare([results("a", mrr=0.5), results("b", mrr=0.25)])
+    text = write_report(comparison, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '"pipelines":["a","b"]' in text
+
+
+def test_a_folder_is_no_pipeline_and_an_index_no_text(tmp_path: Path) -> None:
+    """The message names the call that makes one of the other."""
+    with pytest.raises(InvalidInputError, match="index_retriever"):
+        evaluate(str(tmp_path), [Example("q", "Who?")], ["mrr"], progress=False)
+    for name in ("manifest.json", "store.sqlite3"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(InvalidInputError, match=r"DocumentIndex\.open"):
+        generate(tmp_path, "extractive", n=1)
+
+
+def test_a_table_names_the_file_where_the_answer_stands(tmp_path: Path) -> None:
+    """A column ``File`` is the gold document: passages of an index carry the name of their file."""
+    assert EvaluationSet.load(table(tmp_path / "q.csv"))[0].relevant == {"pump.md": 1}
+
+
+def test_columns_are_named_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a table with headings of its own to scores, by ids and by answers."""
+    monkeypatch.chdir(tmp_path)
+    table(tmp_path / "q.csv")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.\n", encoding="utf-8")
+    (tmp_path / "docs" / "风扇.md").write_text("# 风扇\n\n风扇在六十度时启动，噪音很大。\n", encoding="utf-8")
+    assert main(["ingest", "docs", "--index", "index", "--embedding-model", "none", "--quiet"]) == 0
+    command = ["evaluate", "q.csv", "--index", "index", "--graph", "plain", "--metric", "mrr"]
+    found = [*command, "--metric", "ours_answer_found", "--column", "answers=Solution", "--out", "run"]
+    assert main(found) == 0
+    summary = Results.load("run").summary()
+    assert summary["mrr"].mean == 1.0 and summary["ours_answer_found"].n == 2
+    capsys.readouterr()
+    assert main([*command, "--column", "answers"]) != 0 and "FIELD=NAME" in capsys.readouterr().err
+    assert main([*command, "--column", "answers=Nowhere"]) != 0 and "'Nowhere'" in capsys.readouterr().err
