@@ -21,8 +21,8 @@ from support.tracked_results import changed, entries, scores, some_results
 from rag_kit.errors import TrackingError
 from rag_kit.evaluation import Results, log_to_mlflow, log_to_phoenix
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-_START_SECONDS = 240.0
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+_START_SECONDS = 400.0  # both take their time on a busy machine
 _QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "PHOENIX_TELEMETRY_ENABLED": "false",
     "PHOENIX_ALLOW_EXTERNAL_RESOURCES": "false",
@@ -149,9 +149,9 @@ def test_a_database_of_mlflow_is_written_without_a_server(
     again = log_to_mlflow(results, url=uri)
     assert (again.run_id, again.written, again.skipped) == (first.run_id, 0, first.written)
     _check_mlflow(_read_mlflow(uri, first.run_id, tmp_path), results)
-    with pytest.raises(TrackingError) as caught:
-        log_to_mlflow(results, url="sqlite:////nowhere/at/all/m.db", max_retries=0)
-    assert "m.db" in str(caught.value) or "unable to open" in str(caught.value)
+    with pytest.raises(TrackingError, match="MLflow at nosuch://host/x failed") as caught:
+        log_to_mlflow(results, url="nosuch://me:pw12345@host/x")
+    assert "pw12345" not in str(caught.value)
 
 
 def test_a_real_phoenix_server_holds_what_is_in_the_results(phoenix_url: str) -> None:
