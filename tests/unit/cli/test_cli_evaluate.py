@@ -180,6 +180,37 @@ def test_bad_arguments_give_one_line_and_exit_code_2(
     assert len(err.splitlines()) == 1
 
 
+def test_results_of_other_questions_are_not_written_over(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong --out is one line; what is there stays; the same questions in part are welcome."""
+    assert run(capsys, *OWN, "--out", "r")[0] == exits.OK
+    before = (folder / "r" / "rows.jsonl").read_bytes()
+    (folder / "other.jsonl").write_text('{"id": "z", "question": "Who?", "answers": ["Ada"]}\n')
+    assert main(["evaluate", "other.jsonl", *OWN, "--out", "r"]) == exits.USAGE
+    err = capsys.readouterr().err
+    assert "other questions" in err and err.count("\n") == 1
+    assert (folder / "r" / "rows.jsonl").read_bytes() == before
+    assert run(capsys, *OWN, "--out", "r", "--limit", 1)[0] == exits.OK
+
+
+def test_a_metric_without_gold_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing in the set is what the metric compares with: the table has no number, and a line says why."""
+    code, _, err = run(capsys, *OWN, "--metric", "recall@2")
+    assert code == exits.OK
+    assert "recall@2 has no value for any question" in err and "relevant" in err
+    assert "ours_answer_found has no value" not in err
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "x", ""])
+def test_a_bar_that_is_no_number_is_refused_before_anything_is_asked(
+    value: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run may take hours; its --min is read first."""
+    code, out, err = run(capsys, *OWN, "--min", f"ours_answer_found={value}")
+    assert code == exits.USAGE and out == "" and err.count("\n") == 1 and "METRIC=VALUE" in err
+
+
 def test_a_folder_in_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 8."""
     from rag_kit.evaluation.runs.folder import RunFolder
