@@ -27,7 +27,7 @@ from rag_kit.errors import InvalidInputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_kit.evaluation import Metric, Results
+    from rag_kit.evaluation import EvaluationSet, Metric, Results
     from rag_kit.evaluation.judge import Judge
     from rag_kit.evaluation.runs.progress import Progress
     from rag_kit.indexing import DocumentIndex
@@ -50,6 +50,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--metric", action="append", required=True, metavar="NAME",
         help="such as faithfulness, context_recall, ndcg@10; may be given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--column", action="append", default=[], metavar="FIELD=NAME",
+        help="which column of the set is which field, such as answers=Solution or relevant=File; may be given several "
+        "times (usual names are known)",
     )  # fmt: skip
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder of the results; a run goes on from what is there"
@@ -151,7 +156,7 @@ def run(arguments: argparse.Namespace) -> int:
     unknown = sorted(set(minima) - {metric.name for metric in metrics})
     if unknown:
         raise InvalidInputError(f"--min names {unknown[0]!r}, which is no --metric of this run")
-    examples, _ = take_examples(arguments.dataset)
+    examples, _ = take_examples(_dataset(arguments))
     _check_folder(arguments.out, {example.id for example in examples})
     if arguments.limit is not None and arguments.limit < 1:
         raise InvalidInputError(f"--limit is {arguments.limit}; give a whole number from 1")
@@ -182,6 +187,21 @@ def run(arguments: argparse.Namespace) -> int:
     _show(results, arguments)
     _tell_what_is_missing(results)
     return _verdict(results, minima, arguments)
+
+
+def _dataset(arguments: argparse.Namespace) -> EvaluationSet:
+    """The set, with the columns that were named."""
+    from rag_kit.evaluation import EvaluationSet
+
+    columns: dict[str, str] = {}
+    for text in arguments.column:
+        field, equals, name = text.partition("=")
+        if not equals or not field or not name:
+            raise InvalidInputError(f"--column is {text!r:.80}; give FIELD=NAME, such as answers=Solution")
+        columns[field] = name
+    if columns and arguments.dataset.is_dir():
+        raise InvalidInputError("--column is for a file; the columns of a folder are known")
+    return EvaluationSet.load(arguments.dataset, **({"columns": columns} if columns else {}))
 
 
 def _check_folder(out: Path | None, ids: set[str]) -> None:
