@@ -193,6 +193,16 @@ async def test_the_same_question_at_the_same_time_is_asked_once(tmp_path: Path) 
     assert judge.usage["cached"] == 9
 
 
+async def test_another_text_is_another_question(tmp_path: Path) -> None:
+    """Each value that a prompt is filled in with is a part of the key."""
+    llm = ByTask(answers={"judge_statements": [split(1), split(2), split(3)]})
+    judge = Judge(llm, "none", cache=tmp_path / "c.sqlite")
+    asked = [ASKED, {**ASKED, "answer": "Bob did it."}, {**ASKED, "question": "Who else?"}]
+    for _ in range(2):
+        assert [await judge.ask("judge_statements", each) for each in asked] == [split(1), split(2), split(3)]
+    assert judge.usage["calls"] == 3
+
+
 async def test_who_waits_for_one_that_fails_or_is_cancelled_asks_for_itself(tmp_path: Path) -> None:
     """A failure is handed to nobody else, and no question stays blocked."""
     llm = Counting(answers={"judge_statements": [RuntimeError("once"), split(1)]})
