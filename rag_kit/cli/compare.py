@@ -158,8 +158,13 @@ def _report(
 ) -> None:
     from rag_kit.evaluation.reporting import write_report
 
-    path = write_report(
-        results, arguments.report, comparison=comparison, diagnosis=found or None, title=arguments.title,
-        language=arguments.language or "en",
-    )  # fmt: skip
+    try:
+        path = write_report(
+            results, arguments.report, comparison=comparison, diagnosis=found or None, title=arguments.title,
+            language=arguments.language or "en",
+        )  # fmt: skip
+    except OSError as error:  # its own text names a temporary file that nobody asked for
+        raise InvalidInputError(
+            f"--report {str(arguments.report)!r} cannot be written ({error.strerror or error}); name another file"
+        ) from None
     hint(f"report written to {path}")

@@ -134,6 +134,7 @@ def test_without_the_three_metrics_there_is_no_diagnosis(
         (["one", "two", "--threshold", "x=1"], "not compared"),
         (["one", "two", "--level", "2"], "between 0 and 1"),
         (["one", "two", "--report", "."], "folder"),
+        (["one", "two", "--report", "/proc/report.html"], "cannot be written"),
     ],
 )
 def test_mistakes_are_one_line(
