@@ -161,6 +161,7 @@ def safe(text: object, width: int = 32) -> str:
     line = clean_text(" ".join(str(text).split()))
     if columns(line) <= width:
         return line
+    line = line[:width]  # each character is a column at least, and a name may be very long
     while line and columns(line) > width - 1:
         line = line[:-1]
     return f"{line}…"

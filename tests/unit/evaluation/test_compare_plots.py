@@ -295,3 +295,9 @@ def test_names_are_cut_by_their_width() -> None:
 def test_each_colour_stands_for_one_variable() -> None:
     """Colours and variables are as many, so that a drawing can be recoloured."""
     assert len(set(VARIABLES.values())) == len(VARIABLES)
+
+
+def test_very_long_names_are_cut_at_once() -> None:
+    """A name is not measured again for each of its characters."""
+    assert safe("名" * 200_000, 9) == "名名名名…"
+    assert safe("x" * 2_000_000) == "x" * 31 + "…"
