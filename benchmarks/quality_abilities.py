@@ -13,7 +13,7 @@ import json
 import sys
 from pathlib import Path
 
-from rag_kit.evaluation.abilities import abilities
+from rag_kit.evaluation.rgb import abilities
 from rag_kit.models import chat_model
 
 RESULT = Path(__file__).resolve().parent / "results" / "abilities.json"

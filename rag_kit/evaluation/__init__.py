@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.abilities import AbilityReport, GivenPassages, aabilities, abilities
-    from rag_kit.evaluation.benchmark import benchmark
+    from rag_kit.evaluation.benchmarking import benchmark
     from rag_kit.evaluation.cells import Cell
     from rag_kit.evaluation.comparing import Comparison, compare
     from rag_kit.evaluation.dataset import CorpusDocument, GoldAnswer, RetrievalDataset, load_dataset
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.outputs import Output, Passage
     from rag_kit.evaluation.report import format_table
     from rag_kit.evaluation.reporting import write_report
+    from rag_kit.evaluation.rgb import AbilityReport, GivenPassages, aabilities, abilities
     from rag_kit.evaluation.runs import (
         QualityError,
         Results,
@@ -119,10 +119,10 @@ __getattr__, __dir__ = lazy_attributes(
         "generate": ".sets.generating.running",
         "agenerate": ".sets.generating.running",
         "GeneratedSet": ".sets.generating.generated",
-        "abilities": ".abilities",
-        "aabilities": ".abilities",
-        "GivenPassages": ".abilities",
-        "AbilityReport": ".abilities",
+        "abilities": ".rgb",
+        "aabilities": ".rgb",
+        "GivenPassages": ".rgb",
+        "AbilityReport": ".rgb",
         "PipelineSpace": ".tuning",
         "RetrieverSpace": ".tuning",
         "SearchSpace": ".tuning",
@@ -133,7 +133,7 @@ __getattr__, __dir__ = lazy_attributes(
         "write_report": ".reporting",
         "assert_quality": ".runs",
         "QualityError": ".runs",
-        "benchmark": ".benchmark",
+        "benchmark": ".benchmarking",
         "bootstrap_interval": ".statistics",
         "bootstrap_intervals": ".statistics",
         "Cell": ".cells",

@@ -7,6 +7,7 @@ import importlib.metadata
 import pkgutil
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 from packaging.specifiers import SpecifierSet
@@ -51,6 +52,16 @@ def test_every_module_imports_and_every_listed_name_exists() -> None:
         module = importlib.import_module(found.name)
         for name in getattr(module, "__all__", ()):
             assert hasattr(module, name), f"{found.name}.{name}"
+
+
+def test_no_module_hides_a_function() -> None:
+    """Importing ``package.name`` sets ``package.name``: a function of the same name would be gone from then on."""
+    every = [
+        importlib.import_module(found.name) for found in pkgutil.walk_packages(rag_kit.__path__, "rag_kit.")
+    ]
+    for module in every:
+        for name in getattr(module, "__all__", ()):
+            assert not isinstance(getattr(module, name), ModuleType), f"{module.__name__}.{name}"
 
 
 @pytest.mark.parametrize(

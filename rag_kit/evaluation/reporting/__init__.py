@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.reporting.payload import payload
+    from rag_kit.evaluation.reporting.payload import report_payload
     from rag_kit.evaluation.reporting.tables import html_table, results_html, results_text, text_table
     from rag_kit.evaluation.reporting.writing import write_report
 
-__all__ = ["html_table", "payload", "results_html", "results_text", "text_table", "write_report"]
+__all__ = ["html_table", "report_payload", "results_html", "results_text", "text_table", "write_report"]
 
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "html_table": ".tables",
-        "payload": ".payload",
+        "report_payload": ".payload",
         "results_html": ".tables",
         "results_text": ".tables",
         "text_table": ".tables",

@@ -24,7 +24,7 @@ FORMAT = "rag_kit.report/1"
 _COUNTS = ("n", "total", "undefined", "errors", "not_applicable", "missing")
 
 
-def payload(
+def report_payload(
     results: Sequence[ResultsLike],
     *,
     names: Sequence[str] | None = None,
@@ -60,7 +60,7 @@ def payload(
         >>> row = Any(example=Example("q1", "Why?"), output=Output("So."), cells={"mrr": Cell.ok(0.5)})
         >>> mean = Any(mean=0.5, low=None, high=None, n=1, total=1, undefined=0, errors=0, not_applicable=0)
         >>> results = Any(name="mine", rows=[row], metrics=["mrr"], manifest={}, summary=lambda: {"mrr": mean})
-        >>> payload([results])["questions"][0]["runs"][0]["cells"]["mrr"]["value"]
+        >>> report_payload([results])["questions"][0]["runs"][0]["cells"]["mrr"]["value"]
         0.5
     """
     if not results:

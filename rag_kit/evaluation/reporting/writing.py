@@ -10,7 +10,7 @@ from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation._files import check_target, write_file
 from rag_kit.evaluation.reporting.figures import figures
 from rag_kit.evaluation.reporting.page import page
-from rag_kit.evaluation.reporting.payload import different, payload
+from rag_kit.evaluation.reporting.payload import different, report_payload
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.comparing import Comparison
@@ -65,7 +65,7 @@ def write_report(
     if diagnosis is None:
         diagnosis = _diagnose(names, found)
     plots = figures(found, comparison, notes)
-    data = payload(
+    data = report_payload(
         found,
         names=names,
         comparison=comparison,

@@ -12,12 +12,12 @@ from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.abilities import GivenPassages, aabilities, abilities
-from rag_kit.evaluation.abilities.counterfeit import wrong_answer
-from rag_kit.evaluation.abilities.own_corpus import items_of
-from rag_kit.evaluation.abilities.rules import Item, judge, passages_of
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Passage
+from rag_kit.evaluation.rgb import GivenPassages, aabilities, abilities
+from rag_kit.evaluation.rgb.counterfeit import wrong_answer
+from rag_kit.evaluation.rgb.own_corpus import items_of
+from rag_kit.evaluation.rgb.rules import Item, judge, passages_of
 from rag_kit.evaluation.sets import EvaluationSet
 from rag_kit.models import chat_model
 

@@ -232,10 +232,12 @@ async def test_what_is_no_tool_call_is_an_error(calls: Any) -> None:
 
 
 async def test_what_is_no_message_is_an_error() -> None:
-    """An unknown type, no dict, too many messages."""
+    """An unknown type, too many messages; an output takes mappings only."""
     example = Example("e", "q", metadata={"reference_tool_calls": []})
-    for messages in (({"type": "alien", "content": ""},), ("text",), ({"type": "ai"},) * 10_001):
-        cell = await get_metric("tool_call_f1").measure(example, Output(messages=messages))  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="give a list of mappings"):
+        Output(messages=("text",))  # type: ignore[arg-type]
+    for messages in (({"type": "alien", "content": ""},), ({"type": "ai"},) * 10_001):
+        cell = await get_metric("tool_call_f1").measure(example, Output(messages=messages))
         assert cell.status == "error" and "message" in cell.reason
     for metric in ("ours_tool_call_f1", "ours_tool_call_accuracy"):
         many = await tools(metric, [WEATHER] * 501, [])

@@ -17,7 +17,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.reporting import payload, write_report
+from rag_kit.evaluation.reporting import report_payload, write_report
 from rag_kit.evaluation.reporting.page import assets, embedded_json, page
 from rag_kit.evaluation.reporting.svg import safe_svg
 from rag_kit.evaluation.runs import Results, Row
@@ -154,7 +154,7 @@ def test_pipelines_are_set_side_by_side_by_question() -> None:
     """Questions are matched by id; a question that a pipeline was not asked has no run; equal names get numbers."""
     first, second = results_of_pipelines(4)[:2]
     second = Results(first.name, second.rows[2:], second.metrics)
-    data = payload([first, second])
+    data = report_payload([first, second])
     assert [one["name"] for one in data["pipelines"]] == ["bm25", "bm25 (2)"]
     assert [[run is not None for run in q["runs"]] for q in data["questions"]] == [[True, False]] * 2 + [
         [True, True]
@@ -165,7 +165,7 @@ def test_summaries_and_coverage_are_those_of_the_results() -> None:
     """Mean, interval and every count come from the results; a metric that one pipeline lacks is null there."""
     first, second = results_of_pipelines(40)[:2]
     second = Results("b", second.rows, METRICS[:2])
-    data = payload([first, second])
+    data = report_payload([first, second])
     summary = first.summary()["faithfulness"]
     metric = next(one for one in data["metrics"] if one["name"] == "faithfulness")
     assert metric["summary"][0] == summary.to_json() and metric["summary"][1] is None
@@ -179,7 +179,7 @@ def test_a_cell_without_a_value_keeps_its_status_and_reason() -> None:
         "b": Cell.error("time-out"),
         "c": Cell.not_applicable("no reference"),
     }
-    data = payload([Results("p", [Row(Example("q", "Why?"), Output("So."), cells)])])
+    data = report_payload([Results("p", [Row(Example("q", "Why?"), Output("So."), cells)])])
     shown = data["questions"][0]["runs"][0]["cells"]
     assert {name: (cell["value"], cell["status"], cell["reason"]) for name, cell in shown.items()} == {
         "a": (None, "undefined", "no statement"),
@@ -190,7 +190,7 @@ def test_a_cell_without_a_value_keeps_its_status_and_reason() -> None:
 
 def test_each_text_is_kept_once_and_quotes_stay_verbatim() -> None:
     """Passages that several pipelines found share one text; a quote is found in it."""
-    data = payload(results_of_pipelines(20))
+    data = report_payload(results_of_pipelines(20))
     assert (
         len(set(data["texts"]))
         == len(data["texts"])
@@ -212,7 +212,7 @@ def test_relevance_comes_from_the_judgements_by_any_id() -> None:
         Output(passages=(Passage("c1", "x", {"parent_id": "d1"}), Passage("d2", "y"), Passage("d3", "z"))),
         {"m": Cell.ok(1.0)},
     )
-    passages = payload([Results("p", [row])])["questions"][0]["runs"][0]["passages"]
+    passages = report_payload([Results("p", [row])])["questions"][0]["runs"][0]["passages"]
     assert [one["grade"] for one in passages] == [2, 0, None]
 
 
@@ -241,7 +241,7 @@ def test_strange_values_become_plain_texts() -> None:
         ),
         {"m": Cell.ok(0.5, deep=deep, many=[float("inf")])},
     )
-    data = payload([Results("p", [row])])
+    data = report_payload([Results("p", [row])])
     run = data["questions"][0]["runs"][0]
     assert run["answer"].endswith("… (+30,000)") and run["passages"][0]["stages"][0]["score"] is None
     assert page(data)
@@ -286,7 +286,7 @@ def test_what_speaks_of_the_whole_search_is_shown_once() -> None:
         for name in ("a", "b")
     )
     output = Output("It.", passages, notes=("slow", "late"))
-    data = payload([Results("p", [Row(Example("q", "Who?"), output, {"m": Cell.ok(0.5)})])])
+    data = report_payload([Results("p", [Row(Example("q", "Who?"), output, {"m": Cell.ok(0.5)})])])
     run = data["questions"][0]["runs"][0]
     assert run["notes"] == ["slow", "late"] and [each["notes"] for each in run["passages"]] == [["a"], ["b"]]
     assert run["passages"][0]["stages"] == [{"rank": 1, "score": 1.23457, "stage": "bm25", "retriever": "B"}]

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.abilities.counterfeit import wrong_answer
-from rag_kit.evaluation.abilities.rules import Item, Part
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Passage
+from rag_kit.evaluation.rgb.counterfeit import wrong_answer
+from rag_kit.evaluation.rgb.rules import Item, Part
 from rag_kit.text import detect_language, fold, sentences
 
 if TYPE_CHECKING:

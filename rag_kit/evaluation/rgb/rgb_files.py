@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._lines import find_file, read_jsonl
-from rag_kit.evaluation.abilities.rules import Item, Part
+from rag_kit.evaluation.rgb.rules import Item, Part
 
 LANGUAGES = ("en", "zh")
 _MAX_LINE = 16 * 2**20

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.abilities.given import GivenPassages
-    from rag_kit.evaluation.abilities.report import AbilityReport, AbilityScore
-    from rag_kit.evaluation.abilities.running import aabilities, abilities
+    from rag_kit.evaluation.rgb.given import GivenPassages
+    from rag_kit.evaluation.rgb.report import AbilityReport, AbilityScore
+    from rag_kit.evaluation.rgb.running import aabilities, abilities
 
 __all__ = ["AbilityReport", "AbilityScore", "GivenPassages", "aabilities", "abilities"]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.abilities.given import give
-from rag_kit.evaluation.abilities.rules import Item
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.rgb.given import give
+from rag_kit.evaluation.rgb.rules import Item
 from rag_kit.evaluation.runs.asking import asker, default_name, resolve
 from rag_kit.text.citations import DECLINED
 

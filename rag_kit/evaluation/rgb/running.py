@@ -16,13 +16,13 @@ from rag_kit._redact import redact
 from rag_kit.concurrency import afan_out_map, budget_scope, check_seconds, run_coroutine, run_in_thread
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError
 from rag_kit.evaluation._journal import Journal
-from rag_kit.evaluation.abilities.report import NAMES, AbilityReport, scores_of
-from rag_kit.evaluation.abilities.rgb_files import load_rgb
-from rag_kit.evaluation.abilities.rules import DECLINES, SEED, Item, judge, passages_of
+from rag_kit.evaluation.rgb.report import NAMES, AbilityReport, scores_of
+from rag_kit.evaluation.rgb.rgb_files import load_rgb
+from rag_kit.evaluation.rgb.rules import DECLINES, SEED, Item, judge, passages_of
 from rag_kit.evaluation.sets import EvaluationSet
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.abilities.answering import Answerer
+    from rag_kit.evaluation.rgb.answering import Answerer
 
 NOISE_RATES = (0.0, 0.2, 0.4, 0.6, 0.8)
 _KINDS = dict(zip(NAMES, ("plain", "plain", "integration", "counterfactual"), strict=True))
@@ -134,7 +134,7 @@ async def aabilities(
 
     def prepare() -> tuple[Answerer, list[_Task], dict[str, Any], dict[str, dict[str, int]], Journal | None]:
         """Reads files and builds an index, so it runs on a thread."""
-        from rag_kit.evaluation.abilities.answering import Answerer
+        from rag_kit.evaluation.rgb.answering import Answerer
 
         answerer = Answerer(pipeline, prompts)
         more = answerer.declines if declines is None else tuple(declines)
@@ -259,7 +259,7 @@ def items_of_set(
     source: EvaluationSet, count: int, seed: int
 ) -> tuple[list[Item], dict[str, dict[str, int]]]:
     """The questions of a set of one's own."""
-    from rag_kit.evaluation.abilities.own_corpus import items_of
+    from rag_kit.evaluation.rgb.own_corpus import items_of
 
     return items_of(source, count, seed)
 
