@@ -21,9 +21,12 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium; the tests are skipped, with the reason, where it or Playwright is absent."""
+    """Chromium; the tests are skipped, with the reason, where it or Playwright is absent.
+
+    Not for the session: Playwright holds an event loop in this thread, and tests of other folders bring their own.
+    """
     program = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         pytest.skip(
