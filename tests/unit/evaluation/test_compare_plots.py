@@ -138,7 +138,11 @@ def test_nothing_global_is_touched() -> None:
         "assert dict.__eq__(matplotlib.rcParams, before)\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-W", "error::UserWarning", "-c", program], check=True, timeout=240)
+    subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-W", "ignore::DeprecationWarning", "-c", program],
+        check=True,
+        timeout=240,
+    )
 
 
 def test_importing_the_plots_imports_no_matplotlib() -> None:
