@@ -77,6 +77,11 @@ class Reporter:
             tqdm.monitor_interval = 0  # its watching thread is not needed
             looked_at = "ipykernel" in sys.modules or _is_terminal(sys.stderr)
             with contextlib.suppress(*_GONE):
+                if looked_at and sys.stderr is not None:
+                    sys.stderr.write(
+                        ""
+                    )  # told before: a bar that fails while it is made leaves half of itself
+                    sys.stderr.flush()
                 self._bar = tqdm(
                     total=total, initial=reused, desc=name, unit="q", file=sys.stderr, disable=not looked_at,
                     mininterval=0.2, dynamic_ncols=True,

@@ -239,6 +239,8 @@ def test_ctrl_c(folder: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
+        # what runs in the background ignores the signal, and so would its children
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     until = time.monotonic() + 120
     rows = folder / "r" / "rows.jsonl"

@@ -26,6 +26,8 @@ def start(folder: Path, log: Path, delay: float = 0.02) -> subprocess.Popen[str]
         env=environment,
         stderr=subprocess.PIPE,
         text=True,
+        # what runs in the background ignores the signal, and so would its children
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 

@@ -130,8 +130,10 @@ def test_better_regions_are_searched_more():
             optimiser.add(settings, "complete", settings["x"], {10: settings["x"]})
         return sum(found[15:]) / 15
 
-    assert run(True) > 0.75
-    assert run(False) < 0.25
+    assert (
+        run(True) > 0.65
+    )  # at random it is 0.5, half of the time above; releases of Optuna give 0.74 to 0.9
+    assert run(False) < 0.35
 
 
 def test_a_finite_space_is_tried_to_the_end():
