@@ -74,6 +74,7 @@ _NAMES: tuple[tuple[Failure, frozenset[str]], ...] = (
                 "ValidationError",
                 "JSONDecodeError",
                 "APIResponseValidationError",
+                "RecursionError",  # a client's own JSON parser, on an answer that is nested deeply
             }
         ),
     ),

@@ -10,7 +10,8 @@ from typing import Any
 MAX_TEXT = 100_000
 _MAX_STARTS = 32
 _MAX_DEPTH = 64
-_FENCE = re.compile(r"(?:```|~~~)[ \t]*([\w+-]*)[ \t]*\n?(.*?)(?:```|~~~)", re.DOTALL)
+# Nothing is given back (``*+``): a fence that is never closed would be tried at each of its places.
+_FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+-]*+)[ \t]*+\n?+(.*?)(?:```|~~~)", re.DOTALL)
 _THINK = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 # Only what can begin JSON is worth a scan to its end; other braces in prose are passed over.
 _START = re.compile(r"[{｛](?=\s*[\"'“”‘＂}｝])|[\[［](?=\s*(?:[\"'“”‘＂\[{［｛\]］\d-]|true|false|null))")

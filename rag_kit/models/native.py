@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 import inspect
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableParallel, RunnableSequence
 from pydantic import BaseModel
 
 from .json_schema import SchemaMismatchError
 from .parsing import UnreadableError, parse_text
+from .reply_size import check_size
 from .schema import Target, strict_schema
 from .tokens import text_of
 
@@ -37,9 +38,21 @@ def bind(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
     try:
         if "strict" in options and "strict" not in inspect.signature(model.with_structured_output).parameters:
             del options["strict"]
-        return model.with_structured_output(schema, **options)
+        return _unread(model.with_structured_output(schema, **options))
     except (NotImplementedError, TypeError, ValueError):
         return None  # the integration does not know this method
+
+
+def _unread(bound: Any) -> Runnable[Any, Any]:
+    """The bound model without LangChain's parser behind it, where it is built as LangChain builds it.
+
+    `read` reads the message itself; that parser takes a time that grows with the square of a broken answer.
+    """
+    if isinstance(bound, RunnableSequence) and isinstance(bound.first, RunnableParallel):
+        parts = bound.first.steps__
+        if parts.keys() == {"raw"}:
+            return parts["raw"]
+    return cast("Runnable[Any, Any]", bound)
 
 
 def _has_no_method(kind: type[BaseChatModel]) -> bool:
@@ -58,7 +71,7 @@ def read(value: Any, target: Target) -> Any:
     """
     raw, parsed = (value.get("raw"), value.get("parsed")) if _has_raw(value) else (None, value)
     if raw is None and hasattr(parsed, "content"):
-        raw, parsed = parsed, None
+        raw, parsed = parsed, (getattr(parsed, "additional_kwargs", None) or {}).get("parsed")
     if refusal := refusal_of(raw):
         raise UnreadableError(f"the model refused: {refusal}", refused=True)
     if raw is None or not (written(value).strip() or getattr(raw, "tool_calls", None)):
@@ -96,7 +109,12 @@ def written(value: Any) -> str:
 
 
 def refusal_of(message: Any) -> str | None:
-    """Why the model refused, if the provider marks it as a refusal."""
+    """Why the model refused, if the provider marks it as a refusal; asked before an answer is read.
+
+    Raises:
+        ModelOutputError: The answer is endless.
+    """
+    check_size(message)
     extra = getattr(message, "additional_kwargs", None) or {}
     if isinstance(extra.get("refusal"), str) and extra["refusal"]:
         return str(extra["refusal"])[:200]
@@ -116,7 +134,10 @@ def salvage(error: Exception) -> str:
     choices = getattr(completion, "choices", None) or []
     message = getattr(choices[0], "message", None) if choices else None
     text = getattr(message, "content", None) or getattr(error, "llm_output", None)
-    return text if isinstance(text, str) else ""
+    if not isinstance(text, str):
+        return ""
+    check_size(text)
+    return text
 
 
 def _has_raw(value: Any) -> bool:
