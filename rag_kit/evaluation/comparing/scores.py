@@ -7,30 +7,20 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.evaluation.comparing.intervals import column_intervals
+from rag_kit.evaluation.runs.summary import Summary, count_statuses
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.comparing.matching import Matched
     from rag_kit.evaluation.runs import Results
 
 
-@dataclass(frozen=True)
-class Score:
-    """One metric of one pipeline, beside what a question takes it.
-
-    ``n + undefined + errors + not_applicable + missing == total``.
+@dataclass(frozen=True, kw_only=True)
+class Score(Summary):
+    """One metric of one pipeline: its `Summary` over the questions compared, beside what a question takes it.
 
     Args:
         pipeline: Its name.
         metric: The metric's name.
-        mean: Mean over the questions that have a value; ``None`` without any.
-        low: Lower end of its bootstrap interval; ``None`` below two values.
-        high: Upper end.
-        n: Questions that have a value.
-        total: Questions in all.
-        undefined: Questions for which the metric has no value.
-        errors: Questions whose cell could not be computed.
-        not_applicable: Questions that lack what the metric reads.
-        missing: Questions that were not asked, or not scored, yet.
         p50_seconds: Half of the answers took at most so long; ``None`` where no question was answered.
         p95_seconds: 95 of 100 took at most so long.
         calls: Model calls of the pipeline a question, on average.
@@ -40,29 +30,16 @@ class Score:
 
     pipeline: str
     metric: str
-    mean: float | None
-    low: float | None
-    high: float | None
-    n: int
-    total: int
-    undefined: int = 0
-    errors: int = 0
-    not_applicable: int = 0
-    missing: int = 0
     p50_seconds: float | None = None
     p95_seconds: float | None = None
     calls: float | None = None
     tokens: float | None = None
     money: float | None = None
 
-    @property
-    def coverage(self) -> float:
-        """Share of the questions that the mean speaks of."""
-        return self.n / self.total if self.total else 0.0
-
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON, with the coverage."""
-        return {**asdict(self), "coverage": self.coverage}
+        """As plain JSON, names first, with the coverage."""
+        names = {"pipeline": self.pipeline, "metric": self.metric}
+        return {**names, **asdict(self), "coverage": self.coverage}
 
 
 def scores(matched: Matched, *, level: float, prices: Any = None) -> list[Score]:
@@ -74,19 +51,25 @@ def scores(matched: Matched, *, level: float, prices: Any = None) -> list[Score]
         intervals = column_intervals(values, level=level)
         for column, (name, run) in enumerate(zip(matched.names, matched.runs, strict=True)):
             present = values[:, column][values[:, column] == values[:, column]]
-            counts = {"undefined": 0, "error": 0, "not_applicable": 0}
-            for row in run.rows:
-                cell = row.cells.get(metric)
-                if cell is not None and cell.status in counts:
-                    counts[cell.status] += 1
+            counts = count_statuses(row.cells.get(metric) for row in run.rows)
+            without = sum(count for status, count in counts.items() if status != "ok")
             low, high = intervals[column]
             found.append(
                 Score(
-                    name, metric, float(present.mean()) if len(present) else None, low, high, len(present),
-                    matched.questions, counts["undefined"], counts["error"], counts["not_applicable"],
-                    matched.questions - len(present) - sum(counts.values()), **costs[column],
+                    pipeline=name,
+                    metric=metric,
+                    mean=float(present.mean()) if len(present) else None,
+                    low=low,
+                    high=high,
+                    n=len(present),
+                    total=matched.questions,
+                    undefined=counts["undefined"],
+                    errors=counts["error"],
+                    not_applicable=counts["not_applicable"],
+                    missing=matched.questions - len(present) - without,
+                    **costs[column],
                 )
-            )  # fmt: skip
+            )
     return found
 
 

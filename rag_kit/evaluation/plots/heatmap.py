@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.plots import style
+from rag_kit.evaluation.plots.naming import chosen_metric, numbered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _CELL = 0.5
 """Inches of a cell."""
+_LABELLED = 6
+"""Pipelines whose names stand above their columns; where there are more, numbers do."""
 _WIDEST = 1.3
 """Inches of a name up to which it stands above a column; where one is longer, numbers do."""
 
@@ -32,18 +34,11 @@ def complementarity_heatmap(comparison: Comparison, *, metric: str | None = None
         InvalidInputError: If the metric was not compared.
         MissingExtraError: If matplotlib is not installed.
     """
-    chosen = comparison.metrics[0] if metric is None else metric
-    if chosen not in comparison.complementarity:
-        raise InvalidInputError(
-            f"the metric {chosen!r:.80} was not compared; there are {', '.join(comparison.metrics)}"
-        )
+    chosen = chosen_metric(comparison, metric)
     item = comparison.complementarity[chosen]
-    labels = [style.safe(name, 28) for name in item.pipelines]
-    count = len(labels)
-    numbered = count > 6 or max(map(style.inches, labels)) > _WIDEST
-    heads = [str(number) for number in range(1, count + 1)] if numbered else labels
-    if numbered:
-        labels = [f"{label}  {number}" for number, label in enumerate(labels, start=1)]
+    count = len(item.pipelines)
+    labels, marks = numbered(item.pipelines, most=_LABELLED, length=28, widest=_WIDEST, behind=True)
+    heads = marks or labels
     cell = max(_CELL, max(map(style.inches, heads)) + 0.1)
     left = max(style.inches(label) for label in labels) + 0.25
     lines = _steps(item)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.plots import style
+from rag_kit.evaluation.plots.naming import chosen_metric, chosen_metrics, numbered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,7 @@ def scores_with_intervals(comparison: Comparison, *, metrics: Sequence[str] | No
         InvalidInputError: If a metric was not compared.
         MissingExtraError: If matplotlib is not installed.
     """
-    chosen = _metrics(comparison, metrics)
+    chosen = chosen_metrics(comparison, metrics)
     names = comparison.pipelines
     rows = len(chosen) * (len(names) + 1)
     labels = [style.safe(name) for name in names]
@@ -79,42 +79,27 @@ def latency_against_quality(comparison: Comparison, *, metric: str | None = None
         InvalidInputError: If the metric was not compared.
         MissingExtraError: If matplotlib is not installed.
     """
-    (chosen,) = _metrics(comparison, [metric] if metric is not None else comparison.metrics[:1])
+    chosen = chosen_metric(comparison, metric)
     rows = [comparison.score(name, chosen) for name in comparison.pipelines]
     known = [
         (number, row)
         for number, row in enumerate(rows)
         if row.mean is not None and row.p50_seconds is not None
     ]
-    many = len(rows) > _LABELLED
-    labels = [style.safe(name) for name in comparison.pipelines]
-    if many:
-        labels = [f"{number}. {label}" for number, label in enumerate(labels, start=1)]
+    labels, marks = numbered(comparison.pipelines, most=_LABELLED)
     legend = max((style.inches(label) + 0.4 for label in labels), default=0.0)
     width, height = 5.6 + legend, max(3.6, 0.7 + 0.2 * len(rows))
     figure, axes = style.new_figure(
         width, height, f"{chosen} against latency of {', '.join(comparison.pipelines)}"
     )
     for number, row in known:
-        _point(axes, row, number, str(number + 1) if many else "")
+        _point(axes, row, number, marks[number] if marks else "")
     _frontier(axes, [row for _, row in known], chosen in comparison.lower_is_better)
     _axes_of_latency(axes, [row for _, row in known])
     _names(axes, labels, [row.mean is None or row.p50_seconds is None for row in rows])
     style.label_axes(axes, x="seconds a question: median, to the 95th percentile", y=chosen)
     figure.subplots_adjust(left=0.8 / width, right=5.3 / width, top=1 - 0.15 / height, bottom=0.55 / height)
     return figure
-
-
-def _metrics(comparison: Comparison, metrics: Sequence[str] | None) -> list[str]:
-    chosen = list(comparison.metrics if metrics is None else metrics)
-    for metric in chosen:
-        if metric not in comparison.metrics:
-            raise InvalidInputError(
-                f"the metric {metric!r:.80} was not compared; there are {', '.join(comparison.metrics)}"
-            )
-    if not chosen:
-        raise InvalidInputError("there is no metric to plot; give at least one")
-    return chosen
 
 
 def _range(rows: Sequence[Score]) -> tuple[float, float]:

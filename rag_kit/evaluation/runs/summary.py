@@ -48,6 +48,20 @@ class Summary:
         return asdict(self)
 
 
+def count_statuses(cells: Iterable[Cell | None]) -> dict[str, int]:
+    """Status -> how many cells have it; missing ones have none.
+
+    Example:
+        >>> count_statuses([Cell.ok(1.0), None, Cell.error("time-out")])
+        {'ok': 1, 'undefined': 0, 'error': 1, 'not_applicable': 0}
+    """
+    counts = {"ok": 0, "undefined": 0, "error": 0, "not_applicable": 0}
+    for cell in cells:
+        if cell is not None:
+            counts[cell.status] += 1
+    return counts
+
+
 def summarize(
     cells: Iterable[Cell | None], total: int, *, level: float = 0.95, n: int = 10_000, seed: int = 0
 ) -> Summary:
@@ -64,13 +78,9 @@ def summarize(
         >>> summarize([Cell.ok(1.0), Cell.ok(0.5), Cell.error("time-out")], 4).to_json()["mean"]
         0.75
     """
-    counts = {"ok": 0, "undefined": 0, "error": 0, "not_applicable": 0}
-    values = []
-    for cell in cells:
-        if cell is not None:
-            counts[cell.status] += 1
-            if cell.value is not None:
-                values.append(float(cell.value))
+    known = [cell for cell in cells if cell is not None]
+    counts = count_statuses(known)
+    values = [float(cell.value) for cell in known if cell.value is not None]
     low, high = bootstrap_interval(values, level=level, n=n, seed=seed) if len(values) > 1 else (None, None)
     return Summary(
         mean=sum(values) / len(values) if values else None,

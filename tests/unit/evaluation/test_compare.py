@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import Cell, Comparison, Example, Output, Results, Row, compare
+from rag_kit.evaluation import Cell, Comparison, Example, Output, Results, Row, Summary, compare
 
 A = [0.9, 0.8, 0.7, 0.6, 0.9, 0.8, 0.75, 0.85]
 B = [0.7, 0.8, 0.6, 0.5, 0.7, 0.8, 0.70, 0.65]
@@ -262,6 +262,11 @@ def test_json_and_frames_hold_everything() -> None:
     record = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert record["pairs"][0]["n"] == 8
     assert record["table"][0]["coverage"] == 1.0
+    assert list(record["table"][0]) == [
+        "pipeline", "metric", "mean", "low", "high", "n", "total", "undefined", "errors", "not_applicable", "missing",
+        "p50_seconds", "p95_seconds", "calls", "tokens", "money", "coverage",
+    ]  # fmt: skip
+    assert all(isinstance(score, Summary) for score in found.table)
     assert len(found.to_pandas()) == 4
     assert list(found.to_pandas("pairs")["metric"]) == ["m", "hit"]
     assert len(found.to_pandas("slices")) == len(found.slices)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,11 @@ from rag_kit.concurrency import afan_out_map, budget_scope, check_seconds, run_c
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.evaluation._files import check_target
 from rag_kit.evaluation._journal import Journal
-from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.sets.generating import sources
 from rag_kit.evaluation.sets.generating.asking import KINDS, Writer
-from rag_kit.evaluation.sets.generating.filters import duplicates, looked_at
+from rag_kit.evaluation.sets.generating.attempts import Attempt, State
 from rag_kit.evaluation.sets.generating.generated import GeneratedSet
-from rag_kit.evaluation.sets.generating.sources import Piece
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -131,7 +128,7 @@ async def agenerate(
     check_seconds("timeout", timeout)
     wanted = {kind: n // len(kinds) + (place < n % len(kinds)) for place, kind in enumerate(kinds)}
 
-    def prepare() -> tuple[Writer, list[Passage], dict[str, list[_Attempt]], Journal | None]:
+    def prepare() -> tuple[Writer, list[Passage], dict[str, list[Attempt]], Journal | None]:
         """Reads files and splits documents, so it runs on a thread."""
         from rag_kit.models import chat_model, describe_model
 
@@ -143,12 +140,12 @@ async def agenerate(
         writer = Writer(model, prompts, per_passage, timeout, max_retries)
         corpus = sources.corpus_of(documents)
         pieces = sources.pieces_of(corpus, language)
-        attempts: dict[str, list[_Attempt]] = {}
+        attempts: dict[str, list[Attempt]] = {}
         for kind in kinds:
             groups = (sources.single_hop if kind == "single_hop" else sources.multi_hop)(pieces, seed)
             most = 4 * wanted[kind] + 16 if max_attempts is None else max_attempts
             attempts[kind] = [
-                _Attempt(sources.key_of(kind, group, per_passage), kind, group) for group in groups[:most]
+                Attempt(sources.key_of(kind, group, per_passage), kind, group) for group in groups[:most]
             ]
         if not any(attempts.values()):
             raise InvalidInputError(
@@ -163,7 +160,7 @@ async def agenerate(
         return writer, corpus, attempts, None if out is None else Journal(progress_file(Path(out)), job)
 
     writer, corpus, attempts, journal = await run_in_thread(prepare)
-    state = _State(
+    state = State(
         wanted, {record["key"]: record for record in (journal.records if journal else []) if "key" in record}
     )
     started = time.perf_counter()
@@ -202,81 +199,13 @@ def progress_file(out: Path) -> Path:
     return out.with_name(f"{out.name.removesuffix('.jsonl')}.progress.jsonl")
 
 
-@dataclass(frozen=True)
-class _Attempt:
-    """Pieces to show, and what the attempt is called in the file."""
-
-    key: str
-    kind: str
-    pieces: tuple[Piece, ...]
-
-
-@dataclass
-class _State:
-    """What is known: records by key, and what they came to, always in the order of the attempts.
-
-    So the set is the same whichever attempt ended first, and however often the run was ended.
-    """
-
-    wanted: Mapping[str, int]
-    records: dict[str, dict[str, Any]]
-    stopped_by: str | None = None
-    asked: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)
-    shown: list[dict[str, str]] = field(default_factory=list)
-    _examples: dict[str, list[Example]] = field(default_factory=dict)
-    _next: dict[str, int] = field(default_factory=dict)
-
-    def accepted(self, kind: str) -> list[Example]:
-        """The questions of a kind."""
-        return self._examples.setdefault(kind, [])
-
-    def take(self, kind: str, attempts: Sequence[_Attempt]) -> None:
-        """Look at what has come in, up to the first attempt that is still missing."""
-        place = self._next.get(kind, 0)
-        while (
-            place < len(attempts)
-            and attempts[place].key in self.records
-            and len(self.accepted(kind)) < self.wanted[kind]
-        ):
-            self._look(attempts[place], self.records[attempts[place].key])
-            place += 1
-        self._next[kind] = place
-
-    def _look(self, attempt: _Attempt, record: Mapping[str, Any]) -> None:
-        self.asked += 1
-        items = record.get("items", [])
-        if not items:
-            self._drop("model_failed" if record.get("error") else "nothing_to_ask", attempt.kind, "")
-        for each in items:
-            item, check = each["item"], each["check"]
-            failed = bool(check and check.get("failed"))
-            found = looked_at(item, None if failed else check, attempt.kind, attempt.pieces)
-            if failed and isinstance(found, Example):
-                found = "model_failed"
-            if isinstance(found, Example):
-                everything = [example for examples in self._examples.values() for example in examples]
-                if duplicates(found, everything) or any(found.id == other.id for other in everything):
-                    found = "duplicate"
-                elif len(self.accepted(attempt.kind)) < self.wanted[attempt.kind]:
-                    self.accepted(attempt.kind).append(found)
-                    continue
-                else:
-                    continue
-            self._drop(found, attempt.kind, str(item["question"]))
-
-    def _drop(self, reason: str, kind: str, question: str) -> None:
-        self.dropped[reason] = self.dropped.get(reason, 0) + 1
-        self.shown.append({"kind": kind, "question": question[:500], "reason": reason})
-
-
 async def _fill(
-    kind: str, attempts: Sequence[_Attempt], writer: Writer, state: _State, journal: Journal | None,
+    kind: str, attempts: Sequence[Attempt], writer: Writer, state: State, journal: Journal | None,
     max_concurrency: int, progress: Progress | None,
 ) -> None:  # fmt: skip
     """Ask in waves, each as large as what is missing, until there is enough."""
 
-    async def run(attempt: _Attempt) -> None:
+    async def run(attempt: Attempt) -> None:
         record = {"key": attempt.key, "kind": kind, **await writer.attempt(kind, attempt.pieces)}
         if journal:
             await run_in_thread(journal.append, record)
