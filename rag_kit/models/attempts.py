@@ -15,7 +15,7 @@ from rag_kit.concurrency import charge_call, charge_tokens, check_budget, remain
 from rag_kit.errors import ModelRateLimitedError
 
 from .failures import RETRYABLE, Failure, classify, map_model_error, retry_after
-from .steps import Answer, Ask, Pause
+from .steps import Answer, Ask, Enter, Leave, Pause
 from .tokens import text_of, used_tokens
 
 FIRST_PAUSE = 0.5
@@ -32,6 +32,7 @@ class Tally:
     input_tokens: int = 0
     output_tokens: int = 0
     estimated: bool = False
+    places: bool = False  # whether requests wait for a place, which is given back once the answer is charged
     tokens_seen: StreamWatch = field(default_factory=lambda: StreamWatch())
 
     def charge(self, value: Any, sent: list[BaseMessage]) -> None:
@@ -89,7 +90,7 @@ def ask(
     """Ask, and ask again after a rate limit, a server error, a time-out or a broken connection.
 
     Yields:
-        ``Ask`` and ``Pause`` steps.
+        ``Ask`` and ``Pause`` steps; ``Enter`` and ``Leave`` where requests have places.
 
     Returns:
         The value, or a failure that retrying cannot mend: refused, final, a bad answer.
@@ -100,11 +101,15 @@ def ask(
     """
     pause = FIRST_PAUSE
     while True:
+        if tally.places:
+            yield Enter()
         charge_call()
         tally.calls += 1
         answer: Answer = yield Ask(runnable, messages, timeout)
         if answer.error is None:
             tally.charge(answer.value, messages)
+            if tally.places:
+                yield Leave()
             return Reply(answer.value)
         kind = classify(answer.error)
         if kind in (Failure.REFUSED, Failure.FINAL, Failure.OUTPUT):

@@ -77,6 +77,8 @@ class Ladder:
         timeout: float | None,
         max_retries: int,
         fallback: Any,
+        *,
+        places: bool = False,
     ) -> None:
         check_limits(timeout, max_retries)
         check_parts(model, prompt, values)
@@ -94,7 +96,7 @@ class Ladder:
         self.timeout = timeout
         self.fallback = fallback
         self.language = prompt_language(prompt)
-        self.tally = Tally(retries=max_retries)
+        self.tally = Tally(retries=max_retries, places=places)
 
     def run(self) -> Generator[Any, Any, StructuredResult]:
         """The steps of the whole call, with the caller's failure policy at their end."""

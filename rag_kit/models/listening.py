@@ -1,5 +1,7 @@
 """Whether anything listens to the runs of a call: callbacks, tracing, debug output, collectors.
 
+A collector with a true ``only_models`` hears nothing but models, which tell it themselves.
+
 Setting up callbacks that nobody has is the largest part of what LangChain adds to a short call. Where nothing
 listens, the kit leaves its own part of that out; a model's own callbacks are LangChain's affair and stay.
 """
@@ -42,7 +44,8 @@ def listened(config: RunnableConfig) -> bool:
     if _tracing_v2_is_enabled is None or get_debug() or _tracing_v2_is_enabled():
         return True
     for variable, _, handler, environment in _configure_hooks:
-        if variable.get() is not None:
+        collector = variable.get()
+        if collector is not None and not getattr(collector, "only_models", False):
             return True
         if handler is not None and environment is not None and env_var_is_set(environment):
             return True

@@ -25,6 +25,7 @@ from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.folders import VARIABLE
 
 from .listening import has_handlers
+from .slots import Slot
 
 T = TypeVar("T")
 _FRESH_SECONDS = 2.0
@@ -76,7 +77,17 @@ class Format:
     values: Mapping[str, Any]
 
 
-Step = Ask | Pause | Render | Format
+@dataclass(frozen=True)
+class Enter:
+    """Take the place that the next requests need; only where there are such places."""
+
+
+@dataclass(frozen=True)
+class Leave:
+    """Give the place back: the answer is there, and charged."""
+
+
+Step = Ask | Pause | Render | Format | Enter | Leave
 
 
 def drive(steps: Generator[Step, Any, T], config: RunnableConfig | None) -> T:
@@ -94,8 +105,10 @@ def drive(steps: Generator[Step, Any, T], config: RunnableConfig | None) -> T:
     return concurrency.drive(steps, carry_out)
 
 
-async def adrive(steps: Generator[Step, Any, T], config: RunnableConfig | None) -> T:
-    """Carry out the steps without blocking the event loop."""
+async def adrive(
+    steps: Generator[Step, Any, T], config: RunnableConfig | None, slot: Slot | None = None
+) -> T:
+    """Carry out the steps without blocking the event loop; requests wait for the place, if there is one."""
 
     async def carry_out(step: Step) -> Any:
         if isinstance(step, Ask):
@@ -106,10 +119,17 @@ async def adrive(steps: Generator[Step, Any, T], config: RunnableConfig | None) 
             return (await step.prompt.ainvoke(step.values, config)).to_messages()
         if isinstance(step, Pause):
             return await asyncio.sleep(step.seconds)
+        if slot is not None and isinstance(step, Enter | Leave):
+            return await (slot.take() if isinstance(step, Enter) else slot.give_back())
         prompt = _recent(step)  # else a file is read, which would block the loop
         return _filled(prompt, step) if prompt is not None else await run_in_thread(render, step)
 
-    return await concurrency.adrive(steps, carry_out)
+    if slot is None:
+        return await concurrency.adrive(steps, carry_out)
+    try:
+        return await concurrency.adrive(steps, carry_out)
+    finally:
+        slot.drop()
 
 
 def render(step: Render) -> list[BaseMessage]:

@@ -12,6 +12,7 @@ from rag_kit.concurrency import budget_scope
 
 from .ladder import RAISE, Ladder, StructuredResult
 from .settings import MAX_RETRIES, call_config
+from .slots import Slot
 from .steps import adrive, drive
 
 __all__ = [
@@ -57,11 +58,12 @@ async def astructured_call_detailed(
     timeout: float | None = None,
     max_retries: int = MAX_RETRIES,
     config: RunnableConfig | None = None,
+    slot: Slot | None = None,
 ) -> StructuredResult:
     """``structured_call_detailed`` without blocking; a cancelled task stops at once and is never retried."""
-    call = Ladder(model, prompt, values, schema, timeout, max_retries, fallback)
+    call = Ladder(model, prompt, values, schema, timeout, max_retries, fallback, places=slot is not None)
     with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
-        return await adrive(call.run(), call_config(config, model, prompt, call.tally.tokens_seen))
+        return await adrive(call.run(), call_config(config, model, prompt, call.tally.tokens_seen), slot)
 
 
 def structured_call(
@@ -135,10 +137,14 @@ async def astructured_call(
     timeout: float | None = None,
     max_retries: int = MAX_RETRIES,
     config: RunnableConfig | None = None,
+    slot: Slot | None = None,
 ) -> Any:
-    """``structured_call`` without blocking; a cancelled task stops at once and is never retried."""
+    """``structured_call`` without blocking; a cancelled task stops at once and is never retried.
+
+    `slot`, if given, is held while a request is under way or waits to be repeated.
+    """
     result = await astructured_call_detailed(
         model, prompt, values, schema, fallback=fallback, max_calls=max_calls, max_tokens=max_tokens,
-        deadline=deadline, timeout=timeout, max_retries=max_retries, config=config,
+        deadline=deadline, timeout=timeout, max_retries=max_retries, config=config, slot=slot,
     )  # fmt: skip
     return result.value

@@ -18,6 +18,7 @@ from .json_text import without_thinking
 from .native import refusal_of, salvage
 from .redact import secrets_of, short
 from .settings import MAX_RETRIES, call_config, check_limits, check_parts
+from .slots import Slot
 from .steps import Format, adrive, drive
 from .tokens import text_of
 
@@ -84,15 +85,20 @@ async def atext_call(
     deadline: float | None = None,
     timeout: float | None = None,
     max_retries: int = MAX_RETRIES,
+    slot: Slot | None = None,
 ) -> str:
-    """``text_call`` without blocking; a cancelled task stops at once and is never retried."""
+    """``text_call`` without blocking; a cancelled task stops at once and is never retried.
+
+    `slot`, if given, is held while a request is under way or waits to be repeated.
+    """
     check_limits(timeout, max_retries)
     check_parts(model, prompt, values)
-    tally = Tally(retries=max_retries)
+    tally = Tally(retries=max_retries, places=slot is not None)
     with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
         return await adrive(
             _steps(model, prompt, values, tally, timeout),
             call_config(config, model, prompt, tally.tokens_seen),
+            slot,
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +23,7 @@ from rag_kit.models.json_schema import SchemaMismatchError
 from rag_kit.models.rewrite_cache import RewriteCache
 from rag_kit.models.schema import target_of
 from rag_kit.models.settings import check_limits
+from rag_kit.models.slots import Slot
 from rag_kit.prompts import PromptLibrary, PromptTemplate
 from rag_kit.text import detect_language
 
@@ -226,18 +226,17 @@ class Judge:
     async def _request(
         self, prompt: PromptTemplate, values: Mapping[str, Any], schema: type[BaseModel] | None
     ) -> Any:
-        limits: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries}
-        async with self._slots.here():
-            started = time.perf_counter()
-            try:
-                with use_budget(self._started()):
-                    if schema is None and prompt.output_schema is None:
-                        return await atext_call(self._models.here(), prompt, values, **limits)
-                    inline = not isinstance(prompt.output_schema, type | None)
-                    asked = None if inline else schema
-                    reply = await astructured_call(self._models.here(), prompt, values, asked, **limits)
-            finally:
-                self._seconds += time.perf_counter() - started
+        slot = Slot(self._slots.here())
+        limits: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries, "slot": slot}
+        try:
+            with use_budget(self._started()):
+                if schema is None and prompt.output_schema is None:
+                    return await atext_call(self._models.here(), prompt, values, **limits)
+                inline = not isinstance(prompt.output_schema, type | None)
+                asked = None if inline else schema
+                reply = await astructured_call(self._models.here(), prompt, values, asked, **limits)
+        finally:
+            self._seconds += slot.seconds
         if schema is None or isinstance(reply, schema):
             return reply
         try:

@@ -65,7 +65,12 @@ def _asked_of(metric: Metric, settings: Mapping[str, Any], judge: Mapping[str, A
     return part
 
 
-def cell_key(metric: str, example: Example, output: Output) -> str:
-    """Of a cell: the metric's key, the example, and what the pipeline gave."""
+def given_digest(example: Example, output: Output) -> str:
+    """Of what every metric is given: the example, and what the pipeline gave."""
     given = {name: value for name, value in output.to_json().items() if name not in _COST}
-    return f"{metric}:{digest([example.to_json(), given])}"
+    return digest([example.to_json(), given])
+
+
+def cell_key(metric: str, given: str) -> str:
+    """Of a cell: the metric's key, and the hash of what it was given."""
+    return f"{metric}:{given}"

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.runs.keys import cell_key, digest, metric_key, output_key
+from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.runs.keys import cell_key, digest, given_digest, metric_key, output_key
 from rag_kit.evaluation.runs.lines import to_row
 from rag_kit.evaluation.runs.results import Row, row_to_json
 from rag_kit.evaluation.runs.settings import Settings
@@ -34,6 +35,14 @@ class Task:
     written: bool = False
     stale: dict[str, Any] | None = None
     other: dict[str, Any] = field(default_factory=dict)
+    _given: tuple[Output, str] | None = field(default=None, repr=False)
+
+    def cell_key(self, metric: str) -> str:
+        """Key of a cell of this row; what all metrics are given is hashed once."""
+        assert self.row is not None
+        if self._given is None or self._given[0] is not self.row.output:
+            self._given = (self.row.output, given_digest(self.example, self.row.output))
+        return cell_key(metric, self._given[1])
 
     @property
     def done(self) -> bool:
@@ -142,7 +151,7 @@ class Plan:
         row.keys = {"output": keys["output"]}
         task.missing = []
         for name in self.names:
-            wanted = cell_key(self.metric_keys[name], task.example, row.output)
+            wanted = task.cell_key(self.metric_keys[name])
             cell, key, used = stored.pop(name, (None, None, None))
             if cell is None or key != wanted or (self._settings.retry_errors and cell.status == "error"):
                 task.missing.append(name)
@@ -152,7 +161,7 @@ class Plan:
                 row.usage[name] = used
         for name, (cell, key, used) in stored.items():
             settings_key = str(key).partition(":")[0]
-            if key and key == cell_key(settings_key, task.example, row.output):
+            if key and key == task.cell_key(settings_key):
                 for part, value in (("cells", cell.to_json()), ("keys", key), ("usage", used)):
                     if value:
                         task.other.setdefault(part, {})[name] = value

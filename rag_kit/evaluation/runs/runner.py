@@ -176,13 +176,11 @@ class Runner:
         await self._keep(task, metric, cell, recorder)
 
     async def _keep(self, task: Task, metric: Metric, cell: Cell, recorder: UsageRecorder | None) -> None:
-        from rag_kit.evaluation.runs.keys import cell_key
-
         row, name = task.row, metric.name
         assert row is not None
         self.scored += 1
         row.cells[name] = cell
-        row.keys[name] = cell_key(self._plan.metric_keys[name], task.example, row.output)
+        row.keys[name] = task.cell_key(self._plan.metric_keys[name])
         record: dict[str, Any] = {
             "id": task.example.id, "cells": {name: cell.to_json()}, "keys": {name: row.keys[name]},
         }  # fmt: skip

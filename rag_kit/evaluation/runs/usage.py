@@ -19,6 +19,7 @@ class UsageRecorder(BaseCallbackHandler):
     """Adds up calls and tokens by the model's name."""
 
     run_inline = True  # counting takes microseconds; a thread for it would take more
+    only_models = True
 
     def __init__(self) -> None:
         super().__init__()

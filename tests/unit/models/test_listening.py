@@ -97,3 +97,16 @@ def test_each_kind_of_listener_counts(kind: str, monkeypatch: pytest.MonkeyPatch
 def test_an_empty_manager_is_no_listener() -> None:
     """A manager without handlers, as a run without listeners hands down, is none either."""
     assert not listened(ensure_config({"callbacks": CallbackManager(handlers=[])}))
+
+
+async def test_a_counter_of_requests_is_no_listener_and_counts_all_the_same() -> None:
+    """What an evaluation counts with hears models alone: no run is set up for it, and each request is counted."""
+    from rag_kit.evaluation.runs.usage import recording
+
+    model = FakeListChatModel(responses=[PASSAGE])
+    words = BM25Retriever.from_documents([Document("Bees make honey.", id="bees")])
+    with recording() as recorder:
+        assert not listened(ensure_config(None))
+        HyDERetriever.from_llm(model, words).invoke("honey?")
+        await HyDERetriever.from_llm(model, words).ainvoke("honey?")
+    assert recorder.calls == 2

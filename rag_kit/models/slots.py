@@ -1,0 +1,60 @@
+"""A request's place among those that may be under way at once, held no longer than the request takes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+_ROUNDS = 4
+"""Rounds of the event loop from being woken to a request on its way, in LangChain and an HTTP client. Answers come in
+swarms; a reader that went on at once would keep the requests behind it waiting."""
+
+
+class Slot:
+    """One place of a semaphore, for the requests of one call to a model.
+
+    It is taken when a request is about to be sent, kept over the pauses between repetitions, and given back when the
+    answer is there: prompts are filled in before, and answers read after, while other requests are under way.
+
+    Args:
+        slots: The places; at most so many requests are under way as it has.
+
+    Attributes:
+        seconds: How long the place was held.
+
+    Example:
+        >>> async def main():
+        ...     slots = asyncio.Semaphore(1)
+        ...     slot = Slot(slots)
+        ...     await slot.take()
+        ...     taken = slots.locked()
+        ...     await slot.give_back()
+        ...     return taken, slots.locked()
+        >>> asyncio.run(main())
+        (True, False)
+    """
+
+    def __init__(self, slots: asyncio.Semaphore) -> None:
+        self._slots = slots
+        self._since: float | None = None
+        self.seconds = 0.0
+
+    async def take(self) -> None:
+        """Wait for a place; nothing happens where it is held already."""
+        if self._since is None:
+            await self._slots.acquire()
+            self._since = time.perf_counter()
+
+    async def give_back(self) -> None:
+        """Give the place back, and let those who waited for one send their requests before this task goes on."""
+        if self._since is not None:
+            self.drop()
+            for _ in range(_ROUNDS):
+                await asyncio.sleep(0)
+
+    def drop(self) -> None:
+        """Give the place back, if it is held."""
+        if self._since is not None:
+            self.seconds += time.perf_counter() - self._since
+            self._since = None
+            self._slots.release()
