@@ -1,0 +1,93 @@
+"""What ``rag-kit evaluate`` puts together: the pipeline that is asked, and the judge."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.cli.ask import GRAPHS
+from rag_kit.cli.opening import (
+    DEFAULT_K,
+    index_folder,
+    is_own,
+    make_retriever,
+    open_index,
+    parse_filter,
+    searches_vectors,
+)
+from rag_kit.cli.output import hint
+from rag_kit.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation import Metric
+    from rag_kit.evaluation.judge import Judge
+    from rag_kit.indexing import DocumentIndex
+
+
+def pipeline_of(arguments: argparse.Namespace, stack: ExitStack) -> tuple[Any, str, str | None]:
+    """The pipeline, its name, and what tells it from others where its settings do not.
+
+    Args:
+        arguments: Of the command line.
+        stack: Closes the index in the end.
+
+    Raises:
+        InvalidInputError: If an option is wrong, or does not go with another one.
+    """
+    if arguments.index is None:
+        for option in ("graph", "k", "filter", "model"):
+            if getattr(arguments, option) is not None:
+                raise InvalidInputError(f"{'-k' if option == 'k' else f'--{option}'} needs --index DIR")
+        if not is_own(arguments.pipeline):
+            raise InvalidInputError(
+                f"--pipeline {arguments.pipeline} needs --index DIR; without one give module:object of your own"
+            )
+        return arguments.pipeline, arguments.pipeline, None
+    where = parse_filter(arguments.filter)
+    dense = searches_vectors(arguments.pipeline)
+    index = stack.enter_context(open_index(index_folder(arguments), arguments.embedding_model, dense=dense))
+    retriever = make_retriever(index, arguments, where)
+    parts = [arguments.pipeline, f"k={arguments.k or DEFAULT_K}", f"index={_content(index)}"]
+    if where:
+        parts.append(f"filter={json.dumps(where, sort_keys=True, ensure_ascii=False)}")
+    if arguments.graph is None:
+        return retriever, arguments.pipeline, ", ".join(parts)
+    from rag_kit import graphs
+    from rag_kit.models import chat_model, describe_model
+
+    llm = chat_model(arguments.model)
+    hint(describe_model(llm))
+    graph = getattr(graphs, GRAPHS[arguments.graph])(retriever, llm)
+    parts += [f"graph={arguments.graph}", f"model={describe_model(llm)}"]
+    return graph, f"{arguments.graph} {arguments.pipeline}", ", ".join(parts)
+
+
+def _content(index: DocumentIndex) -> str:
+    """A hash of what an index holds: with another content the pipeline is another one."""
+    import hashlib
+
+    known = hashlib.sha256()
+    ids = sorted(index.ids())
+    for start in range(0, len(ids), 1000):
+        for document in index.get(ids[start : start + 1000]):
+            known.update(f"{document.id}\0{document.page_content}\0".encode("utf-8", "surrogatepass"))
+    return known.hexdigest()[:12]
+
+
+def judge_of(arguments: argparse.Namespace, metrics: tuple[Metric, ...]) -> Judge | None:
+    """The judge; ``None`` where no metric needs one."""
+    if not any(metric.needs_judge or metric.needs_embeddings for metric in metrics):
+        return None
+    from rag_kit.evaluation.judge import Judge
+    from rag_kit.models import describe_model
+
+    judge = Judge(
+        arguments.judge,
+        arguments.judge_embeddings,
+        cache=arguments.judge_cache,
+        max_concurrency=arguments.judge_concurrency,
+    )
+    hint(f"judge: {describe_model(judge.llm)}")
+    return judge
