@@ -1,12 +1,11 @@
-"""Self-RAG over an index folder, for LangGraph Studio and ``langgraph dev``: as in the paper.
+"""Self-RAG over an index folder, for LangGraph Studio and ``langgraph dev``.
 
-``reflect`` is the loop that grades and tries again; for Studio add it to langgraph.json under a name of its own, as
-``./graphs/self_rag.py:reflect``.
+``graph`` is the paper's, ``reflect`` the loop that grades and tries again.
 """
 
 from graphs.parts import llm, retriever
 from rag_kit.graphs import build_self_rag
 
-# no checkpointer: the server brings its own
+# no checkpointers: the server brings its own
 graph = build_self_rag(retriever(), llm())
 reflect = build_self_rag(retriever(), llm(), mode="reflect")

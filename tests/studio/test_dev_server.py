@@ -114,7 +114,7 @@ def run(client: Any, graph: str, question: str, **options: Any) -> Any:
 
 def test_the_graphs_of_the_kit_are_served() -> None:
     """Every builder has its assembly."""
-    assert GRAPHS == ["adaptive_rag", "conversational_rag", "crag", "plain_rag", "self_rag"]
+    assert GRAPHS == ["adaptive_rag", "conversational_rag", "crag", "plain_rag", "self_rag", "self_rag_reflect"]
 
 
 @every_graph
@@ -134,7 +134,7 @@ def test_graph_is_listed_connected_and_described(client: Any, graph: str) -> Non
         assert setting["description"], name
         # the two modes of Self-RAG share their settings, so some name nodes of the other mode
         assert setting["langgraph_nodes"] and (
-            graph == "self_rag" or set(setting["langgraph_nodes"]) <= names
+            graph.startswith("self_rag") or set(setting["langgraph_nodes"]) <= names
         ), name
     assert [name for name, setting in settings.items() if setting.get("langgraph_type") == "prompt"]
 
@@ -154,7 +154,8 @@ def test_run_on_a_thread_streams_in_every_mode(client: Any, graph: str) -> None:
         seen.setdefault(part.event.split("|")[0], []).append(part.data)
     assert "error" not in seen, seen.get("error")
     # candidates of Self-RAG compete, so none of them is streamed before one has won
-    assert {"values", "updates", "custom"} | (set() if graph == "self_rag" else {"messages"}) <= set(seen)
+    competing = graph.startswith("self_rag")
+    assert {"values", "updates", "custom"} | (set() if competing else {"messages"}) <= set(seen)
     state = client.threads.get_state(thread)["values"]
     assert state["status"] == "grounded" and state["citations"][0]["quote"]
     assert state["question"] == QUESTION
