@@ -18,6 +18,7 @@ from .attempts import Reply, Tally, ask
 from .endpoint import METHODS, first_method, quick, remember_method
 from .failures import Failure, map_model_error
 from .parsing import UnreadableError, parse_text
+from .problems import problem_in
 from .redact import secrets_of, short
 from .schema import target_of
 from .settings import check_limits, check_parts, prompt_language
@@ -88,14 +89,14 @@ class Ladder:
                 "structured_call needs a schema: pass schema=, or use a prompt whose file names one under "
                 "output.schema. For plain text use text_call."
             )
-        self.target = target_of(found)
+        self.language = prompt_language(prompt)
+        self.target = target_of(found, self.language)
         self.original = model
         self.model = quick(model, timeout)
         self.prompt = prompt
         self.values = values
         self.timeout = timeout
         self.fallback = fallback
-        self.language = prompt_language(prompt)
         self.tally = Tally(retries=max_retries, places=places)
 
     def run(self) -> Generator[Any, Any, StructuredResult]:
@@ -154,7 +155,8 @@ class Ladder:
     def _repair(self, text: str, problem: UnreadableError) -> Generator[Any, Any, StructuredResult]:
         if not text.strip():
             raise ModelOutputError(f"The model gave no usable answer: {problem}.")
-        values = {"reply": text[:_MAX_REPLY], "schema": self._schema_text(), "error": str(problem)}
+        told = problem_in(self.language)(str(problem))
+        values = {"reply": text[:_MAX_REPLY], "schema": self._schema_text(), "error": told}
         messages: list[BaseMessage] = yield Render("repair_json", self.language, values)
         reply = yield from self._ask(self.model, messages)
         if reply.kind is Failure.REFUSED:

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.prompts.wording import in_language
 
 from .json_schema import SchemaMismatchError, check_schema, validate_json
 
@@ -34,21 +35,24 @@ class Target:
 
     Args:
         schema: A Pydantic class, or a JSON schema of an object.
+        language: The language of the prompt: classes of this kit describe themselves in it.
 
     Raises:
         InvalidInputError: It is neither.
     """
 
-    def __init__(self, schema: type[BaseModel] | Mapping[str, Any]) -> None:
+    def __init__(self, schema: type[BaseModel] | Mapping[str, Any], language: str = "en") -> None:
+        self._sent: type[BaseModel] | None = None
         if isinstance(schema, type) and issubclass(schema, BaseModel):
             self.model: type[BaseModel] | None = schema
-            self.json_schema: dict[str, Any] = dict(_schema_of(schema))
+            self._sent = in_language(schema, language)
+            self.json_schema: dict[str, Any] = dict(_schema_of(self._sent))
         elif isinstance(schema, Mapping):
             check_schema(schema)
             self.model = None
             self.json_schema = {
                 "title": "Output",
-                "description": "The answer.",
+                "description": "答案。" if language == "zh" else "The answer.",
                 **copy.deepcopy(dict(schema)),
             }
         else:
@@ -60,7 +64,7 @@ class Target:
     @property
     def native(self) -> Any:
         """What ``with_structured_output`` gets: the class itself, or the JSON schema."""
-        return self.model or self.json_schema
+        return self._sent or self.json_schema
 
     @cached_property
     def text(self) -> str:
@@ -125,7 +129,8 @@ class Target:
             SchemaMismatchError: It does not fit; the message says where.
         """
         if self.model is not None and isinstance(value, self.model):
-            return value
+            # a client that parsed by itself made the class that was sent; callers get the one they named
+            return value if type(value) is not self._sent else self._plain_class(value)
         if isinstance(value, BaseModel):
             value = value.model_dump()
         problem: SchemaMismatchError | None = None
@@ -137,6 +142,9 @@ class Target:
         raise problem or SchemaMismatchError(
             f"expected an object with {', '.join(self.fields)}, not {_brief(value)}"
         )
+
+    def _plain_class(self, value: BaseModel) -> Any:
+        return value if self._sent is self.model else self._validate(value.model_dump())
 
     def _readings(self, value: Any) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -214,17 +222,17 @@ class Target:
 
 
 @lru_cache(maxsize=256)
-def _target_of_class(schema: type[BaseModel]) -> Target:
-    return Target(schema)
+def _target_of_class(schema: type[BaseModel], language: str) -> Target:
+    return Target(schema, language)
 
 
-def target_of(schema: type[BaseModel] | Mapping[str, Any]) -> Target:
+def target_of(schema: type[BaseModel] | Mapping[str, Any], language: str = "en") -> Target:
     """The target of a schema; that of a class is made once, since a call is made per passage or query.
 
     Raises:
         InvalidInputError: As ``Target``.
     """
-    return _target_of_class(schema) if isinstance(schema, type) else Target(schema)
+    return _target_of_class(schema, language) if isinstance(schema, type) else Target(schema, language)
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:

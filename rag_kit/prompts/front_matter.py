@@ -208,5 +208,4 @@ def _schema(
         note(line, f"output.schema is not a usable JSON schema: {problem}")
         return None
     # LangChain names the function call after the title, and refuses a schema without one.
-    title = "".join(part.capitalize() for part in name.split("_"))
-    return {"title": title, "description": f"The result of the prompt {name}.", **schema}
+    return {"title": "".join(part.capitalize() for part in name.split("_")), **schema}

@@ -106,6 +106,9 @@ class PromptTemplate(ChatPromptTemplate):
         tags = frozenset(own - RESERVED_TAGS)
         schema: type[BaseModel] | dict[str, Any] | None
         schema = SCHEMAS[parsed.schema] if isinstance(parsed.schema, str) else parsed.schema
+        if isinstance(schema, dict):  # it becomes the description of a function call, which must have one
+            said = "提示词 {} 的结果。" if parsed.language == "zh" else "The result of the prompt {}."
+            schema = {"title": schema["title"], "description": said.format(parsed.name), **schema}
         build: Any = cls  # the pydantic plugin does not see ChatPromptTemplate's own __init__
         result: Self = build(
             [_MESSAGES[section.role](prompt=_text(section, tags)) for section in parsed.sections],

@@ -64,7 +64,9 @@ class ModelConstructor:
     def _ask(self, question: str, schema: Schema) -> tuple[Any, Any, dict[str, Any], Any]:
         prompt = self._prompt_for(question)
         today = self._today or date.today()
-        known = {"question": question, "fields": describe(schema, question), "today": today.isoformat()}
+        language = (getattr(prompt, "metadata", None) or {}).get("language", "en")
+        fields = describe(schema, question, language)
+        known = {"question": question, "fields": fields, "today": today.isoformat()}
         values = {name: value for name, value in known.items() if name in prompt.input_variables}
         return self.llm, prompt, values, SelfQuery
 
@@ -88,31 +90,50 @@ class ModelConstructor:
         return self._check(answer, question, schema)
 
 
-def describe(schema: Schema, question: str = "") -> str:
-    """The fields as lines for the prompt: type, meaning, range, values.
+def describe(schema: Schema, question: str = "", language: str = "en") -> str:
+    """The fields as lines for the prompt, in its language: type, meaning, range, values.
 
     Of many values only those are shown that the question names, then the most frequent ones, 40 in all.
 
     Example:
-        >>> print(describe(Schema.of([{"name": "year", "type": "int", "minimum": 1990, "maximum": 2020}])))
+        >>> schema = Schema.of([{"name": "year", "type": "int", "minimum": 1990, "maximum": 2020}])
+        >>> print(describe(schema))
         year (int); from 1990 to 2020
+        >>> print(describe(schema, language="zh"))
+        year（int）；从 1990 到 2020
     """
     named: Mapping[str, list[Any]] = RuleConstructor.named_values(schema, question) if question else {}
-    return "\n".join(_line(field, named.get(field.name, [])) for field in schema)
+    line = _chinese if language == "zh" else _english
+    return "\n".join(line(field, *_shown(field, named.get(field.name, []))) for field in schema)
 
 
-def _line(field: MetadataField, named: list[Any]) -> str:
-    kind = f"list of {field.type}" if field.many else field.type
-    line = f"{_plain(field.name)} ({kind})"
+def _shown(field: MetadataField, named: list[Any]) -> tuple[list[str], str]:
+    """The values to show, quoted, and how many there are besides; empty where that is nothing."""
+    shown = list(dict.fromkeys([*named, *(field.values or ())]))[:_SHOWN_VALUES]
+    more = len(field.values or ()) - len(shown)
+    listed = [json.dumps(_plain(str(value)), ensure_ascii=False) for value in shown]
+    return listed, str(more) if more > 0 or not field.complete else ""
+
+
+def _english(field: MetadataField, values: list[str], more: str) -> str:
+    line = f"{_plain(field.name)} ({f'list of {field.type}' if field.many else field.type})"
     if field.description:
         line += f": {_plain(field.description, 300)}"
     if field.minimum is not None and field.maximum is not None:
-        line += f"; from {field.minimum} to {field.maximum}"
-    elif field.values:
-        shown = list(dict.fromkeys([*named, *field.values]))[:_SHOWN_VALUES]
-        listed = ", ".join(json.dumps(_plain(str(value)), ensure_ascii=False) for value in shown)
-        more = len(field.values) - len(shown)
-        line += f"; values: {listed}" + (f" and {more} more" if more > 0 or not field.complete else "")
+        return f"{line}; from {field.minimum} to {field.maximum}"
+    if field.values:
+        line += f"; values: {', '.join(values)}" + (f" and {more} more" if more else "")
+    return line
+
+
+def _chinese(field: MetadataField, values: list[str], more: str) -> str:
+    line = f"{_plain(field.name)}（{f'{field.type} 列表' if field.many else field.type}）"
+    if field.description:
+        line += f"：{_plain(field.description, 300)}"
+    if field.minimum is not None and field.maximum is not None:
+        return f"{line}；从 {field.minimum} 到 {field.maximum}"
+    if field.values:
+        line += f"；取值：{'、'.join(values)}" + (f"，另有 {more} 个" if more else "")
     return line
 
 

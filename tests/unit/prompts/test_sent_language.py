@@ -1,0 +1,216 @@
+"""Nothing that reaches a model is in the other language, on any way to structured output.
+
+A real OpenAI client talks to a transport that keeps what it is sent: system and user messages, schemas, descriptions
+of tools and fields. It refuses each method in turn, answers the last one badly, and so sees all of them and the
+request to mend the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from langchain_openai import ChatOpenAI
+from pydantic import BaseModel, Field
+
+from rag_kit.errors import ModelOutputError
+from rag_kit.models import structured_call
+from rag_kit.models.problems import problem_in
+from rag_kit.models.schema import target_of
+from rag_kit.prompts import LANGUAGES, PromptLibrary, load_prompt, prompt_from_text
+from rag_kit.prompts.json_schema import without_wording
+from rag_kit.prompts.schemas import SCHEMAS, Grade, Queries, Query
+from rag_kit.prompts.wording import in_language
+from rag_kit.prompts.wording_zh import WORDING
+from rag_kit.query_construction.constructor import describe
+from rag_kit.query_construction.fields import Schema
+
+ALL = [(name, language) for name in PromptLibrary().names() for language in LANGUAGES]
+HAN = re.compile("[\u4e00-\u9fff\uff0c\u3002]")
+# Three words in a row, with a comma between them or not: short labels, names of fields and of labels are no sentence.
+SENTENCE = re.compile(r"[A-Za-z'’]+(?:[,;:]? [A-Za-z'’]+){2,}")
+BAD = '{"wrong": 1, "other": 2}'
+CUT_OFF = '{"query": "42", "filter": {"field":'
+
+
+class Recorder:
+    """An endpoint that refuses every method of structured output, answers text badly, and keeps each request."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        client = httpx.Client(transport=httpx.MockTransport(self._answer))
+        self._client = ChatOpenAI(base_url="http://recorder.test/v1", api_key="none", http_client=client)
+
+    def model(self, name: str) -> ChatOpenAI:
+        """A client of that endpoint; what an endpoint refuses is remembered by its model's name."""
+        self.requests.clear()
+        return self._client.model_copy(update={"model_name": name})
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content)
+        self.requests.append(body)
+        if "response_format" in body or "tools" in body:
+            return httpx.Response(400, json={"error": {"message": "not supported here"}})
+        choice = {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": CUT_OFF if "self_query" in body["model"] else BAD},
+        }
+        return httpx.Response(200, json={"id": "1", "object": "chat.completion", "created": 1, "model": "m",
+                                         "choices": [choice], "usage": {"prompt_tokens": 1, "completion_tokens": 1,
+                                                                        "total_tokens": 2}})  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def recorder() -> Recorder:
+    """One endpoint for all; a client takes long to make."""
+    return Recorder()
+
+
+def texts(node: Any) -> Iterator[str]:
+    """Every text in a request, a schema that stands in a message included."""
+    if isinstance(node, dict):
+        for value in node.values():
+            yield from texts(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from texts(value)
+    elif isinstance(node, str):
+        yield node
+
+
+def foreign(body: dict[str, Any], language: str) -> list[str]:
+    """What is in the other language: Han characters in English, sentences in Chinese."""
+    rule = HAN if language == "en" else SENTENCE
+    found = []
+    for text in texts(body):
+        plain = re.sub(
+            r"<[^<>]*>", "|", text.replace("TP, FP, FN", "")
+        )  # the names of fields, one after another
+        found += [plain[max(0, m.start() - 30) : m.end() + 30] for m in rule.finditer(plain)]
+    return found
+
+
+def way(body: dict[str, Any]) -> str:
+    """Which of the ways a request took."""
+    if "tools" in body:
+        return "tool"
+    kind = body.get("response_format", {}).get("type")
+    told = "\n".join(texts(body["messages"]))
+    return kind or ("repair" if "<task>repair_json</task>" in told else "text")
+
+
+@pytest.mark.parametrize(("name", "language"), ALL)
+def test_a_model_is_sent_one_language_on_every_way(recorder: Recorder, name: str, language: str) -> None:
+    """System, user, schema, tool, instructions, repair: no English sentence in zh, no Han character in en."""
+    prompt = load_prompt(name, language=language)
+    values = dict.fromkeys(prompt.input_variables, "42")
+    if prompt.output_schema is None:
+        recorder.model(f"{name}-{language}").invoke(prompt.invoke(values))
+        expected = {"repair"} if name == "repair_json" else {"text"}
+    else:
+        with pytest.raises(ModelOutputError):
+            structured_call(recorder.model(f"{name}-{language}"), prompt, values)
+        expected = {"json_schema", "tool", "json_object", "text", "repair"}
+    assert {way(body) for body in recorder.requests} == expected
+    assert [part for body in recorder.requests for part in foreign(body, language)] == []
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
+def test_every_field_has_chinese_words_and_keeps_its_form(name: str) -> None:
+    """No class and no field is left out; what may be filled in is the same in both languages."""
+    english, chinese = SCHEMAS[name].model_json_schema(), in_language(SCHEMAS[name], "zh").model_json_schema()
+    assert without_wording(english) == without_wording(chinese)
+    for node in (chinese, *chinese.get("$defs", {}).values()):
+        fields = node.get("properties", {})
+        assert set(WORDING[node["title"]]) == {"", *fields}
+        assert all(HAN.search(each["description"]) for each in (node, *fields.values()))
+
+
+def test_what_comes_back_is_of_the_class_that_was_named() -> None:
+    """Whether a client parses by itself or not, callers get no class that they do not know."""
+    target = target_of(Query, "zh")
+    assert type(target.accept({"query": "x"})) is Query
+    assert type(target.accept(target.native(query="x"))) is Query
+    assert target.accept(Query(query="x")) == Query(query="x")
+
+
+def test_a_users_own_class_says_what_its_author_wrote() -> None:
+    """A class that only bears a name of ours is left alone, and one made from ours keeps what it adds."""
+    own = type("Query", (BaseModel,), {"__annotations__": {"query": str}, "__doc__": "Mine."})
+    assert target_of(own, "zh").json_schema["description"] == "Mine."
+
+    class Wider(Query):
+        """Mine too."""
+
+        more: str = Field(description="My own.")
+
+    said = target_of(Wider, "zh").json_schema
+    assert (said["description"], said["properties"]["more"]["description"]) == ("Mine too.", "My own.")
+
+
+def test_a_schema_in_a_file_is_described_in_its_language() -> None:
+    """What a user's Chinese file leaves out of its schema is said in Chinese."""
+    file = (
+        '---\nname: mine\ndescription: 我的。\nversion: "1"\ninput:\n  question: 问题。\noutput:\n  schema:\n'
+        "    type: object\n    properties:\n      n: {type: integer}\n---\n"
+        '{{role "system"}}\n<task>mine</task>\n数数。\n{{role "user"}}\n<question>{{question}}</question>\n'
+    )
+    schema = prompt_from_text(file, name="mine", language="zh").output_schema
+    assert isinstance(schema, dict) and schema["description"] == "提示词 mine 的结果。"
+    assert (
+        target_of({"type": "object", "properties": {"n": {"type": "integer"}}}, "zh").json_schema[
+            "description"
+        ]
+        == "答案。"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
+def test_why_an_answer_does_not_fit_is_told_in_chinese(name: str) -> None:
+    """Whatever is wrong with an answer: its place is named, and no English sentence is sent."""
+    fields = target_of(SCHEMAS[name]).fields
+    bad: tuple[Any, ...] = (None, {"a": 1}, "x" * 9_000, ["x"] * 2_000, [""], 7.5)
+    for wrong in (3, [], {}, *(dict.fromkeys(fields, value) for value in bad)):
+        problem = problem_of(SCHEMAS[name], wrong)
+        if not problem:
+            continue
+        told = problem_in("zh")(problem)
+        assert len(told) < 450 * len(fields)
+        assert not SENTENCE.search(told) and "不符合模式的要求" not in told, (problem[:200], told[:200])
+        assert HAN.search(told)
+
+
+def problem_of(schema: type[BaseModel], wrong: Any) -> str:
+    """What is wrong with an answer; empty if it is taken."""
+    try:
+        target_of(schema).accept(wrong)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def test_problems_keep_their_place() -> None:
+    """Several problems, each with its field; what is unknown is told in general words."""
+    told = problem_in("zh")
+    assert told(problem_of(Grade, {"relevant": "perhaps", "score": 2})) == (
+        "relevant：应为 true 或 false；score：给出的是 2.0；应为 0 到 1 的数字；reason：缺少这个必填字段"
+    )
+    assert told(problem_of(Queries, {"queries": [""]})) == "queries：有 0 项；允许 1 到 32"
+    assert told("score: Something went very wrong") == "score：不符合模式的要求"
+    assert problem_in("en")("score: Something went very wrong") == "score: Something went very wrong"
+
+
+def test_the_fields_of_a_filter_are_described_in_the_language_of_the_prompt() -> None:
+    """What the code writes into a prompt is of its language too."""
+    fields = [
+        {"name": "年份", "type": "int", "minimum": 1990, "maximum": 2020, "description": "发表的年份"},
+        {"name": "主题", "type": "str", "many": True, "allowed": [f"第{n}类" for n in range(60)]},
+    ]
+    told = describe(Schema.of(fields), "", "zh")
+    assert told.startswith('年份（int）：发表的年份；从 1990 到 2020\n主题（str 列表）；取值："第0类"、')
+    assert told.endswith("，另有 20 个") and not SENTENCE.search(told)
