@@ -168,6 +168,9 @@ class _AsyncRun(Generic[T]):
             finally:
                 for branch in branches:
                     _retrieve(branch) if branch.done() else branch.add_done_callback(_retrieve)
+        for branch in branches:
+            if branch.done() and not branch.cancelled() and isinstance(branch.exception(), GeneratorExit):
+                raise GeneratorExit  # as where the branch has no task of its own
         failures = [outcome for outcome in self._outcomes if outcome is not None and not outcome.ok]
         if failures and self._plan.on_error == "raise":
             raise_failure(failures[0])

@@ -15,6 +15,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.scorers import get_metric
+from rag_kit.evaluation.tuning.checking import VERSION
 from rag_kit.evaluation.tuning.history import History
 from rag_kit.evaluation.tuning.log import TuningLog
 from rag_kit.evaluation.tuning.optimiser import import_optuna
@@ -29,8 +30,6 @@ from rag_kit.evaluation.tuning.writing import importable
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge import Judge
-
-_VERSION = 1
 
 
 def tune(
@@ -169,10 +168,15 @@ async def atune(
     header = await run_in_thread(_header, plan, examples, left_out, held_aside)
     maker = make_pipeline.source() if isinstance(make_pipeline, PipelineSpace) else importable(make_pipeline)
     with_log = TuningLog(out)
-    log = await run_in_thread(with_log.__enter__)
     try:
+        log = await run_in_thread(with_log.__enter__)
         await run_in_thread(log.begin, header)
         history = History(log.events)
+        for number, tried in history.tried.items():
+            if the_space.settle(tried.settings) != tried.settings:
+                raise InvalidInputError(
+                    f"setting {number} in {log.path.name} is no whole setting of the space"
+                )
         for event in log.events:
             if event["event"] == "score":
                 spending.add(event, questions=1, seconds=event["seconds"])
@@ -234,7 +238,7 @@ def _header(plan: Plan, examples: Sequence[Example], left_out: int, held_aside: 
     for example in sorted(examples, key=lambda example: example.id):
         digest.update(json.dumps(example.to_json(), sort_keys=True).encode())
     return {
-        "version": _VERSION,
+        "version": VERSION,
         "metric": plan.metric.name,
         "metric_settings": to_plain(plan.metric.settings()),
         "higher_is_better": plan.metric.higher_is_better,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rag_kit._redact import redact
+from rag_kit.documents import clean_text
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.runs.results import Results, Row
@@ -46,8 +47,8 @@ def score_events(
 
 
 def told(reason: str) -> str:
-    """A reason as it may be written down: no key in it, and short."""
-    return redact(reason)[:_REASON]
+    """A reason as it may be written down and shown: no key in it, no control characters, and short."""
+    return clean_text(redact(reason))[:_REASON]
 
 
 def _cost(row: Row, metric: str, pipeline: float | None, judge: float | None) -> dict[str, Any]:

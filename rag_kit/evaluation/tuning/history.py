@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.tuning.checking import VERSION, is_event
 from rag_kit.evaluation.tuning.held import HeldAside, judge_held
 from rag_kit.evaluation.tuning.log import FILE, read_events
 from rag_kit.evaluation.tuning.pruning import best_number
@@ -61,24 +62,30 @@ class History:
             InvalidInputError: If it is none.
         """
         kind = event.get("event")
-        self.elapsed = max(self.elapsed, event.get("elapsed", 0.0))
-        try:
-            if kind == "search":
-                self.header = event
-            elif kind == "trial":
-                self.tried[event["trial"]] = Tried(dict(event["settings"]))
-            elif kind == "score":
-                self._score(event)
-            elif kind == "end":
-                self.tried[event["trial"]].end = event
-            elif kind == "stopped":
-                self.stopped = event
-            else:
-                raise KeyError("event")
-        except (KeyError, TypeError, AttributeError) as error:
+        if not is_event(event) or not self._fits(kind, event):
             raise InvalidInputError(
-                f"{FILE} holds a line that is no event of a search: {dict(event)!r:.200}"
-            ) from error
+                f"{FILE} holds a line that is no event of a search (or not of this one): {dict(event)!r:.200}; remove it, or give "
+                "another folder"
+            )
+        self.elapsed = max(self.elapsed, event.get("elapsed", 0.0))
+        if kind == "search":
+            self.header = event
+        elif kind == "trial":
+            self.tried[event["trial"]] = Tried(dict(event["settings"]))
+        elif kind == "score":
+            self._score(event)
+        elif kind == "end":
+            self.tried[event["trial"]].end = event
+        else:
+            self.stopped = event
+
+    def _fits(self, kind: Any, event: Mapping[str, Any]) -> bool:
+        """Whether it may come now: what is searched first and once, settings in their order, then their scores."""
+        if kind == "search":
+            return not self.header
+        if kind == "trial":
+            return bool(self.header) and event["trial"] == len(self.tried)
+        return bool(self.header) and (kind == "stopped" or event["trial"] in self.tried)
 
     def _score(self, event: Mapping[str, Any]) -> None:
         tried = self.tried[event["trial"]]
@@ -159,7 +166,13 @@ def load_result(folder: Path) -> TuningResult:
     path = folder / FILE
     if not path.is_file():
         raise InvalidInputError(f"{str(folder)!r} holds no {FILE}; give the folder that tune got as out")
-    history = History(read_events(path))
+    events = read_events(path)
+    if events and events[0].get("version", VERSION) != VERSION:
+        raise InvalidInputError(
+            f"{str(path)!r} is of version {events[0]['version']!r:.40}; this one reads {VERSION}. Search anew in "
+            "another folder"
+        )
+    history = History(events)
     if not history.tried:
         raise InvalidInputError(f"{str(path)!r} holds no setting yet")
     return history.result()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -55,8 +56,30 @@ class TuningLog:
         self.events: list[dict[str, Any]] = []
         self._file: Any = None
         self._lock: Any = None
+        self._busy = threading.Lock()
+        self._given_up = False
 
     def __enter__(self) -> Self:
+        with self._busy:
+            if self._given_up:
+                raise InvalidInputError("the search was given up before its folder was opened")
+            self._open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # A thread that was given up may still be opening or writing; its work is done first.
+        with self._busy:
+            self._given_up = True
+            try:
+                if self._file is not None:
+                    self._file.close()
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
+
+    def _open(self) -> None:
         from filelock import FileLock, Timeout
 
         if self.folder.exists() and not self.folder.is_dir():
@@ -67,27 +90,22 @@ class TuningLog:
             raise InvalidInputError(
                 f"the folder {str(self.folder)!r} cannot be made: {error.strerror}; give another out"
             ) from error
-        self._lock = FileLock(self.folder / _LOCK, thread_local=False)
+        lock = FileLock(self.folder / _LOCK, thread_local=False)
         try:
-            self._lock.acquire(timeout=0)
+            lock.acquire(timeout=0)
         except Timeout:
             raise InvalidInputError(
                 f"another search is writing to {str(self.folder)!r}; wait for it, or give another out"
             ) from None
+        self._lock = lock
         try:
             self._drop_torn_end()
             self.events = read_events(self.path) if self.path.exists() else []
-            self._file = self.path.open("ab")
+            # without a buffer: what a full disk refused is not tried again when the file is closed
+            self._file = self.path.open("ab", buffering=0)
         except BaseException:
-            self._lock.release()
+            lock.release()
             raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-        self._lock.release()
 
     def begin(self, header: Mapping[str, Any]) -> None:
         """Write what is searched, or see that the file is about the same.
@@ -109,11 +127,23 @@ class TuningLog:
             )
 
     def append(self, *events: Mapping[str, Any]) -> None:
-        """Write events so that they are there after a kill of the process or the machine."""
+        """Write events so that they are there after a kill of the process or the machine.
+
+        Raises:
+            InvalidInputError: If the file cannot be written, such as on a full disk; what stands in it stays good.
+        """
         lines = [json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n" for event in events]
-        self._file.write("".join(lines).encode("utf-8", "backslashreplace"))
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        left = memoryview("".join(lines).encode("utf-8", "backslashreplace"))
+        try:
+            with self._busy:
+                while left:
+                    left = left[self._file.write(left) :]
+                os.fsync(self._file.fileno())
+        except OSError as error:
+            raise InvalidInputError(
+                f"{str(self.path)!r} cannot be written: {error.strerror or error}. What stands in it is kept; make "
+                "room, and call again with the same arguments"
+            ) from error
         self.events.extend(dict(event) for event in events)
 
     def _drop_torn_end(self) -> None:

@@ -19,6 +19,9 @@ _FORM = (
 _KEYS = frozenset({"choices", "int", "float", "step", "log", "default", "when"})
 _DEPTH = 8
 _MOST_CHOICES = 1_000
+_MOST_BITS = 1_024
+_GREATEST = 2**63 - 1
+"""Of the ends of a range and its steps: beyond it, whole and broken numbers are not told apart any more."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +106,15 @@ class Parameter:
         right = len(numbers) == 2 and all(_is_number(n, whole) for n in numbers) and numbers[0] <= numbers[1]
         if not right:
             raise InvalidInputError(
-                f"parameter {name!r} has the ends {ends!r:.120}; give two {'whole ' * whole}numbers, the smaller first"
+                f"parameter {name!r} has the ends {_brief(ends)}; give two {'whole ' * whole}numbers, the smaller "
+                "first, between -2**63 and 2**63"
             )
         if step is not None and not (_is_number(step, whole) and step > 0):
             raise InvalidInputError(f"parameter {name!r} has the step {step!r:.80}; give a number above 0")
+        if step is not None and (numbers[1] - numbers[0]) / step > _GREATEST:
+            raise InvalidInputError(
+                f"parameter {name!r} has the step {step!r:.80}; that is too small for its range"
+            )
         if not isinstance(log, bool) or (log and (numbers[0] <= 0 or step is not None)):
             raise InvalidInputError(
                 f"parameter {name!r} has log={log!r:.80}; it is True or False, and True needs a low end above 0 and "
@@ -227,6 +235,10 @@ def plain(value: Any, what: str, *, _depth: int = 0) -> Any:
         InvalidInputError: If it holds anything else, such as a number that is not finite.
     """
     kind = type(value)
+    if kind is int and value.bit_length() > _MOST_BITS:
+        raise InvalidInputError(
+            f"{what} holds a whole number of {value.bit_length()} bits; allowed are {_MOST_BITS}"
+        )
     if value is None or kind in (str, int, bool):
         return value
     if kind is float and math.isfinite(value):
@@ -248,8 +260,15 @@ def _same(one: Any, other: Any) -> bool:
         return False
 
 
+def _brief(value: Any) -> str:
+    try:
+        return f"{value!r:.120}"
+    except ValueError:  # Python writes no number of so many digits
+        return "a number of thousands of digits"
+
+
 def _is_number(value: Any, whole: bool) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_GREATEST <= value <= _GREATEST:
         return False
     return not whole or isinstance(value, int)
 

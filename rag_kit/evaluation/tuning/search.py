@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import time
 from collections import Counter
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError, RagKitError
+from rag_kit.evaluation.runs.asking import resolve
 from rag_kit.evaluation.tuning.events import score_events, told
 from rag_kit.evaluation.tuning.history import History, Part, Tried
 from rag_kit.evaluation.tuning.optimiser import Optimiser
@@ -128,16 +130,22 @@ class Search:
     async def _make(self, number: int) -> None:
         settings = self.plan.space.settle(self.history.tried[number].settings)
         try:
-            if inspect.iscoroutinefunction(self.plan.make):
-                pipeline = await self.plan.make(settings)
-            else:
-                pipeline = await run_in_thread(self.plan.make, settings)
-                pipeline = await pipeline if inspect.isawaitable(pipeline) else pipeline
+            async with asyncio.timeout(self.spending.left("seconds")) as clock:
+                if inspect.iscoroutinefunction(self.plan.make):
+                    pipeline = await self.plan.make(settings)
+                else:
+                    pipeline = await run_in_thread(self.plan.make, settings)
+                    pipeline = await pipeline if inspect.isawaitable(pipeline) else pipeline
+            pipeline = await run_in_thread(resolve, pipeline)
         except BudgetExceededError as error:
             raise _Ended(str(error)) from error
         except MissingExtraError:
             raise
         except Exception as error:
+            if clock.expired():
+                raise _Ended(
+                    f"max_seconds={self.spending.caps['seconds']:g}: making setting {number} took too long"
+                ) from error
             why = told(f"{type(error).__name__}: {error}")
             if number:
                 raise _NotMadeError(f"the pipeline could not be made: {why}") from error
@@ -267,9 +275,9 @@ class Search:
         )
 
     async def _write(self, *events: Mapping[str, Any]) -> None:
-        await run_in_thread(self.log.append, *events)
-        for event in events:
+        for event in events:  # first, so that nothing is written that could not be read again
             self.history.add(event)
+        await run_in_thread(self.log.append, *events)
 
 
 def _common(tried: Tried) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import check_target, write_file
+from rag_kit.evaluation.tuning.checking import is_parameters
 from rag_kit.evaluation.tuning.parameters import plain
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def python_text(
             raise InvalidInputError(
                 f"{module!r:.120} and {name!r:.120} are no names that Python could import"
             )
+        if not is_parameters(maker[1]):
+            raise InvalidInputError(f"{maker[1]!r:.120} are no parameters; give names, with =None or without")
         parts.append(f"\nfrom {module} import {name} as make_pipeline\n")
     parts.append(f"\nSETTINGS = {_literal(settings)}\n\n# How it was judged.\nFOUND = {_literal(found)}\n")
     if maker is not None:
