@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 from support.report_results import HOSTILE, hostile_results, results_of_pipelines
 
 from rag_kit.evaluation import Cell, Example, Output, Passage, Results
-from rag_kit.evaluation.reporting import write_report
+from rag_kit.evaluation.reporting import report_payload, write_report
+from rag_kit.evaluation.reporting.packing import pack
 from rag_kit.evaluation.runs import Row
 
 pytestmark = pytest.mark.slow
@@ -31,6 +34,13 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cells = {"mrr": Cell(1 / 3, "ok", "relevant at rank 3"), "mine": Cell(0.5, "ok", "a judge wrote this")}
     output = Output("It.", (Passage("d", "Text.", {"file": "a.pdf", "slide": 2}),))
     write_report(Results("p", [Row(Example("q", "谁？"), output, cells)]), folder / "small.html")
+    notes = ("degraded: multi_query failed: ConnectionError: refused", "user: my own note; of mine")
+    noted = Output("It.", (Passage("d", "Text."),), notes=notes)
+    cells = {"mrr": Cell(0.5, "ok", "3 supported, 1 missing"),
+             "mine": Cell.not_applicable("the example has no reference; the pipeline gave no answer")}  # fmt: skip
+    write_report(
+        Results("p", [Row(Example("q", "谁？"), noted, cells)]), folder / "noted.html", language="zh"
+    )
     return folder
 
 
@@ -309,6 +319,57 @@ def test_reasons_of_the_kit_speak_it_too(open_report: Open) -> None:
         "相关段落排在第 3 名" in shown and "a judge wrote this" in shown and "a.pdf · 第 2 张幻灯片" in shown
     )
     assert "relevant" not in shown
+
+
+def test_notes_and_their_parts_speak_it_too(open_report: Open) -> None:
+    """Rarer notes: a degraded search, a question without a diagnosis, several reasons in one."""
+    page = open_report("noted.html")
+    page.locator(f"{ROW} .open").first.click()
+    shown = page.get_by_role("dialog").text_content()
+    for text in (
+        "已降级：multi_query 失败：ConnectionError: refused",
+        "这个问题没有 reference；流水线没有给出 answer",
+        "3 条得到支持，1 条缺少引用",
+        "user: my own note; of mine",
+    ):
+        assert text in shown, text
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="English").click()
+    page.locator(f"{ROW} .open").first.click()
+    assert (
+        "degraded: multi_query failed: ConnectionError: refused" in page.get_by_role("dialog").text_content()
+    )
+
+
+def test_the_page_reads_what_was_packed(browser: Any) -> None:
+    """The scripts see each question as it was given, whatever the file leaves out or stores once."""
+    for results in (results_of_pipelines(40), [hostile_results()]):
+        data = report_payload(results)
+        page = browser.new_page()
+        try:
+            unpack = (files("rag_kit.evaluation.reporting") / "assets" / "15-unpack.js").read_text("utf-8")
+            # passages are read when they are looked at, so they are asked for by name
+            found = page.evaluate(
+                f"(packed) => {{ {unpack}; return unpacked(packed).questions.map((question) => ({{ ...question, runs: "
+                "question.runs.map((run) => run && { ...run, passages: run.passages }) })); }",
+                pack(data),
+            )
+        finally:
+            page.close()
+        assert [without_nothing(each) for each in found] == [
+            without_nothing(json.loads(json.dumps(each))) for each in data["questions"]
+        ]
+
+
+def without_nothing(value: Any) -> Any:
+    """Plain data without what is null, and times as the page shows them."""
+    if isinstance(value, dict):
+        return {
+            key: (round(item, 3) if key == "seconds" else without_nothing(item))
+            for key, item in value.items()
+            if item is not None
+        }
+    return [without_nothing(item) for item in value] if isinstance(value, list) else value
 
 
 def test_landmarks_tables_and_names_are_there(open_report: Open) -> None:

@@ -12,6 +12,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from rag_kit.evaluation.reporting.packing import pack
+
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _NO_SCRIPT = {
@@ -58,7 +60,7 @@ def page(data: Mapping[str, Any], plots: Sequence[tuple[str, str]] = ()) -> str:
         ),
         "plots": _plots(plots, words),
         "texts": embedded_json(texts),
-        "data": embedded_json(data),
+        "data": embedded_json(pack(data)),
     }
     # One pass: a value that holds the sign of a place is not read again.
     return _PLACE.sub(lambda match: values[match[1]], _asset("page.html"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError, RagKitError
-from rag_kit.evaluation._files import check_target, write_file
+from rag_kit.evaluation._files import as_path, check_target, write_file
 from rag_kit.evaluation.reporting.figures import figures
 from rag_kit.evaluation.reporting.page import page
 from rag_kit.evaluation.reporting.payload import different, report_payload
@@ -47,10 +47,12 @@ def write_report(
         The path.
 
     Raises:
-        InvalidInputError: If there are no results, the path is a folder, or it is a file that is no report.
+        InvalidInputError: If there are no results, an argument is of another kind, the path is a folder or cannot be
+            written, or it is a file that is no report.
     """
-    target = Path(path)
+    target = as_path(path, "path")
     check_target(target)
+    _check_parts(comparison, diagnosis, title)
     if target.exists() and not overwrite and not is_report(target):
         raise InvalidInputError(
             f"{str(target)!r} is a file and no report; name another one, or give overwrite=True"
@@ -85,17 +87,55 @@ def is_report(path: Path) -> bool:
         return _MARK in file.read(4096)
 
 
+def _check_parts(comparison: Any, diagnosis: Any, title: Any) -> None:
+    if title is not None and not isinstance(title, str):
+        raise InvalidInputError(f"title is {title!r:.80}; give a text, or None")
+    known = isinstance(comparison, Mapping) and "pipelines" in comparison
+    if (
+        comparison is not None
+        and comparison is not False
+        and not known
+        and not hasattr(comparison, "pipelines")
+    ):
+        raise InvalidInputError(
+            f"comparison is a {type(comparison).__name__}; give what compare gave, None or False"
+        )
+    if diagnosis is None or diagnosis is False:
+        return
+    several: Any = diagnosis.values() if isinstance(diagnosis, Mapping) else diagnosis
+    if hasattr(diagnosis, "rows"):
+        several = [diagnosis]
+    if not isinstance(several, Iterable) or isinstance(several, (str, bytes)):
+        several = [diagnosis]
+    several = list(several)
+    if wrong := [one for one in several if not hasattr(one, "rows") or not hasattr(one, "name")]:
+        raise InvalidInputError(
+            f"diagnosis holds a {type(wrong[0]).__name__}; give what diagnose gave, one for each pipeline, None or "
+            "False"
+        )
+
+
 def _gather(results: Any) -> tuple[list[str], list[ResultsLike]]:
+    names, found = _named(results)
+    for one in found:
+        if not all(hasattr(one, part) for part in ("name", "rows", "summary")):
+            raise InvalidInputError(
+                f"results holds a {type(one).__name__}; give what evaluate returned, or Results.load(folder)"
+            )
+    return (names or different([str(one.name) for one in found])), found
+
+
+def _named(results: Any) -> tuple[list[str], list[ResultsLike]]:
+    """The names where they were given, or an empty list; and the results."""
     if isinstance(results, Mapping):
         return [str(name) for name in results], list(results.values())
     if hasattr(results, "rows"):
-        return [str(results.name)], [results]
+        return [], [results]
     if isinstance(results, (str, bytes, Path)) or not isinstance(results, Iterable):
         raise InvalidInputError(
             f"results is a {type(results).__name__}; give what evaluate returned, a list of it, or Results.load(folder)"
         )
-    found = list(results)
-    return different([str(one.name) for one in found]), found
+    return [], list(results)
 
 
 def _compare(names: list[str], results: list[ResultsLike], notes: list[str]) -> Any:

@@ -1,6 +1,6 @@
 // What is shown: the data of the page, the language, the theme. Nothing is kept outside the page but two preferences.
 
-const data = JSON.parse(document.getElementById("data").textContent);
+const data = unpacked(JSON.parse(document.getElementById("data").textContent));
 const texts = JSON.parse(document.getElementById("texts").textContent);
 
 const state = { language: data.language, theme: "auto" };
@@ -37,27 +37,6 @@ function translated(patterns, text) {
     if (found) return t(key, Object.fromEntries(names.map((name, index) => [name, found[index + 1]])));
   }
   return text;
-}
-
-// What the kit's own metrics say most often; reasons that a judge wrote are shown as it wrote them.
-const reasonWords = [
-  [/^relevant at rank (\d+)$/, "reason_rank", ["n"]],
-  [/^nothing relevant found$/, "reason_nothing_relevant", []],
-  [/^(\d+) of (\d+) passages useful$/, "reason_useful", ["n", "total"]],
-  [/^(\d+) supported$/, "reason_supported", ["n"]],
-  [/^(\d+) statements right, (\d+) wrong, (\d+) missing$/, "reason_statements", ["right", "wrong", "missing"]],
-  [/^none of the answers occurs$/, "reason_none_occurs", []],
-  [/^found: ([^]+)$/, "reason_found", ["text"]],
-  [/^not in the passages: ([^]+)$/, "reason_not_in_passages", ["text"]],
-  [/^not supported: ([^]+)$/, "reason_not_supported", ["text"]],
-  [/^the example has no (reference|answers|relevant)$/, "reason_no_gold", ["what"]],
-  [/^the judge has no embedding model; give it one, or: (.+)$/, "reason_no_embeddings", ["command"]],
-  [/^it is no answer: there is nothing to cite$/, "reason_no_answer", []],
-  [/^the answer holds no statement$/, "reason_no_statement", []],
-];
-
-function reason(text) {
-  return translated(reasonWords, text);
 }
 
 /** A text of the kit that may be given in several languages: "text" or {en: "text", zh: "..."}. */
@@ -103,7 +82,7 @@ function scoreMark(metric, cell) {
     return el("span", { class: "score", style: { "--share": share(metric, cell.value) } }, number.short(cell.value));
   }
   const name = t(`status_${cell.status}`);
-  return el("span", { class: `score ${cell.status}`, title: cell.reason ? `${name}: ${reason(cell.reason)}` : name },
+  return el("span", { class: `score ${cell.status}`, title: cell.reason ? `${name}: ${sentence(cell.reason)}` : name },
     el("span", { "aria-hidden": "true" }, statusSign[cell.status]), el("span", { class: "hidden" }, name));
 }
 

@@ -43,7 +43,7 @@ function summaryCell(metric, pipeline) {
   if (!summary) return el("td", { class: "value" }, el("span", { class: "none" }, t("not_measured")));
   if (summary.mean === null) {
     return el("td", { class: "value" }, el("span", { class: "line" }, el("span", { class: "mean none" }, "–")), coverage(summary),
-      metric.why[pipeline.index] ? el("span", { class: "small muted why" }, iso(reason(metric.why[pipeline.index]))) : null);
+      metric.why[pipeline.index] ? el("span", { class: "small muted why" }, iso(sentence(metric.why[pipeline.index]))) : null);
   }
   const best = summary.mean === bestOf(metric);
   return el("td", { class: best ? "value best" : "value" },
@@ -131,6 +131,6 @@ function renderScores() {
   } }, icon("turn"), t("turn"));
   replace("scores-tools", pipelines.length > 1 ? turn : []);
   const table = scoreView.turned ? turnedTable() : uprightTable();
-  const notes = data.notes.length ? el("ul", { class: "small muted notes" }, data.notes.map((note) => el("li", {}, iso(note)))) : [];
+  const notes = data.notes.length ? el("ul", { class: "small muted notes" }, data.notes.map((note) => el("li", {}, iso(sentence(note))))) : [];
   replace("scores-table", notes, el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("scores") }, table));
 }

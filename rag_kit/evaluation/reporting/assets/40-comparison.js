@@ -31,7 +31,7 @@ function renderComparison() {
     el("div", { class: "stack" }, pairs.length ? pairsTable(pairs) : null,
       together && together.n ? el("div", { class: "cards" }, unionCard(together), matrixCard(together)) : null,
       slicesTable(metric),
-      comparison.notes.length ? el("ul", { class: "small muted" }, comparison.notes.map((note) => el("li", {}, iso(note)))) : null,
+      comparison.notes.length ? el("ul", { class: "small muted" }, comparison.notes.map((note) => el("li", {}, iso(sentence(note))))) : null,
       el("p", { class: "small muted" }, t(`correction_${comparison.correction}`, { n: comparison.tests }))));
 }
 

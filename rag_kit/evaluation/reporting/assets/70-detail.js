@@ -117,22 +117,22 @@ function pipelineTabs(question) {
 function runView(question, run) {
   if (!run) return el("p", { class: "empty" }, t("not_asked"));
   return [
-    run.error ? el("div", { class: "notice bad" }, icon("warn"), el("div", {}, el("strong", {}, t("pipeline_failed")), prose(run.error))) : null,
+    run.error ? el("div", { class: "notice bad" }, icon("warn"), el("div", {}, el("strong", {}, t("pipeline_failed")), prose(sentence(run.error)))) : null,
     run.diagnosis ? diagnosisNotice(run.diagnosis) : null,
     answerView(run),
     queriesView(question, run),
     passagesView(question, run),
     cellsView(run),
     messagesView(run),
-    run.notes.length ? fold(t("notes"), el("ul", {}, run.notes.map((note) => el("li", {}, iso(note))))) : null,
+    run.notes.length ? fold(t("notes"), el("ul", {}, run.notes.map((note) => el("li", {}, iso(sentence(note)))))) : null,
     run.extra === null ? null : fold(t("extra"), tree(run.extra)),
   ];
 }
 
 function diagnosisNotice(diagnosis) {
   const cause = diagnosis.cause ? data.cases[diagnosis.cause] : null;
-  const hints = diagnosis.hints.length ? el("ul", { class: "small" }, diagnosis.hints.map((hint) => el("li", {}, iso(hint)))) : null;
-  if (!cause) return el("div", { class: "notice unknown" }, icon("warn"), el("div", {}, el("strong", {}, t("no_cause")), prose(diagnosis.unknown), hints));
+  const hints = diagnosis.hints.length ? el("ul", { class: "small" }, diagnosis.hints.map((hint) => el("li", {}, iso(sentence(hint))))) : null;
+  if (!cause) return el("div", { class: "notice unknown" }, icon("warn"), el("div", {}, el("strong", {}, t("no_cause")), prose(sentence(diagnosis.unknown)), hints));
   return el("div", { class: cause.good ? "notice good" : "notice" }, icon(cause.good ? "check" : "warn"),
     el("div", {}, el("strong", {}, spoken(cause.label)), prose(spoken(cause.text)), hints,
       cause.remedies.length ? fold(t("remedy"), remedies(cause)) : null));

@@ -66,7 +66,7 @@ function passageView(passage, place, run, question) {
       passage.grade === 0 ? el("span", { class: "chip" }, t("judged_not_relevant")) : null,
       typeof passage.score === "number" ? el("span", { class: "small muted" }, t("passage_score", { n: number.any(passage.score) })) : null),
     body, more, stagesView(passage, question),
-    passage.notes.length ? el("ul", { class: "small muted" }, passage.notes.map((note) => el("li", {}, iso(note)))) : null);
+    passage.notes.length ? el("ul", { class: "small muted" }, passage.notes.map((note) => el("li", {}, iso(sentence(note))))) : null);
 }
 
 /** Why a passage is here: each stage with its rank and score there. */

@@ -14,7 +14,7 @@ function cellView(metric, cell) {
     el("div", { class: "cell-head" }, scoreMark(metric, cell), el("strong", {}, metricLabel(metric)),
       cell.status === "ok" ? null : el("span", { class: `status ${cell.status}` }, t(`status_${cell.status}`)),
       el("span", { class: "facts" }, took.filter(Boolean).map((each) => el("span", {}, each)))),
-    cell.reason ? prose(reason(cell.reason)) : null,
+    cell.reason ? prose(sentence(cell.reason)) : null,
     empty ? null : fold(t("details"), tree(cell.details), Object.values(cell.details).some(isTable)));
 }
 

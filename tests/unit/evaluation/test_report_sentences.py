@@ -1,0 +1,96 @@
+"""Every sentence that the kit writes into results has Chinese words on the page."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import rag_kit.evaluation
+from rag_kit.evaluation.diagnosing.hints import _TEXTS as HINTS
+
+FOLDER = Path(rag_kit.evaluation.__file__).parent
+TEXTS = json.loads((files("rag_kit.evaluation.reporting") / "assets" / "texts.en.json").read_text("utf-8"))
+PATTERNS = [
+    re.compile(".+?".join(map(re.escape, re.split(r"\{\w+\}", text))), re.DOTALL)
+    for key, text in TEXTS.items()
+    if key.startswith("reason_")
+]
+# Calls whose argument is a reason or a note, and names of tables that hold reasons.
+CALLS = {"undefined", "not_applicable", "append", "note", "_note"}
+LISTS = {"missing", "notes"}
+TABLES = {"_NEITHER", "_REASONS"}
+
+
+def spoken(node: ast.AST | None) -> str | None:
+    """A text in the source, with something at the place of each value; ``None`` for what is none."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(part.value if isinstance(part, ast.Constant) else "X7" for part in node.values)  # type: ignore[misc]
+    return None
+
+
+def told_by(path: Path) -> Iterator[str]:
+    """Reasons and notes in a file: arguments of the calls, entries of the lists and tables."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
+            if node.func.attr in CALLS - {"append"} or (node.func.attr == "append" and owner in LISTS):
+                yield from filter(None, [spoken(node.args[0])])
+            if node.func.attr == "ok" and len(node.args) > 1:
+                yield from filter(None, [spoken(node.args[1])])
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            if node.targets[0].id in TABLES and isinstance(node.value, ast.Dict):
+                yield from filter(None, map(spoken, node.value.values))
+            elif node.targets[0].id == "reason":
+                yield from filter(None, [spoken(node.value)])
+        elif isinstance(node, ast.FunctionDef) and node.name == "reason":
+            for each in ast.walk(node):
+                if isinstance(each, ast.Return):
+                    yield from filter(None, [spoken(each.value)])
+
+
+FOUND = sorted(
+    {
+        (path.relative_to(FOLDER).as_posix(), text)
+        for part in ("scorers", "comparing", "reporting", "metric.py")
+        for path in ([FOLDER / part] if part.endswith(".py") else sorted((FOLDER / part).rglob("*.py")))
+        for text in told_by(path)
+        if re.search("[a-z]{2}", text.replace("X7", ""))
+    }
+)
+
+
+def test_the_sources_are_read() -> None:
+    """The walk finds what the metrics say."""
+    assert len(FOUND) > 60
+    assert ("scorers/ours/umbrela.py", "nothing was retrieved: there is nothing to grade") in FOUND
+
+
+@pytest.mark.parametrize(("where", "text"), FOUND)
+def test_what_the_kit_says_of_a_value_has_chinese_words(where: str, text: str) -> None:
+    """Each reason and note is one of the page's sentences."""
+    ways = [text.replace("X7", word) for word in ("X7", "answer", "reference")]
+    assert any(pattern.fullmatch(way) for way in ways for pattern in PATTERNS), (
+        f"{where}: {text!r} has no key in texts.en.json"
+    )
+
+
+def test_hints_of_a_diagnosis_and_notes_of_retrievers_have_them_too() -> None:
+    """A diagnosis made in English is read on a Chinese page; so are the notes of documents."""
+    notes = [english.format(3) for english, _ in HINTS.values()] + [
+        "degraded: multi_query failed: ConnectionError: refused",
+        "degraded: keyword search only, for the index has no vectors",
+        "degraded: hyde: the model gave no usable passage",
+        "degraded: MultiQuery did not answer in time: 3 s",
+        "mrr: missing",
+        "dropped 3 that the model wrote: 2 empty, 1 another script",
+    ]
+    for note in notes:
+        assert any(pattern.fullmatch(note) for pattern in PATTERNS), note
