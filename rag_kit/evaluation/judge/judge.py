@@ -272,7 +272,7 @@ def _form(own: Any, asked: Any) -> Any:
 def _read(plain: Any, form: Any) -> Any:
     """A reply from the cache, if it fits what is asked now."""
     if form is None:
-        return plain if isinstance(plain, str) else None
+        return plain if isinstance(plain, str) and plain.strip() else None  # a live one is never empty
     try:
         return target_of(form).accept(plain) if isinstance(plain, dict) else None
     except (SchemaMismatchError, ValueError):

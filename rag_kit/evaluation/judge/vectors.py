@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 _BATCH = 64
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
+_GREATEST = 1e100
 
 
 class Vectors:
@@ -58,13 +58,22 @@ class Vectors:
         keys = {text: vector_key(self._name, text) for text in texts}
         kept = await self._replies.get(list(keys.values()))
         found = {text: kept[key] for text, key in keys.items() if _is_vector(kept.get(key))}
-        missing = [text for text in keys if text not in found]
-        for start in range(0, len(missing), _BATCH):
-            batch = missing[start : start + _BATCH]
+        if len({len(vector) for vector in found.values()}) > 1:
+            found = {}  # not of one model
+        asked = await self._ask([text for text in keys if text not in found], keys)
+        if found and asked and len(next(iter(asked.values()))) != len(next(iter(found.values()))):
+            asked |= await self._ask(list(found), keys)
+        found |= asked
+        return [found[text] for text in texts]
+
+    async def _ask(self, texts: list[str], keys: dict[str, str]) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {}
+        for start in range(0, len(texts), _BATCH):
+            batch = texts[start : start + _BATCH]
             vectors = await self._request(batch)
             found |= dict(zip(batch, vectors, strict=True))
             await self._replies.put({keys[text]: found[text] for text in batch})
-        return [found[text] for text in texts]
+        return found
 
     async def _request(self, batch: list[str]) -> list[list[float]]:
         model = self._models.here()
@@ -86,21 +95,26 @@ class Vectors:
             await asyncio.sleep(wait)
             pause *= 2
         self.embedded += len(batch)
-        vectors = [[float(number) for number in vector] for vector in given]
-        if len(vectors) != len(batch) or not all(map(_is_vector, vectors)):
+        try:
+            vectors = [[float(number) for number in vector] for vector in given]
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ModelOutputError(f"the embedding model gave what are no vectors: {error}") from None
+        same = len({len(vector) for vector in vectors}) <= 1
+        if len(vectors) != len(batch) or not same or not all(map(_is_vector, vectors)):
             raise ModelOutputError(
-                f"the embedding model gave {len(vectors)} vectors for {len(batch)} texts, or one that is empty, all "
-                "zero or not finite; with such a vector there is no cosine"
+                f"the embedding model gave {len(vectors)} vectors for {len(batch)} texts, of several lengths, or "
+                "one that is empty, all zero or not finite; with such a vector there is no cosine"
             )
         return vectors
 
 
 def _is_vector(value: Any) -> bool:
+    """Whether there is a cosine with it: numbers whose squares are neither lost nor infinite."""
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(number, float | int) and math.isfinite(number) for number in value)
-        and any(value)
+        and all(type(number) in (int, float) and -_GREATEST <= number <= _GREATEST for number in value)
+        and max(map(abs, value)) >= 1 / _GREATEST
     )
 
 

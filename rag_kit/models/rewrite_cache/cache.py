@@ -72,8 +72,9 @@ class RewriteCache:
         marks = ",".join("?" * len(wanted))
         with self._connected("read") as connection:
             found = connection.execute(
-                f"SELECT key, answer, used FROM answers WHERE key IN ({marks})",
-                wanted,
+                f"SELECT key, CAST(answer AS BLOB), used FROM answers WHERE key IN ({marks}) "
+                "AND typeof(answer) = 'text' AND length(answer) <= ?",  # nothing else is ever put
+                [*wanted, _MAX_CHARS],
             ).fetchall()
             newest = self._newest(connection) if found else 0
             # The newest eighth is not marked again: reading what is in use needs no writing.
@@ -88,7 +89,7 @@ class RewriteCache:
         answers = {}
         for key, text, _ in found:
             try:
-                answers[key] = json.loads(text)
+                answers[key] = json.loads(text.decode())
             except (ValueError, RecursionError):
                 continue  # not written by this class; the next put mends it
         return {key: answers[key] for key in wanted if key in answers}
@@ -160,7 +161,7 @@ class RewriteCache:
                 connection = self._open()
             try:
                 yield connection
-            except sqlite3.Error as error:
+            except (sqlite3.Error, ValueError, OverflowError) as error:  # the last two: counts that are none
                 raise CacheError(
                     f"The cache {self.path.name!r} could not be {what}: {error}. If it is damaged, the next start "
                     "begins it anew."

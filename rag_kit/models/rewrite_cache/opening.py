@@ -111,6 +111,12 @@ def _see_that_it_is_ours(connection: sqlite3.Connection, path: Path) -> None:
         raise _DamagedError(f"it has format {version}, this version of rag_kit writes {_VERSION}")
     check = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     columns = [row[1] for row in connection.execute("PRAGMA table_info(answers)")]
+    odd = "typeof(used) <> 'integer' OR used NOT BETWEEN 0 AND 4611686018427387904"
+    if (
+        columns == ["key", "answer", "used"]
+        and connection.execute(f"SELECT 1 FROM answers WHERE {odd} LIMIT 1").fetchone()
+    ):
+        raise _DamagedError("its entries are not in an order of use")
     if check != "ok" or columns != ["key", "answer", "used"]:
         raise _DamagedError(check if check != "ok" else "its table is another")
 
