@@ -5,7 +5,8 @@
         assert len(server.runs) == len(results)
 
 ``server.requests`` is everything that came in. ``server.answer_with(...)`` makes the next requests, or those to a path,
-fail: by status, by waiting, or by breaking the connection off.
+fail: by status, by waiting, by breaking the connection off, or with ``change=`` by answering something else than it
+would; a body of bytes goes out as it is.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
     after: bool = False
     """Whether the request is carried out before it goes wrong: the answer is lost."""
+    change: Callable[[Any], Any] | None = None
+    """The request is carried out, and this is made of the answer's value."""
 
 
 Reply = tuple[int, Any]
@@ -137,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
         given = headers.get(owner.key_header, "").removeprefix("Bearer ")
         if owner.key is not None and given != owner.key:
             return self._send(401, {"detail": f"Invalid token {given}; Bearer {given}"}, {})
-        if fault is not None:
+        if fault is not None and fault.change is None:
             if fault.after:
                 with owner.lock:
                     owner.handle(asked)
@@ -153,12 +156,14 @@ class _Handler(BaseHTTPRequestHandler):
                 return None
         with owner.lock:
             status, value = owner.handle(asked)
+            if fault is not None and fault.change is not None and status < 300:
+                value = fault.change(json.loads(json.dumps(value)))
         return self._send(status, value, getattr(owner, "headers", {}))
 
     do_GET = do_POST = do_PUT = do_PATCH = _any
 
     def _send(self, status: int, value: Any, headers: dict[str, str]) -> None:
-        data = b"" if value is None else json.dumps(value).encode()
+        data = value if isinstance(value, bytes) else b"" if value is None else json.dumps(value).encode()
         self.send_response(status)
         for name, text in {
             "Content-Type": "application/json",

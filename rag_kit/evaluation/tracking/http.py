@@ -7,14 +7,16 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from rag_kit._redact import redact
-from rag_kit.concurrency import check_seconds, fan_out_map
+from rag_kit.concurrency import fan_out_map
 from rag_kit.documents import clean_text
 from rag_kit.errors import BranchError, ConfigurationError, InvalidInputError, TrackingError
+from rag_kit.evaluation.tracking.answers import Answer
+from rag_kit.evaluation.tracking.options import check_limits
 
 S = TypeVar("S")
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -23,15 +25,6 @@ _OF_ENTRY = frozenset({400, 413, 422})
 _MAX_BYTES = 256_000_000
 _MAX_WAIT = 10.0
 _SHOWN = 300
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a tracker answered: HTTP status, JSON value (``None`` without one), headers in lower case."""
-
-    status: int
-    value: Any
-    headers: Mapping[str, str]
 
 
 class Refused(TrackingError):
@@ -79,10 +72,15 @@ class Server:
             )
         self._secrets = [each for each in (*secrets, parts.password) if each]
         for each in self._secrets:
+            if not isinstance(each, str):
+                raise InvalidInputError(f"the key for {tool} is a {type(each).__name__}; give a text")
             if not re.fullmatch(r"[\x21-\x7e]+", each):
                 raise ConfigurationError(
                     f"the key for {tool} holds blanks, line ends or letters that no key has; {advice}"
                 )
+        for name, value in headers.items():
+            if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+                raise InvalidInputError(f"what is given for {tool}'s {name} is no line of ASCII characters")
         self.url = shown_url(url)
         self._max_retries = max_retries
         self._ends = None if deadline is None else time.monotonic() + deadline
@@ -122,7 +120,7 @@ class Server:
             later: Statuses that time may change, besides the usual ones.
 
         Raises:
-            TrackingError: If it is refused, or no answer comes in time.
+            TrackingError: If it is refused, no answer comes in time, or it is no JSON.
         """
         import httpx
 
@@ -145,7 +143,13 @@ class Server:
                 if not again:
                     raise problem from None
             else:
-                if 200 <= answer.status < 300 or answer.status in allow:
+                if answer.status in allow:
+                    return answer
+                if 200 <= answer.status < 300:
+                    if isinstance(
+                        answer.value, str
+                    ):  # a page for people, or half an answer: nothing was done
+                        raise answer.complain("the answer is no JSON")
                     return answer
                 problem = self._refused(method, path, answer)
                 if answer.status not in (*_AGAIN, *later) or (not again and answer.status != 429):
@@ -177,11 +181,13 @@ class Server:
         text = clean_text(redact(text)).replace("\n", " ")
         return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
-    def wrong(self, what: str) -> TrackingError:
+    def wrong(self, method: str, path: str, status: int, value: Any, what: str) -> TrackingError:
         """The error for an answer that cannot be understood."""
         return TrackingError(
-            f"{self.tool} at {self.url} {what}; see that the address is that of its API and its version is one that "
-            "this guide names"
+            f"{self.tool} at {self.url} answered {status} to {method} {self.hide(path)}, but {self.hide(what)}: "
+            f"{self._said(value)}; see that the address is that of its API, not of a page for people, and its version "
+            "one that this guide names",
+            status,
         )
 
     def _send(
@@ -202,9 +208,19 @@ class Server:
                 if time.monotonic() > ends:
                     raise _TooSlow
                 if len(received) > _MAX_BYTES:
-                    raise self.wrong(f"answers with more than {_MAX_BYTES:,} bytes")
+                    what = f"the answer has more than {_MAX_BYTES:,} bytes"
+                    raise self.wrong(method, path, response.status_code, _value(bytes(received[:1000])), what)
             found = {name.lower(): value for name, value in response.headers.items()}
-            return Answer(response.status_code, _value(bytes(received)), found)
+            status, value = response.status_code, _value(bytes(received))
+            return Answer(status, value, found, partial(self.wrong, method, path, status, value))
+
+    def _said(self, value: Any) -> str:
+        """An answer's value, shortened and without keys."""
+        try:
+            said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        except RecursionError:
+            said = "a deeply nested value"
+        return self.hide(said) if said else "''"
 
     def _too_slow(self, method: str, path: str) -> TrackingError:
         return TrackingError(
@@ -220,8 +236,7 @@ class Server:
 
     def _refused(self, method: str, path: str, answer: Answer) -> TrackingError:
         status = answer.status
-        said = answer.value if isinstance(answer.value, str) else json.dumps(answer.value, ensure_ascii=False)
-        text = f"{self.tool} at {self.url} answered {status} to {method} {path}: {self.hide(said)}"
+        text = f"{self.tool} at {self.url} answered {status} to {method} {path}: {self._said(answer.value)}"
         if status in (401, 403):
             return TrackingError(f"{text}. {self._advice}", status)
         if status == 429:
@@ -238,21 +253,6 @@ class Server:
 
 class _TooSlow(Exception):
     """The time of a request is over."""
-
-
-def check_limits(timeout: float, max_retries: int, deadline: float | None) -> float:
-    """See that the limits are some.
-
-    Raises:
-        InvalidInputError: If one is not allowed.
-    """
-    checked = check_seconds("timeout", timeout)
-    check_seconds("deadline", deadline)
-    if checked is None:
-        raise InvalidInputError("timeout=None was given; give seconds, for a tracker may never answer")
-    if type(max_retries) is not int or not 0 <= max_retries <= 10:
-        raise InvalidInputError(f"max_retries is {max_retries!r:.60}; give a whole number from 0 to 10")
-    return checked
 
 
 def shown_url(url: str) -> str:

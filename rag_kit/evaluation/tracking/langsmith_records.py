@@ -57,7 +57,8 @@ def feedback_record(name: str, cell: Cell, run: str, session: str) -> dict[str, 
 
 def differs(before: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
     """Whether an example that is there must be changed; metadata of others in it stay."""
-    metadata = before.get("metadata") or {}
+    metadata = before.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
     return (
         before.get("inputs") != body["inputs"]
         or (before.get("outputs") or {}) != body["outputs"]

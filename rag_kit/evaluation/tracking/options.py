@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rag_kit.concurrency import check_seconds
 from rag_kit.errors import InvalidInputError
 
 _MAX_NAME = 250
@@ -36,3 +37,18 @@ def check_text(name: str, value: Any) -> str | None:
             f"{name} is {value!r:.80}; give a printable text of at most {_MAX_NAME} characters, or None"
         )
     return value
+
+
+def check_limits(timeout: float, max_retries: int, deadline: float | None) -> float:
+    """See that the limits are some.
+
+    Raises:
+        InvalidInputError: If one is not allowed.
+    """
+    checked = check_seconds("timeout", timeout)
+    check_seconds("deadline", deadline)
+    if checked is None:
+        raise InvalidInputError("timeout=None was given; give seconds, for a tracker may never answer")
+    if type(max_retries) is not int or not 0 <= max_retries <= 10:
+        raise InvalidInputError(f"max_retries is {max_retries!r:.60}; give a whole number from 0 to 10")
+    return checked

@@ -14,22 +14,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rag_kit.concurrency import run_in_thread
-from rag_kit.errors import ConfigurationError, InvalidInputError, TrackingError
+from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.tracking import content
-from rag_kit.evaluation.tracking.http import Server, check_limits
+from rag_kit.evaluation.tracking.http import Server
+from rag_kit.evaluation.tracking.mlflow_client import ClientStore
 from rag_kit.evaluation.tracking.mlflow_entries import TABLE, metrics_of, params_of, write_files
-from rag_kit.evaluation.tracking.mlflow_stores import (
-    COMPLETE,
-    FILES,
-    STATE,
-    ClientStore,
-    MlflowRun,
-    RestStore,
-    Store,
-)
-from rag_kit.evaluation.tracking.options import check_text
+from rag_kit.evaluation.tracking.mlflow_rest import RestStore
+from rag_kit.evaluation.tracking.mlflow_store import COMPLETE, FILES, STATE, MlflowRun, Store
+from rag_kit.evaluation.tracking.options import check_limits, check_text
 from rag_kit.evaluation.tracking.tracked import Tally, Tracked
+from rag_kit.evaluation.tracking.writing import track
 
 _ADVICE = (
     "Give api_key=, or set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
@@ -94,15 +89,11 @@ def log_to_mlflow(
         raise InvalidInputError("api_key is for servers with an http address; leave it out")
     else:
         store = ClientStore(address, timeout, max_retries)
-    tally = Tally("mlflow", store.url)
-    try:
+
+    def write(tally: Tally) -> None:
         _write(store, tally, results, experiment or content.dataset_name(results), run_name, files)
-    except TrackingError as error:
-        error.tracked = tally.result()
-        raise
-    finally:
-        store.close()
-    return tally.result()
+
+    return track("mlflow", store, write)
 
 
 async def alog_to_mlflow(results: Results, **options: Any) -> Tracked:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.tracked_results import entries, some_results
+from support.tracked_results import KEY, TRACKERS, entries, some_results
 from support.trackers import FakeLangSmith, FakeMlflow, FakePhoenix, FakeTracker
 
 from rag_kit.errors import TrackingError
@@ -18,17 +18,8 @@ from rag_kit.evaluation import (
     alog_to_langsmith,
     alog_to_mlflow,
     alog_to_phoenix,
-    log_to_langsmith,
-    log_to_mlflow,
-    log_to_phoenix,
 )
 
-KEY = "plain7secret8without9pattern"
-TRACKERS = [
-    pytest.param(FakeLangSmith, log_to_langsmith, id="langsmith"),
-    pytest.param(FakeMlflow, log_to_mlflow, id="mlflow"),
-    pytest.param(FakePhoenix, log_to_phoenix, id="phoenix"),
-]
 Write = Callable[..., Any]
 
 
