@@ -15,13 +15,17 @@ from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.graphs.steps import Step, Steps, beside, compute
 from rag_kit.models import embedding_name
-from rag_kit.models.extractive.evidence import passage_text
-from rag_kit.models.extractive.usefulness import Usefulness, usefulness
+from rag_kit.models.extractive.evidence import PassageText, passage_text
+from rag_kit.models.extractive.period import ENOUGH, stated_share
+from rag_kit.models.extractive.question import analyse
+from rag_kit.models.extractive.usefulness import MAX_QUESTION, Usefulness, usefulness
 from rag_kit.text import detect_language
 
 #: Embedding models whose vectors say nothing in Chinese.
 _ENGLISH_ONLY = frozenset({"minilm"})
 _MANY_CHARACTERS = 40_000
+_STEP = 0.01
+_PERIOD = {True: ", the period asked for is stated", False: ", nothing is stated for the period asked for"}
 # fitted as those of words (docs/decisions/0191-thresholds-are-fitted-on-the-decision.md)
 _WITH_WORDS = Thresholds(-0.06, 0.68)
 _WITH_VECTORS = Thresholds(0.08, 0.71)
@@ -41,9 +45,12 @@ class LexicalEvaluator(Evaluator):
             only, so Chinese questions are judged by words. Their confidence is then brought to the scale of vectors,
             so that the thresholds decide as those of words would.
         thresholds: Other thresholds than the fitted ones.
+        period: Where a question asks for a period ("from 1990 to 1994"), how well the sentences that would answer
+            must state it, from 0 to 1: below it no passage is of use, from it on all are kept. The higher, the more
+            is declined. None: periods count like other measures (decision 0246).
 
     Raises:
-        InvalidInputError: ``embeddings`` is no embedding model.
+        InvalidInputError: ``embeddings`` is no embedding model, or ``period`` not from 0 to 1.
 
     Example:
         >>> from rag_kit.graphs.steps import run
@@ -55,13 +62,22 @@ class LexicalEvaluator(Evaluator):
     name = "lexical"
     thresholds = _WITH_WORDS
 
-    def __init__(self, *, embeddings: Any = None, thresholds: Thresholds | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        embeddings: Any = None,
+        thresholds: Thresholds | None = None,
+        period: float | None = ENOUGH,
+    ) -> None:
         if embeddings is not None and not isinstance(embeddings, Embeddings):
             raise InvalidInputError(
                 f"embeddings is a {type(embeddings).__name__}; give a LangChain Embeddings, such as "
                 "rag_kit.models.embedding_model('minilm'), or None."
             )
+        if period is not None and not 0 <= period <= 1:
+            raise InvalidInputError(f"period is {period!r}; give a number from 0 to 1, or None.")
         self.embeddings: Embeddings | None = embeddings
+        self.period = period
         if embeddings is not None:
             self.name = "lexical+vectors"
             self.thresholds = _WITH_VECTORS
@@ -90,13 +106,22 @@ class LexicalEvaluator(Evaluator):
                 if cosines is None:
                     trouble = "the embedding model gave vectors that do not fit together"
         long = sum(len(one.text) for one in texts) > _MANY_CHARACTERS
-        found: list[Usefulness] = yield compute(
-            lambda: usefulness(question, texts, cosines), name=self.name, thread=long
+        found, share = yield compute(
+            lambda: (usefulness(question, texts, cosines), self._stated(question, texts)),
+            name=self.name,
+            thread=long,
         )
         note = f"; without vectors: {trouble}" if trouble else ""
         by_words = self.embeddings is not None and cosines is None
         scores = [_as_with_vectors(2 * one.value - 1) if by_words else 2 * one.value - 1 for one in found]
+        if self.period is not None and share is not None:
+            scores = _moved(scores, self.thresholds, stated=share >= self.period)
+            note = f"{_PERIOD[share >= self.period]}{note}"
         return [Grading(score, f"{_reason(one)}{note}") for score, one in zip(scores, found, strict=True)]
+
+    def _stated(self, question: str, texts: Sequence[PassageText]) -> float | None:
+        """How well the passages state the period asked for; None where it is not looked at."""
+        return None if self.period is None else stated_share(analyse(question[:MAX_QUESTION]), texts)
 
     def _reader(self, question: str) -> Embeddings | None:
         """The embedding model, if it reads the question's language."""
@@ -105,6 +130,19 @@ class LexicalEvaluator(Evaluator):
         ):
             return None
         return self.embeddings
+
+
+def _moved(scores: Sequence[float], limits: Thresholds, *, stated: bool) -> list[float]:
+    """Confidences brought above the upper threshold, or below the lower one, in the same order.
+
+    Example:
+        >>> [round(score, 2) for score in _moved([1.0, -1.0], Thresholds(0.0, 0.5), stated=True)]
+        [1.0, 0.51]
+        >>> [round(score, 2) for score in _moved([1.0, -1.0], Thresholds(0.0, 0.5), stated=False)]
+        [-0.01, -1.0]
+    """
+    low, high = (min(1.0, limits.upper + _STEP), 1.0) if stated else (-1.0, max(-1.0, limits.lower - _STEP))
+    return [low + (high - low) * (score + 1) / 2 for score in scores]
 
 
 def _as_with_vectors(score: float) -> float:

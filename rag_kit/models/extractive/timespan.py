@@ -29,7 +29,7 @@ _MONTHS = {
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _POINT = re.compile(
     rf"(?:\b(?P<month>{_MONTH})\b\.?(?: \d{{1,2}})?(?: ?,)? )?"
-    r"(?<![\d.,])(?P<year>1[0-9]{3}|20[0-9]{2})(?![\d%]|[.,]\d)"
+    r"(?<!\d)(?<!\d[.,])(?P<year>1[0-9]{3}|20[0-9]{2})(?![\d%]|[.,]\d)"
     r"(?P<iso>-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))(?!\d))?"
     r"(?P<short>[-–—/]\d{2}(?!\d))?(?P<decade>['’]?s\b)?(?: ?年 ?(?:(?P<zh>1[0-2]|[1-9]) ?月)?)?"
 )
@@ -40,7 +40,8 @@ _BETWEEN = re.compile(r"(?:from|between|[(（,，自从由])\s*(?:\d{1,2} )?$")
 _OPEN_START = re.compile(r"(?:since|after|from|自|从)\s*(?:\d{1,2} )?$")
 _OPEN_END = re.compile(r"(?:until|till|before|by|直到)\s*(?:\d{1,2} )?$")
 _PRESENT = re.compile(r"\s*(?:[-–—至]+\s*)?(?:present|now|今|现在|以来|[-–—]\s*[)）])|\s*起")
-_LOWEST, _HIGHEST = 0.0, 9999.0
+LOWEST, HIGHEST = 0.0, 9999.0
+"""Where spans begin and end whose beginning or end is not named."""
 _INSIDE = 0.7
 
 
@@ -83,9 +84,9 @@ def time_spans(text: str) -> list[Span]:
                 index += 2
                 continue
         if _PRESENT.match(after) or _OPEN_START.search(before):
-            span = Span(span.start, _HIGHEST)
+            span = Span(span.start, HIGHEST)
         elif _OPEN_END.search(before):
-            span = Span(_LOWEST, span.end)
+            span = Span(LOWEST, span.end)
         spans.append(span)
         index += 1
     return spans

@@ -1,0 +1,65 @@
+"""The lexical evaluator where a question asks for a period: what states nothing for it is of no use."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.documents import Document
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs import Grading, LexicalEvaluator
+from rag_kit.graphs.steps import run
+
+
+def _graded(evaluator: LexicalEvaluator, question: str, *texts: str, language: str = "en") -> list[Grading]:
+    return run(evaluator.grade(question, [Document(text) for text in texts], language), {})
+
+
+ASKED = "Who was the coach of Hull from 1990 to 1994?"
+STATED = "Ann Lee was the coach of Hull from 1990 to 1994."
+ELSEWHERE = "Ann Lee was the coach of Hull from 1970 to 1975."
+
+
+@pytest.mark.parametrize(
+    ("question", "stated", "elsewhere", "language"),
+    [
+        (ASKED, STATED, ELSEWHERE, "en"),
+        (
+            "谁从1990年到1994年担任红星队的主教练？",
+            "李安从1990年到1994年担任红星队的主教练。",
+            "李安从1970年到1975年担任红星队的主教练。",
+            "zh",
+        ),
+    ],
+)
+def test_a_period_decides(question: str, stated: str, elsewhere: str, language: str) -> None:
+    """The same sentence with the period asked for is enough, with another one it is not."""
+    evaluator = LexicalEvaluator()
+    (good,) = _graded(evaluator, question, stated, language=language)
+    (bad,) = _graded(evaluator, question, elsewhere, language=language)
+    assert evaluator.thresholds.action([good.score]) == "correct"
+    assert evaluator.thresholds.action([bad.score]) == "incorrect"
+    assert "nothing is stated for the period" in bad.reason
+
+
+def test_the_order_of_passages_stays() -> None:
+    """Confidences move together: what was better stays better, and none leaves -1 to 1."""
+    texts = [ELSEWHERE, "Hull is a town.", "Bananas are yellow."]
+    with_period = [one.score for one in _graded(LexicalEvaluator(), ASKED, *texts)]
+    without = [one.score for one in _graded(LexicalEvaluator(period=None), ASKED, *texts)]
+    assert sorted(range(3), key=with_period.__getitem__) == sorted(range(3), key=without.__getitem__)
+    assert all(-1 <= score <= 1 for score in with_period)
+
+
+def test_off_or_not_asked_for_changes_nothing() -> None:
+    """period=None leaves confidences as they were, and so does a question that asks for no period."""
+    (plain,) = _graded(LexicalEvaluator(period=None), ASKED, ELSEWHERE)
+    assert "period" not in plain.reason
+    asked = "Who was the coach of Hull?"
+    assert _graded(LexicalEvaluator(), asked, STATED) == _graded(LexicalEvaluator(period=None), asked, STATED)
+
+
+@pytest.mark.parametrize("period", [-0.1, 1.1, float("nan")])
+def test_period_is_a_share(period: float) -> None:
+    """A period that is no share is refused with what is allowed."""
+    with pytest.raises(InvalidInputError, match="from 0 to 1"):
+        LexicalEvaluator(period=period)
