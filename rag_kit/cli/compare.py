@@ -163,7 +163,7 @@ def _report(
             results, arguments.report, comparison=comparison, diagnosis=found or None, title=arguments.title,
             language=arguments.language or "en",
         )  # fmt: skip
-    except OSError as error:  # its own text names a temporary file that nobody asked for
+    except OSError as error:  # of a disk that fails while it is written
         raise InvalidInputError(
             f"--report {str(arguments.report)!r} cannot be written ({error.strerror or error}); name another file"
         ) from None

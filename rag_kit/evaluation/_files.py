@@ -48,12 +48,40 @@ def check_target(path: Path | None) -> None:
         raise InvalidInputError(f"{str(path)!r} lies below {existing.name!r}, which is a file")
 
 
-def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Create or replace ``path`` in one step with what ``write`` puts into the open file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+def make_folder(path: Path, target: Path) -> None:
+    """Make the folder that a file is to be in.
+
+    Raises:
+        InvalidInputError: If the system does not let us.
+    """
     try:
-        with draft.open("xb") as file:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> InvalidInputError:
+    return InvalidInputError(
+        f"{str(path)!r} cannot be written ({error.strerror or error}); name another place, or change its permissions"
+    )
+
+
+def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Create or replace ``path`` in one step with what ``write`` puts into the open file.
+
+    Raises:
+        InvalidInputError: If no file can be made there.
+        OSError: If the disk fails while the file is written; the old content stays.
+    """
+    make_folder(path.parent, path)
+    # a name as long as the system allows has no room for what a draft's adds
+    draft = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.tmp")
+    try:
+        try:
+            opened = draft.open("xb")
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        with opened as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())

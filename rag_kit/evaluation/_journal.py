@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from rag_kit.errors import InvalidInputError, ResultsLockedError
-from rag_kit.evaluation._files import check_target
+from rag_kit.evaluation._files import check_target, make_folder
 
 
 class Journal:
@@ -32,7 +32,7 @@ class Journal:
         from filelock import FileLock, Timeout
 
         check_target(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, path)
         self.path = path
         self.records: list[dict[str, Any]] = []
         self._guard = threading.Lock()

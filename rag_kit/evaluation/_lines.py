@@ -32,6 +32,8 @@ def raw_lines(path: Path, *, encoding: str = "utf-8", most: int | None = None) -
             is unknown.
     """
     number = 0
+    if not isinstance(encoding, str) or "\0" in encoding:
+        raise InvalidInputError(f"encoding is {encoding!r:.60}; give a name such as 'utf-8' or 'gb18030'")
     try:
         wide = len("\n".encode(encoding)) > 1
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:

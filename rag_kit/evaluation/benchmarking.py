@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import check_target, write_json, write_jsonl
+from rag_kit.evaluation._files import as_path, check_target, write_json, write_jsonl
 from rag_kit.evaluation.dataset import RetrievalDataset, load_dataset
 from rag_kit.evaluation.metrics import RetrievalScores, retrieval_metrics
 from rag_kit.evaluation.pipelines import Parts
@@ -90,6 +90,8 @@ def benchmark(
     machine = _machine()
     sources = _sources(pipelines)
     _check_settings(limit=limit, depth=depth, chunk_size=chunk_size, span_budget=span_budget)
+    out = None if out is None else as_path(out, "out")
+    rows_out = None if rows_out is None else as_path(rows_out, "rows_out")
     check_target(out)
     check_target(rows_out)
     data = dataset if isinstance(dataset, RetrievalDataset) else load_dataset(dataset)
@@ -159,6 +161,8 @@ def _sources(pipelines: Sequence[str] | Mapping[str, object]) -> dict[str, objec
         raise InvalidInputError(
             f"pipelines is the text {pipelines!r}; give a list, such as ['bm25', 'dense']"
         )
+    elif not isinstance(pipelines, Sequence) or not all(isinstance(name, str) for name in pipelines):
+        raise InvalidInputError(f"pipelines is {pipelines!r:.80}; give a list of names, or name -> retriever")
     else:
         sources = dict.fromkeys(pipelines)
         if len(sources) != len(pipelines):
@@ -173,8 +177,8 @@ def _sources(pipelines: Sequence[str] | Mapping[str, object]) -> dict[str, objec
 
 def _check_settings(**settings: int | None) -> None:
     for name, value in settings.items():
-        if value is not None and value < 1:
-            raise InvalidInputError(f"{name} is {value}; give a whole number from 1")
+        if value is not None and (type(value) is not int or value < 1):
+            raise InvalidInputError(f"{name} is {value!r:.60}; give a whole number from 1")
 
 
 def _embeddings(given: Embeddings | str | None, sources: Mapping[str, object | None]) -> Embeddings | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import write_file
+from rag_kit.evaluation._files import as_path, write_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +46,7 @@ class EmbeddingCache:
     """
 
     def __init__(self, folder: Path | str, *, max_bytes: int = 2 * 1024**3) -> None:
-        self.folder = Path(folder)
+        self.folder = as_path(folder, "cache")
         self.max_bytes = max_bytes
         if self.folder.exists() and not self.folder.is_dir():
             raise InvalidInputError(f"{str(folder)!r} is a file; give a folder for the cache")

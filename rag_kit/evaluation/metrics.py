@@ -80,6 +80,11 @@ def retrieval_metrics(
     """
     names = tuple(dict.fromkeys(metrics))
     measures = {name: _measure(name) for name in names}
+    for label, given, inner in (("run", run, Iterable), ("qrels", qrels, Mapping)):
+        if not isinstance(given, Mapping) or not all(isinstance(each, inner) for each in given.values()):
+            raise InvalidInputError(
+                f"{label} is {given!r:.80}; give query -> ids, best first (run), and query -> id -> grade (qrels)"
+            )
     judged = {
         query: dict(grades) for query, grades in qrels.items() if any(grade > 0 for grade in grades.values())
     }
@@ -116,10 +121,20 @@ def ndcg(
     Returns:
         A score from 0 to 1; 0 when nothing is relevant.
 
+    Raises:
+        InvalidInputError: If a list holds something else than grades, or ``k`` is no whole number from 1.
+
     Example:
         >>> round(ndcg([3, 2, 3, 0, 1, 2]), 10), round(ndcg([3, 2, 3, 0, 1, 2], exponential=True), 10)
         (0.9608081943, 0.9488107486)
     """
+    for label, given in (("ranking", ranking), ("ideal", ideal)):
+        if not (_are_grades(given) or (given is None and label == "ideal")):
+            raise InvalidInputError(
+                f"{label} is {given!r:.80}; give a list of grades below 1000, best-ranked first"
+            )
+    if k is not None and (type(k) is not int or k < 1):
+        raise InvalidInputError(f"k is {k!r:.60}; give a whole number from 1, or None")
 
     def gain(grades: Sequence[int]) -> float:
         return math.fsum(
@@ -130,6 +145,13 @@ def ndcg(
 
     best = gain(sorted(ranking if ideal is None else ideal, reverse=True))
     return gain(ranking) / best if best else 0.0
+
+
+def _are_grades(given: Any) -> bool:
+    """Whether these are numbers that gains can be made of; the system's floats end at 2**1024."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+        return False
+    return all(isinstance(grade, (int, float)) and grade == grade and grade < 1000 for grade in given)
 
 
 def _measure(name: str) -> tuple[Any, bool]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_kit.documents import clean_text
+from rag_kit.errors import InvalidInputError
 
 _PLAIN = {"p50_ms": "{:.2f}", "p95_ms": "{:.2f}", "queries_per_second": "{:.0f}"}
 
@@ -27,6 +28,8 @@ def format_table(result: Mapping[str, Any]) -> str:
         p50_ms   0.10
         In brackets: 95% bootstrap interval of the mean.
     """
+    if not isinstance(result, Mapping) or not result.get("pipelines"):
+        raise InvalidInputError(f"result is {result!r:.80}; give what benchmark returned")
     pipelines = result["pipelines"]
     names = [name for name in pipelines[0] if _cell(pipelines[0], name) is not None]
     table = [["", *(str(entry["pipeline"]) for entry in pipelines)]]

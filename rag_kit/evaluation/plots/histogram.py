@@ -52,6 +52,8 @@ def confidence_histogram(
     chosen = _metric([run for _, run in named], metric)
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= 100:
         raise InvalidInputError(f"bins is {bins!r:.80}; give a whole number from 2 to 100")
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not abs(threshold) < 1e300:
+        raise InvalidInputError(f"threshold is {threshold!r:.80}; give a number")
     what, read = _source([run for _, run in named], chosen, confidence)
     panels = [(name, [(read(row), row.cells.get(chosen)) for row in run.rows]) for name, run in named]
     scales = _scales(
@@ -118,6 +120,8 @@ def _source(runs: Sequence[Results], metric: str, confidence: str | Confidence) 
             if any(read(row) is not None for run in runs for row in run.rows):
                 return what, read
         confidence = metric
+    if not isinstance(confidence, str):
+        raise InvalidInputError(f"confidence is {confidence!r:.80}; give a name, or a function of a row")
     if confidence == "score":
         return _FIRST, _first_score
     if confidence.startswith("extra:"):

@@ -18,6 +18,8 @@ def chosen_metrics(comparison: Comparison, metrics: Sequence[str] | None) -> lis
     Raises:
         InvalidInputError: If one was not compared, or there is none.
     """
+    if not hasattr(comparison, "metrics") or not hasattr(comparison, "pipelines"):
+        raise InvalidInputError(f"comparison is a {type(comparison).__name__}; give what compare returned")
     if metrics is not None and (isinstance(metrics, (str, bytes)) or not isinstance(metrics, Sequence)):
         raise InvalidInputError(f"metrics is {metrics!r:.80}; give a list of names, or None")
     chosen = list(comparison.metrics if metrics is None else metrics)

@@ -43,7 +43,7 @@ def to_svg(figure: Figure, *, title: str | None = None, prefix: str = "plot") ->
         prefix: Begins every id in it, so that several plots can stand in one page.
 
     Raises:
-        InvalidInputError: If ``prefix`` is no word of letters, digits, ``-`` and ``_``.
+        InvalidInputError: If the figure is none, or ``prefix`` is no word of letters, digits, ``-`` and ``_``.
 
     Example:
         >>> from rag_kit.evaluation.plots.style import new_figure
@@ -52,7 +52,9 @@ def to_svg(figure: Figure, *, title: str | None = None, prefix: str = "plot") ->
         >>> svg[:4], "var(--line, #d0d5db)" in svg, "&lt;nothing&gt;" in svg
         ('<svg', True, True)
     """
-    if not re.fullmatch(r"[A-Za-z][\w-]{0,60}", prefix, re.ASCII):
+    if not hasattr(figure, "savefig"):
+        raise InvalidInputError(f"figure is a {type(figure).__name__}; give a figure of Matplotlib")
+    if not isinstance(prefix, str) or not re.fullmatch(r"[A-Za-z][\w-]{0,60}", prefix, re.ASCII):
         raise InvalidInputError(f"prefix is {prefix!r:.80}; give a word of letters, digits, - and _")
     from xml.etree import ElementTree
 

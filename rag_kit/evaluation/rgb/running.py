@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -15,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from rag_kit._redact import redact
 from rag_kit.concurrency import afan_out_map, budget_scope, check_seconds, run_coroutine, run_in_thread
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError
+from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation._journal import Journal
+from rag_kit.evaluation.rgb.checking import check_texts, checked_rates, rgb_folder
 from rag_kit.evaluation.rgb.report import NAMES, AbilityReport, scores_of
 from rag_kit.evaluation.rgb.rgb_files import load_rgb
 from rag_kit.evaluation.rgb.rules import DECLINES, SEED, Item, judge, passages_of
@@ -130,7 +131,10 @@ async def aabilities(
 ) -> AbilityReport:
     """As `abilities`, for async code; the arguments are the same."""
     check_seconds("timeout", timeout)
-    rates = _checked(abilities, noise_rates, passages, limit)
+    rates = checked_rates(abilities, noise_rates, passages, limit)
+    check_texts(languages=languages, declines=declines)
+    target = None if out is None else as_path(out, "out")
+    prompts = None if prompts is None else as_path(prompts, "prompts")
 
     def prepare() -> tuple[Answerer, list[_Task], dict[str, Any], dict[str, dict[str, int]], Journal | None]:
         """Reads files and builds an index, so it runs on a thread."""
@@ -142,14 +146,14 @@ async def aabilities(
             items, skipped = items_of_set(source, passages, seed)
             origin: dict[str, Any] = {"set": source.name, "fingerprint": source.fingerprint()}
         else:
-            items, used = load_rgb(_folder(source))
+            items, used = load_rgb(rgb_folder(source))
             origin, skipped = {"files": used}, {}
         chosen = [item for item in items if languages is None or item.language in languages]
         settings = {
             **origin, "passages": passages, "seed": seed, "declines": [*DECLINES, *more], **answerer.identity,
         }  # fmt: skip
         tasks = _tasks(chosen, abilities, rates, passages, seed, limit)
-        journal = None if out is None else Journal(Path(out), {"job": "abilities", **settings})
+        journal = None if target is None else Journal(target, {"job": "abilities", **settings})
         return answerer, tasks, {**settings, "noise_rates": list(rates), "limit": limit}, skipped, journal
 
     answerer, tasks, settings, skipped, journal = await run_in_thread(prepare)
@@ -262,33 +266,3 @@ def items_of_set(
     from rag_kit.evaluation.rgb.own_corpus import items_of
 
     return items_of(source, count, seed)
-
-
-def _checked(
-    names: Sequence[str], rates: Sequence[float], count: int, limit: int | None
-) -> tuple[float, ...]:
-    unknown = [name for name in names if name not in NAMES]
-    if isinstance(names, str) or unknown or not names:
-        raise InvalidInputError(f"abilities is {names!r:.120}; give a list of {', '.join(NAMES)}")
-    for rate in rates:
-        if (
-            isinstance(rate, bool)
-            or not isinstance(rate, (int, float))
-            or math.isnan(rate)
-            or not 0 <= rate < 1
-        ):
-            raise InvalidInputError(f"a noise rate is {rate!r}; give numbers of at least 0 and less than 1")
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 100:
-        raise InvalidInputError(f"passages is {count!r}; give 1 to 100")
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise InvalidInputError(f"limit is {limit!r}; give a whole number of at least 1, or None")
-    return tuple(dict.fromkeys(float(rate) for rate in rates))
-
-
-def _folder(source: Path | str) -> Path:
-    folder = Path(source)
-    if not folder.is_dir():
-        raise InvalidInputError(
-            f"{str(folder)!r} is no folder; give that of RGB's files, or an EvaluationSet"
-        )
-    return folder

@@ -51,6 +51,8 @@ class Columns:
     ) -> None:
         self.source = source
         self.spelled = spelled
+        if columns is not None and not isinstance(columns, Mapping):
+            raise InvalidInputError(f"columns is {columns!r:.80}; give field -> name of its column, or None")
         self.named = dict(columns or {})
         self.used: set[str] = set()
         self.seen: dict[str, None] = {}

@@ -98,6 +98,10 @@ class EvaluationSet(Stored, Sequence[Example]):
 
     def filter(self, wanted: Callable[[Example], object] | None = None, **tags: str) -> EvaluationSet:
         """The examples that a function says yes to, and that have these tags."""
+        if wanted is not None and not callable(wanted):
+            raise InvalidInputError(
+                f"wanted is {wanted!r:.80}; give a function of an example, or tags by name"
+            )
         return self._of(
             example
             for example in self.examples

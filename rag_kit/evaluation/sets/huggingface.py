@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation._lines import first_few
 from rag_kit.evaluation.sets import files, loading
 from rag_kit.evaluation.sets.columns import Columns
@@ -23,7 +24,7 @@ Named = Mapping[str, "str | Sequence[str] | None"] | None
 def from_huggingface(source: Any, columns: Named, name: str | None, split: str | None) -> EvaluationSet:
     """See `EvaluationSet.from_huggingface`."""
     if isinstance(source, (str, Path)):
-        folder = Path(source)
+        folder = as_path(source, "source")
         if not folder.is_dir():
             raise InvalidInputError(
                 f"{str(folder)!r} is no folder; download the data set first, or give a datasets.Dataset"

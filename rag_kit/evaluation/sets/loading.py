@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,30 @@ _TABLES = (".csv", ".tsv", ".tab")
 
 def load(path: Path, settings: dict[str, Any]) -> EvaluationSet:
     """See `EvaluationSet.load`."""
+    loader = _loader(path)
+    allowed = [
+        name for name in inspect.signature(loader).parameters if name not in ("path", "folder", "source")
+    ]
+    if unknown := [name for name in settings if name not in allowed]:
+        raise InvalidInputError(
+            f"{path.name!r} is read without a setting {unknown[0]!r:.80}; allowed are {', '.join(allowed)}"
+        )
+    return loader(path, **settings)
+
+
+def _loader(path: Path) -> Callable[..., EvaluationSet]:
+    """What reads a path of this form."""
     if path.is_dir():
         if find_file(path, "queries.jsonl", "queries.jsonl.gz"):
-            return EvaluationSet.from_beir(path, **settings)
-        return EvaluationSet.from_huggingface(path, **settings)
+            return EvaluationSet.from_beir
+        return EvaluationSet.from_huggingface
     name = files.existing(path).name.removesuffix(".gz").lower()
     if name.endswith((".jsonl", ".ndjson", ".json")):
-        return EvaluationSet.from_jsonl(path, **settings)
+        return EvaluationSet.from_jsonl
     if name.endswith(_TABLES):
-        return EvaluationSet.from_csv(path, **settings)
+        return EvaluationSet.from_csv
     if name.endswith(".parquet"):
-        return from_parquet(path, **settings)
+        return from_parquet
     raise InvalidInputError(
         f"{path.name!r} has an ending that says nothing of its form; allowed are .jsonl, .json, .csv, .tsv and "
         ".parquet, a BEIR folder, or a folder of a Hugging Face data set"

@@ -6,14 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from support.compared import FIRST, SECOND, A, B
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Cell, Comparison, Example, Output, Results, Row, Summary, compare
 
-A = [0.9, 0.8, 0.7, 0.6, 0.9, 0.8, 0.75, 0.85]
-B = [0.7, 0.8, 0.6, 0.5, 0.7, 0.8, 0.70, 0.65]
-FIRST = [1, 1, 1, 0, 0, 1, 0, 1, 1, 0]
-SECOND = [1, 0, 1, 1, 0, 1, 1, 1, 0, 0]
 HOSTILE = '<script>alert("x")</script>\x1b[31m\u202e$\\frac{1}{0}$'
 
 

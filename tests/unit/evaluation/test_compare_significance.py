@@ -9,17 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.compared import FIRST, SECOND, A, B
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.comparing import adjust, mcnemar_test, sign_flip_test
 from rag_kit.evaluation.comparing.intervals import column_intervals
 from rag_kit.evaluation.comparing.significance import EXACT_LIMIT, mcnemar_p, sign_flip_tests
 from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
-
-A = [0.9, 0.8, 0.7, 0.6, 0.9, 0.8, 0.75, 0.85]
-B = [0.7, 0.8, 0.6, 0.5, 0.7, 0.8, 0.70, 0.65]
-FIRST = [1, 1, 1, 0, 0, 1, 0, 1, 1, 0]
-SECOND = [1, 0, 1, 1, 0, 1, 1, 1, 0, 0]
 
 scores = st.sampled_from([0.0, 0.1, 0.2, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.7, 0.9, 1.0])
 few = st.lists(st.tuples(scores, scores), min_size=1, max_size=10)

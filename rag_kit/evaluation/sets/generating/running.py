@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import afan_out_map, budget_scope, check_seconds, run_coroutine, run_in_thread
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
-from rag_kit.evaluation._files import check_target
+from rag_kit.evaluation._files import as_path, check_target
 from rag_kit.evaluation._journal import Journal
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.sets.generating import sources
@@ -126,16 +126,20 @@ async def agenerate(
     """As `generate`, for async code; the arguments are the same."""
     _check(n, kinds, language, per_passage, max_attempts, max_concurrency)
     check_seconds("timeout", timeout)
+    target = None if out is None else as_path(out, "out")
+    prompts = None if prompts is None else as_path(prompts, "prompts")
+    if progress is not None and not callable(progress):
+        raise InvalidInputError(f"progress is {progress!r:.80}; give a function of two counts, or None")
     wanted = {kind: n // len(kinds) + (place < n % len(kinds)) for place, kind in enumerate(kinds)}
 
     def prepare() -> tuple[Writer, list[Passage], dict[str, list[Attempt]], Journal | None]:
         """Reads files and splits documents, so it runs on a thread."""
         from rag_kit.models import chat_model, describe_model
 
-        if out is not None:
-            check_target(Path(out))
-            if Path(out).suffix != ".jsonl":
-                raise InvalidInputError(f"out is {str(out)!r}; give a name that ends in .jsonl")
+        if target is not None:
+            check_target(target)
+            if target.suffix != ".jsonl":
+                raise InvalidInputError(f"out is {str(target)!r}; give a name that ends in .jsonl")
         model = chat_model(llm) if llm is None or isinstance(llm, str) else llm
         writer = Writer(model, prompts, per_passage, timeout, max_retries)
         corpus = sources.corpus_of(documents)
@@ -157,7 +161,7 @@ async def agenerate(
             "job": "generate", "documents": digest, "model": describe_model(model).partition(". ")[0],
             "prompts": writer.hashes(), "per_passage": per_passage,
         }  # fmt: skip
-        return writer, corpus, attempts, None if out is None else Journal(progress_file(Path(out)), job)
+        return writer, corpus, attempts, None if target is None else Journal(progress_file(target), job)
 
     writer, corpus, attempts, journal = await run_in_thread(prepare)
     state = State(
@@ -189,8 +193,8 @@ async def agenerate(
                 "calls": budget.calls, "tokens": budget.tokens, "seconds": round(time.perf_counter() - started, 3)
             },
         )  # fmt: skip
-        if out is not None:
-            await run_in_thread(result.save, out)
+        if target is not None:
+            await run_in_thread(result.save, target)
     return result
 
 
@@ -231,8 +235,8 @@ async def _fill(
 def _check(
     n: int, kinds: Sequence[str], language: str, per_passage: int, max_attempts: int | None, max_concurrency: int
 ) -> None:  # fmt: skip
-    unknown = [kind for kind in kinds if kind not in KINDS]
-    if isinstance(kinds, str) or not kinds or unknown or len(set(kinds)) != len(kinds):
+    listed = isinstance(kinds, Sequence) and not isinstance(kinds, (str, bytes))
+    if not listed or not kinds or any(kind not in KINDS for kind in kinds) or len(set(kinds)) != len(kinds):
         raise InvalidInputError(f"kinds is {kinds!r:.120}; give a list of {' and '.join(KINDS)}, each once")
     if language not in ("auto", "en", "zh"):
         raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en and zh")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.sets.parting import rank
 from rag_kit.text import content_words, detect_language
@@ -57,7 +58,7 @@ def corpus_of(source: Any) -> list[Passage]:
     from rag_kit.indexing import DocumentIndex
 
     if isinstance(source, (str, Path)):
-        found = _folder(Path(source))
+        found = _folder(as_path(source, "documents"))
     elif isinstance(source, DocumentIndex):
         found = [Passage.of(document) for document in source.get(source.ids())]
     elif isinstance(source, Iterable):

@@ -1,0 +1,163 @@
+"""Paths that no file can have, and arguments of another kind, end in the kit's own error."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.evaluation import (
+    Cell,
+    CorpusDocument,
+    EvaluationSet,
+    Example,
+    Output,
+    Results,
+    RetrievalDataset,
+    Row,
+    abilities,
+    benchmark,
+    compare,
+    format_table,
+    generate,
+    log_to_langsmith,
+    log_to_mlflow,
+    log_to_phoenix,
+    ndcg,
+    retrieval_metrics,
+    write_report,
+)
+from rag_kit.evaluation.embedding_cache import EmbeddingCache
+from rag_kit.evaluation.plots import (
+    complementarity_heatmap,
+    confidence_histogram,
+    scores_with_intervals,
+    to_svg,
+)
+
+EXAMPLES = [Example(f"q{number}", "Why?") for number in range(4)]
+RESULTS = Results("one", [Row(each, Output("x"), {"m": Cell.ok(0.5)}) for each in EXAMPLES])
+OTHER = Results("two", RESULTS.rows)
+TEXTS = ["The Mizar pump was built in 1912 by Grace Weber. It moves water from the lake to the mill, and it is the "
+         "oldest pump of the town."]  # fmt: skip
+DATASET = RetrievalDataset("sky", {"s": CorpusDocument("s", "", "sun")}, {"q": "sun"}, {"q": {"s": 1}})
+NOWHERE = "http://127.0.0.1:9"
+
+
+def _generate(**given: Any) -> Any:
+    documents = given.pop("documents", TEXTS)
+    return generate(documents, "extractive", **{"n": 1, "kinds": ["single_hop"], **given})
+
+
+def _abilities(**given: Any) -> Any:
+    return abilities(lambda question, passages: "no", given.pop("source", "."), **given)
+
+
+WRITERS: dict[str, Callable[[Any], Any]] = {
+    "write_report": lambda path: write_report(RESULTS, path),
+    "EvaluationSet.save": lambda path: EvaluationSet("n", EXAMPLES).save(path),
+    "generate": lambda path: _generate(out=path),
+    "benchmark(out)": lambda path: benchmark(DATASET, {"a": _no_pipeline}, out=path),
+    "benchmark(rows_out)": lambda path: benchmark(DATASET, {"a": _no_pipeline}, rows_out=path),
+}
+
+
+def _no_pipeline(documents: Any) -> Any:
+    """Retrieves the first document."""
+    from langchain_core.runnables import RunnableLambda
+
+    return RunnableLambda(lambda query: documents[:1])
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_that_cannot_be_written_is_told(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """Numbers, lists, names that no file has, a folder, a place below a file, a system that lets nobody write."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.txt").write_text("mine")
+    (tmp_path / "folder.jsonl").mkdir()
+    wrong = [
+        5, -1, [], {}, b"x", object(), "", "a\0b.jsonl", "\ud800.jsonl", "x" * 5000 + ".jsonl", True,
+        tmp_path / "folder.jsonl", tmp_path / "file.txt" / "below.jsonl",
+    ]  # fmt: skip
+    for path in wrong:
+        with pytest.raises(InvalidInputError):
+            WRITERS[name](path)
+    with pytest.raises(InvalidInputError, match="cannot be written"):
+        WRITERS[name]("/proc/nothing/x.jsonl")
+    assert (tmp_path / "file.txt").read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["file.txt", "folder.jsonl"]
+
+
+def test_a_name_as_long_as_the_system_allows_can_be_written(tmp_path: Path) -> None:
+    """The draft beside it has a shorter one."""
+    path = tmp_path / ("潮" * 80 + "x.html")
+    assert write_report(RESULTS, path).is_file() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_setting_that_a_loader_does_not_know_is_named(tmp_path: Path) -> None:
+    """The error says which are allowed for that form; no TypeError."""
+    path = EvaluationSet("n", EXAMPLES).save(tmp_path / "set.jsonl")
+    with pytest.raises(InvalidInputError, match=r"'delimiter'.*columns, name, encoding"):
+        EvaluationSet.load(path, delimiter=";")
+    with pytest.raises(InvalidInputError, match=r"'encoding'.*split"):
+        EvaluationSet.load(tmp_path, encoding="utf-8")
+
+
+CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
+    "write_report(results)": (lambda w: write_report(w, "r.html"), [None, 5, [None], {"a": 5}, "text", b"x"]),
+    "write_report(title)": (lambda w: write_report(RESULTS, "r.html", title=w), [5, b"x", []]),
+    "write_report(comparison)": (lambda w: write_report(RESULTS, "r.html", comparison=w), [5, {5: 5}, "x", [1]]),
+    "write_report(diagnosis)": (
+        lambda w: write_report(RESULTS, "r.html", diagnosis=w), [5, b"x", "text", {"one": 5}, [None]]
+    ),
+    "from_jsonl(columns)": (lambda w: EvaluationSet.from_jsonl("set.jsonl", columns=w), [5, "x", ["id"]]),
+    "from_jsonl(encoding)": (lambda w: EvaluationSet.from_jsonl("set.jsonl", encoding=w), [None, 5, "a\0b", "no"]),
+    "from_huggingface": (EvaluationSet.from_huggingface, [None, 5, "x" * 5000, "\0"]),
+    "filter": (lambda w: EvaluationSet("n", EXAMPLES).filter(w), [5, "x", []]),
+    "generate(kinds)": (lambda w: _generate(kinds=w), [None, 5, b"x", {"single_hop"}, [[]]]),
+    "generate(progress)": (lambda w: _generate(progress=w), [5, "x"]),
+    "generate(prompts)": (lambda w: _generate(prompts=w), [5, [], "x" * 5000]),
+    "generate(documents)": (lambda w: _generate(documents=w), [None, 5, "x" * 5000, "\0"]),
+    "benchmark(pipelines)": (lambda w: benchmark(DATASET, w), [None, 5, b"x", [5], "bm25", []]),
+    "benchmark(limit)": (lambda w: benchmark(DATASET, ["bm25"], limit=w), [1.5, [], "x", True, 0]),
+    "benchmark(depth)": (lambda w: benchmark(DATASET, ["bm25"], depth=w), [1.5, [], "x", True, 0]),
+    "EmbeddingCache": (EmbeddingCache, [5, None, "\0", "x" * 5000]),
+    "abilities(source)": (lambda w: _abilities(source=w), [None, 5, "x" * 5000, "nothing"]),
+    "abilities(abilities)": (lambda w: _abilities(abilities=w), [None, 5, "x", []]),
+    "abilities(noise_rates)": (lambda w: _abilities(noise_rates=w), [None, 5, "x", [2.0]]),
+    "abilities(declines)": (lambda w: _abilities(declines=w), [5, "x"]),
+    "abilities(languages)": (lambda w: _abilities(languages=w), [5, "en"]),
+    "retrieval_metrics(run)": (lambda w: retrieval_metrics(w, {"q": {"a": 1}}), [None, 5, [], {"q": 5}]),
+    "retrieval_metrics(qrels)": (lambda w: retrieval_metrics({"q": ["a"]}, w), [None, 5, [], {"q": 5}]),
+    "ndcg": (ndcg, [None, 5, "abc", [None], ["1"], [math.nan], [10**400]]),
+    "ndcg(k)": (lambda w: ndcg([1], k=w), [0, -1, 1.5, "2", True]),
+    "ndcg(ideal)": (lambda w: ndcg([1], ideal=w), [5, "abc", [None]]),
+    "format_table": (format_table, [None, 5, {}, []]),
+    "plots(comparison)": (scores_with_intervals, [None, 5, RESULTS]),
+    "plots(metrics)": (lambda w: scores_with_intervals(compare([RESULTS, OTHER]), metrics=w), [5, "m", ["n"], []]),
+    "plots(metric)": (lambda w: complementarity_heatmap(compare([RESULTS, OTHER]), metric=w), [5, [], "n"]),
+    "plots(confidence)": (lambda w: confidence_histogram(RESULTS, confidence=w), [None, 5, b"x", "n"]),
+    "plots(threshold)": (lambda w: confidence_histogram(RESULTS, threshold=w), [None, "x", 10**400, True]),
+    "to_svg": (to_svg, [None, 5, "x"]),
+    "langsmith(api_key)": (lambda w: log_to_langsmith(RESULTS, url=NOWHERE, api_key=w, timeout=0.5), [5, ["k"]]),
+    "langsmith(workspace)": (lambda w: log_to_langsmith(RESULTS, url=NOWHERE, workspace=w, timeout=0.5), [5, "库"]),
+    "phoenix(api_key)": (lambda w: log_to_phoenix(RESULTS, url=NOWHERE, api_key=w, timeout=0.5), [5, ["k"]]),
+    "mlflow(api_key)": (lambda w: log_to_mlflow(RESULTS, url=NOWHERE, api_key=w, timeout=0.5), [5, ["k"]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_arguments_of_another_kind_are_refused(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """Each wrong value is the kit's own error, before anything is written."""
+    monkeypatch.chdir(tmp_path)
+    EvaluationSet("n", EXAMPLES).save("set.jsonl")
+    call, values = CALLS[name]
+    for value in values:
+        with pytest.raises(RagKitError):
+            call(value)
+    assert os.listdir(tmp_path) == ["set.jsonl"]
