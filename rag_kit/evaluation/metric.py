@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -80,6 +81,11 @@ class Metric:
             raise
         except RagKitError as error:
             cell = Cell.error(redact(str(error)))
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            cell = Cell.error(told(error))  # the metric's own: nobody has cancelled the run
         except Exception as error:  # noqa: BLE001 - a metric may be a user's own; what it raised is kept in the cell
             cell = Cell.error(told(error))
         return Cell(

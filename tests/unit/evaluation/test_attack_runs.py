@@ -1,0 +1,164 @@
+"""Runs that are cancelled or ended from within, ids that look like paths, and texts that no terminal should get."""
+
+import asyncio
+
+import pytest
+from support.tuning import Told
+
+from rag_kit.evaluation import Example, Results, aevaluate, evaluate
+
+
+def questions(count=12):
+    """Some examples."""
+    return [Example(f"q{number}", f"Question {number}?") for number in range(count)]
+
+
+async def test_a_cancelled_run_lets_go_and_does_what_is_missing(tmp_path):
+    """task.cancel() at several moments: no task is left, and no answer that was kept is asked for again."""
+    asked = []
+
+    async def pipeline(question):
+        await asyncio.sleep(0.02)
+        asked.append(question)
+        return "0.5"
+
+    def begin():
+        return aevaluate(pipeline, questions(), [Told()], out=tmp_path, progress=False, max_concurrency=2)
+
+    for wanted in (-1, 0, 2, 5, 8):
+        before = asyncio.all_tasks()
+        task = asyncio.ensure_future(begin())
+        while len(asked) < wanted and not task.done():
+            await asyncio.sleep(0.003)
+        await asyncio.sleep(0 if wanted else 0.03)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() <= before
+    results = await begin()
+    assert results.summary()["ours_told"].n == 12
+    assert len(asked) <= 12 + 2 * 5, "at most what was under way is asked again"
+    known = len(asked)
+    await begin()
+    assert len(asked) == known
+
+
+@pytest.mark.parametrize("fatal", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
+@pytest.mark.parametrize("native", [False, True])
+def test_what_ends_a_program_leaves_a_folder_to_go_on_with(fatal, native, tmp_path):
+    """What was answered before is kept, and the folder is free in the same process."""
+    count = iter(range(1000))
+
+    def pipeline(question):
+        if next(count) == 3:
+            raise fatal
+        return "0.5"
+
+    async def same(question):
+        return pipeline(question)
+
+    def run():
+        asked = same if native else pipeline
+        return evaluate(
+            asked, questions(), [Told()], out=tmp_path, progress=False, max_concurrency=2, version="1"
+        )
+
+    with pytest.raises(type(fatal)):
+        run()
+    assert run().summary()["ours_told"].n == 12
+    assert next(count) <= 12 + 2, "the one that failed, and one beside it"
+
+
+@pytest.mark.parametrize("where", ["pipeline", "metric"])
+def test_a_cancellation_that_nobody_asked_for_is_an_error_of_its_cell(where):
+    """A CancelledError of a pipeline's or a metric's own making ends neither the run nor its neighbours."""
+
+    class Cancels(Told):
+        async def score(self, example, output, judge):
+            if where == "metric" and example.id == "q1":
+                raise asyncio.CancelledError
+            return await super().score(example, output, judge)
+
+    def pipeline(question):
+        if where == "pipeline" and "1" in question:
+            raise asyncio.CancelledError
+        return "0.5"
+
+    results = evaluate(pipeline, questions(4), [Cancels()], progress=False)
+    summary = results.summary()["ours_told"]
+    assert (summary.n, summary.errors) == (3, 1)
+    assert "CancelledError" in results.rows[1].cells["ours_told"].reason
+
+
+async def test_a_cancel_during_a_metric_is_a_cancel():
+    """The caller's own cancellation is never taken for an error of the metric."""
+    begun = asyncio.Event()
+
+    class Waits(Told):
+        async def score(self, example, output, judge):
+            begun.set()
+            await asyncio.sleep(60)
+
+    task = asyncio.ensure_future(aevaluate(lambda question: "0.5", questions(2), [Waits()], progress=False))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("kind", ["async generator", "generator", "iterator"])
+def test_what_is_read_once_is_no_answer(kind):
+    """A pipeline that gives a stream gets an error that names it; nothing is half read."""
+
+    async def stream(question):
+        yield "0.5"
+
+    def pieces(question):
+        yield "0.5"
+
+    once = iter(["0.5"])
+    given = {"async generator": stream, "generator": pieces, "iterator": lambda question: once}[kind]
+    results = evaluate(given, questions(2), [Told()], progress=False)
+    assert all(kind.split()[-1] in (row.output.error or "") for row in results.rows)
+    assert list(once) == ["0.5"]
+
+
+IDS = [
+    "../../x",
+    "a/b",
+    "caf\u00e9",
+    "cafe\u0301",
+    "\x1b[31mred",
+    "\u202eid",
+    "x" * 1_000_000,
+    "nul\0id",
+    "line\nid",
+]
+
+
+def test_hostile_ids_stay_ids(tmp_path):
+    """Nothing is written beside the folder, ids that only look alike are two, and no terminal gets their codes."""
+    examples = [Example(name, f"Question {place}?") for place, name in enumerate(IDS)]
+    folder = tmp_path / "inner" / "folder"
+    results = evaluate(lambda question: "0.5", examples, [Told()], out=folder, progress=False)
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
+        ".lock",
+        "manifest.json",
+        "rows.jsonl",
+    ]
+    loaded = Results.load(folder)
+    assert [row.example.id for row in loaded.rows] == IDS
+    for shown in (str(results), loaded._repr_html_()):
+        assert "\x1b" not in shown and "\u202e" not in shown
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\ud83d", "x" * 1_000_000, "\0", "\x1b]0;evil\x07", "\u202e"])
+def test_hostile_texts_come_back_as_they_were(text, tmp_path):
+    """Questions and answers of any kind are kept, read again, and shown without doing anything."""
+    examples = [Example("a", text), Example("b", "Plain?")]
+    evaluate(lambda question: text, examples, [Told()], out=tmp_path, progress=False)
+    loaded = Results.load(tmp_path)
+    assert loaded.rows[0].example.question == text and loaded.rows[0].output.answer == text
+    shown = str(loaded) + loaded._repr_html_()
+    shown.encode()
+    assert not {"\x1b", "\u202e", "\0"} & set(shown)
