@@ -15,6 +15,8 @@ export LANGSMITH_TRACING ?= false
 export RAGAS_DO_NOT_TRACK ?= true
 export ANONYMIZED_TELEMETRY ?= False
 export PYTHONUTF8 = 1
+# Byte code is kept: without it every process of the tests, and there are hundreds, compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow check bench notebooks studio build constraints tables clean
