@@ -22,6 +22,8 @@ _WRAPPERS = frozenset(
     {"arguments", "parameters", "properties", "result", "output", "answer", "response", "data"}
 )
 _NOT_VALUES = frozenset({"error", "errors", "message", "refusal", "type", "detail"})
+_MOST_TEXT = 10_000
+"""Characters of a JSON schema up to which its target is kept."""
 
 
 @lru_cache(maxsize=256)
@@ -63,8 +65,8 @@ class Target:
 
     @property
     def native(self) -> Any:
-        """What ``with_structured_output`` gets: the class itself, or the JSON schema."""
-        return self._sent or self.json_schema
+        """What ``with_structured_output`` gets: the class itself, or a copy of the JSON schema."""
+        return self._sent or copy.deepcopy(self.json_schema)
 
     @cached_property
     def text(self) -> str:
@@ -226,13 +228,24 @@ def _target_of_class(schema: type[BaseModel], language: str) -> Target:
     return Target(schema, language)
 
 
+@lru_cache(maxsize=64)
+def _target_of_json(text: str, language: str) -> Target:
+    return Target(json.loads(text), language)
+
+
 def target_of(schema: type[BaseModel] | Mapping[str, Any], language: str = "en") -> Target:
-    """The target of a schema; that of a class is made once, since a call is made per passage or query.
+    """The target of a schema; that of a class or a plain JSON schema is made once, for calls are made per passage.
 
     Raises:
         InvalidInputError: As ``Target``.
     """
-    return _target_of_class(schema, language) if isinstance(schema, type) else Target(schema, language)
+    if isinstance(schema, type):
+        return _target_of_class(schema, language)
+    try:
+        text = json.dumps(schema, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return Target(schema, language)  # says what is wrong with it
+    return _target_of_json(text, language) if len(text) <= _MOST_TEXT else Target(schema, language)
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:

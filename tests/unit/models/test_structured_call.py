@@ -38,6 +38,7 @@ from rag_kit.models import (
     text_call,
 )
 from rag_kit.models.endpoint import first_method
+from rag_kit.models.schema import target_of
 from rag_kit.prompts import load_prompt, render_history
 from rag_kit.prompts.schemas import Grade, Queries, Query
 
@@ -529,3 +530,14 @@ async def test_wrong_parts_of_a_call_are_named(parts: tuple[Any, Any, Any], says
     ):
         with pytest.raises(InvalidInputError, match=says):
             await asyncio.to_thread(call)
+
+
+def test_the_target_of_a_json_schema_is_made_once_and_belongs_to_nobody() -> None:
+    """The same schema gives the same target; changing the schema, or what a client was given, changes no other call."""
+    schema = {"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]}
+    first = target_of(schema)
+    assert target_of(dict(schema)) is first and target_of(schema, "zh") is not first
+    first.native["properties"].clear()
+    schema["required"] = []
+    assert first.accept({"year": 1999}) == {"year": 1999} and first.required == ["year"]
+    assert target_of(schema).required == []
