@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_kit._redact import redact
+from rag_kit._redact import told
 from rag_kit.concurrency import afan_out_map, budget_scope, check_seconds, run_coroutine, run_in_thread
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import as_path
@@ -226,8 +226,13 @@ async def _ask(
         raise
     except TimeoutError:
         record["error"] = f"no reply within {timeout:g} s" if timeout else "TimeoutError"
+    except asyncio.CancelledError as error:
+        asking = asyncio.current_task()
+        if asking is None or asking.cancelling():
+            raise
+        record["error"] = told(error)  # the pipeline's own: nobody has cancelled the run
     except Exception as error:  # noqa: BLE001 - what is tested may be a user's own; it is kept as the reason
-        record["error"] = redact(f"{type(error).__name__}: {error}")[:500]
+        record["error"] = told(error, most=500)
     else:
         verdict = judge(reply, item, declines)
         record |= {
