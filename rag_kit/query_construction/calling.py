@@ -12,6 +12,7 @@ from langchain_core.structured_query import FilterDirective
 
 from rag_kit.concurrency import Budget
 from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import (
     Filter,
     add_note,
@@ -77,7 +78,7 @@ class SelfQueryCall:
                     break
         for note in self.notes:
             if note.startswith("degraded"):
-                _log.warning("%s: %s", self.owner.get_name(), note)
+                tell_degraded(_log, self.owner.get_name(), note)
         return self._finish(found[:limit], made)
 
     def _schema(self) -> Steps[Schema]:

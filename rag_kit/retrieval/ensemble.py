@@ -13,6 +13,7 @@ from langchain_core.runnables import Runnable
 from pydantic import field_validator, model_validator
 
 from rag_kit.concurrency import FanOut, afan_out, check_seconds, fan_out
+from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import document_keys, peek_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
@@ -175,7 +176,7 @@ class EnsembleRetriever(RagKitRetriever):
     ) -> list[Document]:
         notes = [f"degraded: {line}" for line in result.degradations]
         for note in notes:
-            _log.warning("%s: %s", self.get_name(), note)
+            tell_degraded(_log, self.get_name(), note)
         if not result.values:
             _raise_all_failed(self.get_name(), result)
         answered = [

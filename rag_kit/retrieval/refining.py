@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable
 from pydantic import field_validator, model_validator
 
 from rag_kit.concurrency import Budget, check_seconds
+from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import add_note, document_keys
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
@@ -99,7 +100,7 @@ class RefiningRetriever(RagKitRetriever):
             call.note(cost)
         for note in call.notes:
             if note.startswith("degraded"):
-                _log.warning("%s: %s", self.get_name(), note)
+                tell_degraded(_log, self.get_name(), note)
             elif found and not refined:  # no document is left that could tell it
                 _log.info("%s: %s", self.get_name(), note)
         return [_with_notes(doc, call.notes) for doc in refined]

@@ -20,6 +20,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 
 from rag_kit.concurrency import Budget, check_seconds
+from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import RewriteCache
 from rag_kit.models.rewrite_cache import model_identity
@@ -244,7 +245,7 @@ class RewritingRetriever(RagKitRetriever):
     def _merge(self, question: str, call: RewriteCall, found: Sequence[Any], **more: Any) -> list[Document]:
         for note in call.notes:
             if note.startswith("degraded"):
-                _log.warning("%s: %s", self.get_name(), note)
+                tell_degraded(_log, self.get_name(), note)
         how = Merging(
             question=question,
             name=self.get_name(),

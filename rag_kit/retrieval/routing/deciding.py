@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency import Budget, check_seconds
 from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.rewrite_steps import Steps
@@ -179,7 +180,7 @@ class Decider:
             if policy.on_error == "raise":
                 raise
             note = f"degraded: {describe_failure('route', error)}; all {self.what} are used"
-            _log.warning("%s", note)
+            tell_degraded(_log, "route", note)
             return self._all(question, allowed, "degraded", note)
         notes = tuple(call.notes)
         if ruling.choices:

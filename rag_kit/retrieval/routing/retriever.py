@@ -13,6 +13,7 @@ from langchain_core.runnables.config import ensure_config
 from pydantic import PrivateAttr, field_validator, model_validator
 
 from rag_kit.concurrency import Budget, FanOut
+from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
@@ -258,7 +259,7 @@ class RoutingRetriever(RagKitRetriever):
         ]
         notes = [f"degraded: {line}" for line in result.degradations]
         for note in notes:  # with no document there is no other place that could tell it
-            _log.warning("%s: %s", self.get_name(), note)
+            tell_degraded(_log, self.get_name(), note)
         if budget.calls:
             plural = "" if budget.calls == 1 else "s"
             notes.append(f"model: {budget.calls} call{plural}, {budget.tokens} tokens")
