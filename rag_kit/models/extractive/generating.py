@@ -17,7 +17,7 @@ from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.evidence import PassageText
 from rag_kit.models.extractive.tasks import Reply
 from rag_kit.models.extractive.terms import terms
-from rag_kit.text import sentences
+from rag_kit.text import detect_language, sentences
 
 _MAX_SENTENCES = 60
 _USUAL = 1
@@ -45,7 +45,6 @@ _EN: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
                 r"(?=,|[.;](?:\s|$)| which| that| who)"),
      lambda m: f"What {m['be']} {_low(m['np'])}?"),
 )  # fmt: skip
-_HAS_HAN = re.compile(r"[\u3400-\u9fff]")
 _HAN = r"[\u3400-\u9fffA-Za-z0-9·《》“”]"
 _HNP = rf"(?P<np>{_HAN}{{2,16}}?)"
 _HDATE = r"(?:(?:公元前?)?\d{1,4}年(?:\d{1,2}月)?(?:\d{1,2}日)?|\d{1,2}世纪)"
@@ -150,7 +149,7 @@ def _asked(passage: PassageText) -> Iterator[dict[str, Any]]:
     gaps: list[dict[str, Any]] = []
     for sentence in sentences(passage.text)[:_MAX_SENTENCES]:
         text = sentence.text.strip()
-        chinese = _HAS_HAN.search(text) is not None
+        chinese = detect_language(text) == "zh"  # an English sentence may quote a Chinese word
         if len(text) > 500 or (_ZH_VAGUE if chinese else _EN_VAGUE).match(text):
             continue
         for pattern, ask in _ZH if chinese else _EN:

@@ -10,6 +10,7 @@ from rag_kit._redact import redact
 from rag_kit.errors import ModelOutputError
 from rag_kit.evaluation.sets.generating.filters import looked_at
 from rag_kit.evaluation.sets.generating.sources import Piece
+from rag_kit.text import detect_language
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -75,8 +76,11 @@ class Writer:
             if isinstance(looked_at(item, None, kind, pieces), str):
                 continue  # dropped whatever the model would say of it
             try:
+                spoken = detect_language(
+                    str(item["question"])
+                )  # of the sentence asked about, not of the page
                 check = await self._call(
-                    "generate_check", language, {"question": item["question"], "passages": shown}
+                    "generate_check", spoken, {"question": item["question"], "passages": shown}
                 )
             except ModelOutputError:
                 items[-1]["check"] = {"failed": True}

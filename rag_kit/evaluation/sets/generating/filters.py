@@ -19,7 +19,7 @@ REASONS: dict[str, str] = {
     "model_failed": "the model gave nothing that fits the schema",
     "nothing_to_ask": "the model found no question in the passage",
     "not_a_question": "empty, of one word, or too long",
-    "wrong_language": "another language than the passage's",
+    "wrong_language": "another language than that of the sentence asked about",
     "not_alone": "is understood only beside its passage",
     "quote_not_found": "the words that it rests on do not stand in the passage",
     "one_passage_is_enough": "meant for two passages, and one of them answers it",
@@ -62,14 +62,14 @@ def looked_at(
         pieces: What the model was shown.
     """
     question, answers = str(item["question"]).strip(), [str(each) for each in item["answers"]]
-    language = pieces[0].language
+    spans = _spans(item["quotes"], pieces)
+    language = _language(spans, pieces)
     if not _is_question(question):
         return "not_a_question"
     if detect_language(question) != language or detect_language(item["reference"] or question) != language:
         return "wrong_language"
     if points_outside(question, language):
         return "not_alone"
-    spans = _spans(item["quotes"], pieces)
     if spans is None:
         return "quote_not_found"
     if kind == "multi_hop" and len({place for place, _ in spans}) < len(pieces):
@@ -158,6 +158,13 @@ def _is_question(question: str) -> bool:
     )
 
 
+def _language(spans: Sequence[tuple[int, GoldSpan]] | None, pieces: Sequence[Piece]) -> str:
+    """Of the sentences asked about: a page in English may hold Chinese examples, and the other way round."""
+    if not spans:
+        return pieces[0].language
+    return detect_language("\n".join(span.text for _, span in spans))
+
+
 def _spans(quotes: Sequence[Any], pieces: Sequence[Piece]) -> list[tuple[int, GoldSpan]] | None:
     """Where the quotes stand: ``(which piece, span)``; ``None`` if one stands nowhere, or there is none."""
     found: list[tuple[int, GoldSpan]] = []
@@ -203,7 +210,7 @@ def _example(
         relevant=dict.fromkeys((pieces[place].document for place in gold), 1),
         spans=tuple(span for _, span in spans),
         answerable=True,
-        tags={"type": kind, "language": pieces[0].language},
+        tags={"type": kind, "language": _language(spans, pieces)},
         metadata={
             "generated": True,
             **({"answer_parts": [[a] for a in answers]} if len(answers) > 1 else {}),
