@@ -62,3 +62,14 @@ def test_another_language_than_the_sentences_is_dropped(question: str, quote: st
     assert (found == "wrong_language") is not kept
     if kept:
         assert not isinstance(found, str) and found.tags["language"] == "en"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_set_of_one_language_stays_one(language: str) -> None:
+    """Where a language is asked for, sentences of the other one are not asked about."""
+    documents = [Document(ENGLISH, id="en"), Document(CHINESE, id="zh")]
+    found = generate(
+        documents, ExtractiveChatModel(), n=6, per_passage=6, kinds=["single_hop"], seed=1, language=language
+    )
+    assert len(found) >= 1
+    assert {detect_language(example.question) for example in found} == {language}

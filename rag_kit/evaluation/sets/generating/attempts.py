@@ -33,6 +33,7 @@ class State:
     asked: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     shown: list[dict[str, str]] = field(default_factory=list)
+    language: str = "auto"
     _examples: dict[str, list[Example]] = field(default_factory=dict)
     _next: dict[str, int] = field(default_factory=dict)
 
@@ -63,6 +64,8 @@ class State:
             found = looked_at(item, None if failed else check, attempt.kind, attempt.pieces)
             if failed and isinstance(found, Example):
                 found = "model_failed"
+            if isinstance(found, Example) and self.language not in ("auto", found.tags["language"]):
+                found = "wrong_language"  # a page in the language asked for quotes another one
             if isinstance(found, Example):
                 everything = [example for examples in self._examples.values() for example in examples]
                 if duplicates(found, everything) or any(found.id == other.id for other in everything):

@@ -164,9 +164,8 @@ async def agenerate(
         return writer, corpus, attempts, None if target is None else Journal(progress_file(target), job)
 
     writer, corpus, attempts, journal = await run_in_thread(prepare)
-    state = State(
-        wanted, {record["key"]: record for record in (journal.records if journal else []) if "key" in record}
-    )
+    kept = {record["key"]: record for record in (journal.records if journal else []) if "key" in record}
+    state = State(wanted, kept, language=language)
     started = time.perf_counter()
     with journal or nullcontext():
         with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline) as budget:
