@@ -75,7 +75,7 @@ function stagesView(passage, question) {
   return el("ol", { class: "stages", "aria-label": t("provenance") }, passage.stages.map((stage) => {
     const facts = ["rank", "score", "weight"].filter((key) => typeof stage[key] === "number").map((key) => t(`stage_${key}`, { n: number.any(stage[key]) }));
     const names = stage.retriever && stage.retriever !== stage.stage ? `${stage.stage} · ${stage.retriever}` : stage.stage;
-    return el("li", {}, el("strong", {}, iso(names)), el("span", { class: "muted" }, ` ${facts.join(", ")}`),
+    return el("li", {}, el("strong", {}, iso(names)), el("span", { class: "muted" }, ` ${facts.join(state.language === "zh" ? "，" : ", ")}`),
       stage.query && stage.query !== question.question ? el("span", { class: "stage-query" }, "“", iso(stage.query), "”") : null);
   }));
 }
