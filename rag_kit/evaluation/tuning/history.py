@@ -64,8 +64,8 @@ class History:
         kind = event.get("event")
         if not is_event(event) or not self._fits(kind, event):
             raise InvalidInputError(
-                f"{FILE} holds a line that is no event of a search (or not of this one): {dict(event)!r:.200}; remove it, or give "
-                "another folder"
+                f"{FILE} holds a line that is no event of a search (or not of this one): {dict(event)!r:.200}; "
+                "remove it, or give another folder"
             )
         self.elapsed = max(self.elapsed, event.get("elapsed", 0.0))
         if kind == "search":
