@@ -100,7 +100,10 @@ def drive(steps: Generator[Step, Any, T], config: RunnableConfig | None) -> T:
             if (direct := _formatted(step, config)) is not None:
                 return direct
             return step.prompt.invoke(step.values, config).to_messages()
-        return time.sleep(step.seconds) if isinstance(step, Pause) else render(step)
+        if isinstance(step, Render):
+            return render(step)
+        # blocking calls have no places to wait for
+        return time.sleep(step.seconds) if isinstance(step, Pause) else None
 
     return concurrency.drive(steps, carry_out)
 
@@ -119,7 +122,9 @@ async def adrive(
             return (await step.prompt.ainvoke(step.values, config)).to_messages()
         if isinstance(step, Pause):
             return await asyncio.sleep(step.seconds)
-        if slot is not None and isinstance(step, Enter | Leave):
+        if isinstance(step, Enter | Leave):
+            if slot is None:
+                return None
             return await (slot.take() if isinstance(step, Enter) else slot.give_back())
         prompt = _recent(step)  # else a file is read, which would block the loop
         return _filled(prompt, step) if prompt is not None else await run_in_thread(render, step)
