@@ -114,7 +114,14 @@ def run(client: Any, graph: str, question: str, **options: Any) -> Any:
 
 def test_the_graphs_of_the_kit_are_served() -> None:
     """Every builder has its assembly."""
-    assert GRAPHS == ["adaptive_rag", "conversational_rag", "crag", "plain_rag", "self_rag", "self_rag_reflect"]
+    assert GRAPHS == [
+        "adaptive_rag",
+        "conversational_rag",
+        "crag",
+        "plain_rag",
+        "self_rag",
+        "self_rag_reflect",
+    ]
 
 
 @every_graph
