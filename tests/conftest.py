@@ -28,6 +28,14 @@ def data_folder() -> Path:
     return Path(os.environ.get("RAG_KIT_DATA", ROOT.parent / "shared" / "data"))
 
 
+@pytest.fixture(autouse=True)
+def nothing_told() -> None:
+    """Each test hears of a degraded search as if it were the first."""
+    telling = sys.modules.get("rag_kit.concurrency.telling")
+    if telling is not None:
+        telling.forget_told()
+
+
 @pytest.fixture
 def data_sets() -> Path:
     """Folder of the public data sets; the test is skipped where it is absent."""

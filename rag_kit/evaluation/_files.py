@@ -69,11 +69,21 @@ def _unwritable(path: Path, error: OSError) -> InvalidInputError:
 def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Create or replace ``path`` in one step with what ``write`` puts into the open file.
 
+    A device or a pipe is written to as it is: replaced, ``/dev/null`` would be a file from then on.
+
     Raises:
         InvalidInputError: If no file can be made there.
         OSError: If the disk fails while the file is written; the old content stays.
     """
     make_folder(path.parent, path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        try:
+            opened = path.open("wb")
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        with opened as file:
+            write(file)
+        return
     # a name as long as the system allows has no room for what a draft's adds
     draft = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:

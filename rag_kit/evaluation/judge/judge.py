@@ -203,7 +203,8 @@ class Judge:
         key = None
         if self._identity is not None:
             known = prompt.metadata or {}
-            key = reply_key(self._identity, known, values, _form(prompt.output_schema, schema), repeat)
+            shape = _form(prompt.output_schema, schema, known.get("language"))
+            key = reply_key(self._identity, known, values, shape, repeat)
 
         async def request() -> tuple[Any, Any]:
             reply = await self._request(prompt, values, schema)
@@ -264,9 +265,10 @@ class Judge:
         return f"Judge({self.name!r}, embeddings={embedding_name(self.embeddings)!r}, language={self.language!r})"
 
 
-def _form(own: Any, asked: Any) -> Any:
-    """The form of an answer as a part of its key: the file's own schema is in the file's hash."""
-    return asked if asked is not None else (own if isinstance(own, type) else None)
+def _form(own: Any, asked: Any, language: Any) -> str | None:
+    """The form of an answer as a part of its key, as it is sent; a schema that stands in the file is in its hash."""
+    form = asked if asked is not None else (own if isinstance(own, type) else None)
+    return None if form is None else target_of(form, "zh" if language == "zh" else "en").text
 
 
 def _read(plain: Any, form: Any) -> Any:

@@ -37,7 +37,7 @@ def identity_of(model: Any) -> str | None:
 
 
 def reply_key(
-    identity: str, prompt: Mapping[str, Any], values: Mapping[str, Any], schema: Any, repeat: int
+    identity: str, prompt: Mapping[str, Any], values: Mapping[str, Any], schema: str | None, repeat: int
 ) -> str:
     """The key of a reply.
 
@@ -45,12 +45,11 @@ def reply_key(
         identity: The model's, from `identity_of`: name, endpoint, settings.
         prompt: Name, language and content hash of the prompt file; the system message is a part of that file.
         values: What the prompt is filled in with.
-        schema: The form of the reply.
+        schema: The JSON schema of the reply, as it is sent.
         repeat: 0 for the first time that this is asked, 1 for the second, ...
     """
-    form = f"{schema.__module__}.{schema.__qualname__}" if isinstance(schema, type) else schema
     named = [prompt.get(name) for name in ("name", "language", "hash")]
-    return _hash(["reply", _VERSION, identity, named, dict(values), form, repeat])
+    return _hash(["reply", _VERSION, identity, named, dict(values), schema, repeat])
 
 
 def vector_key(identity: str, text: str) -> str:

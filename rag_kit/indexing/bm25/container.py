@@ -188,6 +188,10 @@ def _plain(value: Any) -> Any:
 
 def write_atomically(path: Path, blocks: Sequence[bytes]) -> None:
     """Write a file so that a crash at any moment leaves the old one or the new one."""
+    if path.exists() and not path.is_file():
+        raise InvalidInputError(
+            f"{str(path)!r} is no ordinary file; an index cannot be saved there. Name another place."
+        )
     _remove_stale(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:

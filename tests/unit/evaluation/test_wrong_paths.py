@@ -161,3 +161,17 @@ def test_arguments_of_another_kind_are_refused(name: str, tmp_path: Path, monkey
         with pytest.raises(RagKitError):
             call(value)
     assert os.listdir(tmp_path) == ["set.jsonl"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are Unix's")
+def test_a_pipe_or_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    """A report into a pipe arrives there, and the pipe is one afterwards; with a device it would be /dev/null gone."""
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        EvaluationSet("two", EXAMPLES[:2]).save(pipe)
+        assert os.read(reader, 65536).count(b"\n") == 2
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]

@@ -171,3 +171,12 @@ def test_death_while_saving_leaves_old_or_new(saved: Path, moment: int) -> None:
     done = subprocess.run([sys.executable, "-c", _KILLED, str(saved), str(moment)], check=False)
     assert done.returncode == (0 if moment == 99 else 9)
     assert len(BM25Index.load(saved)) == (3000 if moment == 99 else 4)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are Unix's")
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    """An index is not saved over a pipe or a device: it would be a file from then on."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInputError, match="no ordinary file"):
+        BM25Index.from_texts(["a word"]).save(tmp_path / "pipe")
+    assert [path.is_fifo() for path in tmp_path.iterdir()] == [True]
