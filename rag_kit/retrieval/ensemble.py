@@ -6,22 +6,24 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import field_validator, model_validator
 
-from rag_kit.concurrency import FanOut, afan_out, check_seconds, fan_out
+from rag_kit.concurrency import FanOut, afan_out, fan_out
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import document_keys, peek_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
-from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
+from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.bounded import BranchingRetriever
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.fusion import (
     FusedList,
     FusionSettings,
     RankedList,
+    check_fusion,
     check_weights,
     first_places,
     fusion_function,
@@ -35,7 +37,7 @@ Weights = Sequence[float] | Callable[[str], Sequence[float]]
 Retriever = Runnable[str, list[Document]]
 
 
-class EnsembleRetriever(RagKitRetriever):
+class EnsembleRetriever(BranchingRetriever):
     """Run retrievers side by side and fuse their rankings.
 
     The retrievers may be any LangChain runnables from a string to documents. A document that several of them
@@ -80,10 +82,6 @@ class EnsembleRetriever(RagKitRetriever):
     fusion: str = "rrf"
     rrf_k: float = 60
     normalisation: Normalisation = "min-max"
-    fetch_k: int | None = None
-    on_error: Literal["raise", "skip"] = "skip"
-    timeout: float | None = None
-    max_concurrency: int | None = None
 
     @field_validator("retrievers", mode="before")
     @classmethod
@@ -111,21 +109,9 @@ class EnsembleRetriever(RagKitRetriever):
         weights = [*value]
         return check_weights(weights, len(weights))
 
-    @field_validator("fetch_k", "max_concurrency", mode="before")
-    @classmethod
-    def _count_is_allowed(cls, value: Any, info: Any) -> Any:
-        return None if value is None else check_count(info.field_name, value)
-
-    @field_validator("timeout", mode="before")
-    @classmethod
-    def _timeout_is_allowed(cls, value: Any) -> float | None:
-        return check_seconds("timeout", value)
-
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        fusion_function(self.fusion)
-        if self.rrf_k < 0:
-            raise InvalidInputError(f"rrf_k={self.rrf_k!r} was given; it must be >= 0 (60 is usual).")
+        check_fusion(self.fusion, self.rrf_k)
         if not callable(self.weights):
             check_weights(self.weights, len(self.retrievers))
         return self

@@ -245,6 +245,17 @@ def fusion_function(name: str) -> FusionFunction:
     return FUSIONS[name]
 
 
+def check_fusion(name: str, rrf_k: float) -> None:
+    """See that there is such a fusion, and that the ``k`` of reciprocal rank fusion makes sense.
+
+    Raises:
+        InvalidInputError: If not.
+    """
+    fusion_function(name)
+    if rrf_k < 0:
+        raise InvalidInputError(f"rrf_k={rrf_k!r} was given; it must be >= 0 (60 is usual).")
+
+
 def _settle_ties(pairs: list[tuple[K, float]], first_seen: dict[K, float]) -> list[tuple[K, float]]:
     """Put items whose scores differ by rounding only into the order in which they were first seen."""
     unclear = False

@@ -5,24 +5,24 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Self
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import field_validator, model_validator
+from pydantic import field_validator
 
-from rag_kit.concurrency import Budget, check_seconds
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import add_note, document_keys
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
+from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rewrite_steps import Steps, adrive, drive
 
 _log = logging.getLogger(__name__)
 
 
-class RefiningRetriever(RagKitRetriever):
+class RefiningRetriever(BudgetedRetriever):
     """Base of the retrievers that ask another retriever and then work on its documents.
 
     Args:
@@ -41,13 +41,6 @@ class RefiningRetriever(RagKitRetriever):
     """
 
     retriever: Runnable[str, list[Document]]
-    fetch_k: int | None = None
-    on_error: Literal["raise", "skip"] = "skip"
-    timeout: float | None = None
-    max_concurrency: int | None = None
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    deadline: float | None = None
 
     @field_validator("retriever", mode="before")
     @classmethod
@@ -58,21 +51,6 @@ class RefiningRetriever(RagKitRetriever):
                 "from a string to documents)."
             )
         return value
-
-    @field_validator("fetch_k", "max_concurrency", mode="before")
-    @classmethod
-    def _count_is_allowed(cls, value: Any, info: Any) -> Any:
-        return None if value is None else check_count(info.field_name, value)
-
-    @field_validator("timeout", "deadline")
-    @classmethod
-    def _seconds_are_allowed(cls, value: float | None, info: Any) -> float | None:
-        return check_seconds(info.field_name, value)
-
-    @model_validator(mode="after")
-    def _caps_are_allowed(self) -> Self:
-        Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
-        return self
 
     @abstractmethod
     def _refine(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:

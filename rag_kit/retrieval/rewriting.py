@@ -19,14 +19,14 @@ from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 
-from rag_kit.concurrency import Budget, check_seconds
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import RewriteCache
 from rag_kit.models.rewrite_cache import model_identity
 from rag_kit.prompts import LANGUAGES, load_prompt
-from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
-from rag_kit.retrieval.fusion import check_weights, fusion_function
+from rag_kit.retrieval.base import Request, check_count
+from rag_kit.retrieval.bounded import BudgetedRetriever
+from rag_kit.retrieval.fusion import check_fusion, check_weights
 from rag_kit.retrieval.merging import Merging, merge
 from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, adrive, drive
 from rag_kit.retrieval.variants import dropped_note, usable_variants
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 MAX_REWRITES = 32
 
 
-class RewritingRetriever(RagKitRetriever):
+class RewritingRetriever(BudgetedRetriever):
     """Base of the retrievers that rewrite the question with a model.
 
     Whatever the model does, the question itself is searched for at least: no answer, a useless one, or a budget
@@ -86,13 +86,6 @@ class RewritingRetriever(RagKitRetriever):
     fusion: str = "rrf"
     rrf_k: float = 60
     weights: Sequence[float] | None = None
-    fetch_k: int | None = None
-    on_error: Literal["raise", "skip"] = "skip"
-    timeout: float | None = None
-    max_concurrency: int | None = None
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    deadline: float | None = None
     cache: RewriteCache | None = None
 
     _prompts: Mapping[str, Any] = PrivateAttr(default_factory=dict)
@@ -145,16 +138,6 @@ class RewritingRetriever(RagKitRetriever):
     def _cache_is_open(cls, value: Any) -> Any:
         return RewriteCache(value) if isinstance(value, (str, os.PathLike)) else value
 
-    @field_validator("fetch_k", "max_concurrency", mode="before")
-    @classmethod
-    def _count_is_allowed(cls, value: Any, info: Any) -> Any:
-        return None if value is None else check_count(info.field_name, value)
-
-    @field_validator("timeout", "deadline")
-    @classmethod
-    def _seconds_are_allowed(cls, value: float | None, info: Any) -> float | None:
-        return check_seconds(info.field_name, value)
-
     @field_validator("weights", mode="before")
     @classmethod
     def _weights_are_allowed(cls, value: Any) -> Any:
@@ -165,12 +148,9 @@ class RewritingRetriever(RagKitRetriever):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        fusion_function(self.fusion)
-        if self.rrf_k < 0:
-            raise InvalidInputError(f"rrf_k={self.rrf_k!r} was given; it must be >= 0 (60 is usual).")
+        check_fusion(self.fusion, self.rrf_k)
         if self.weights is not None and not self.weights:
             raise InvalidInputError("weights is empty; give at least one, or None for equal weights.")
-        Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
         if self.cache is not None and model_identity(self.llm) is None:
             raise InvalidInputError(
                 f"cache was given, but llm is {type(self.llm).__name__}, which cannot be told from another one; "

@@ -15,9 +15,10 @@ from pydantic import PrivateAttr, field_validator, model_validator
 from rag_kit.concurrency import Budget, FanOut
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
-from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
+from rag_kit.retrieval.base import Request, check_count
+from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
-from rag_kit.retrieval.fusion import fusion_function
+from rag_kit.retrieval.fusion import check_fusion
 from rag_kit.retrieval.rewrite_steps import Batch, Call, Steps, adrive, drive
 from rag_kit.retrieval.routing.deciding import Decider, Policy, make_router, runnables_of, spent
 from rag_kit.retrieval.routing.joining import FromSource, Joining, join
@@ -28,7 +29,7 @@ from rag_kit.retrieval.routing.source import Source, read_sources
 _log = logging.getLogger(__name__)
 
 
-class RoutingRetriever(RagKitRetriever):
+class RoutingRetriever(BudgetedRetriever):
     """Send a question to the data sources that it belongs to.
 
     "None fits" is an answer: the result is then ``[]``. To tell it from a search that found nothing, call
@@ -111,13 +112,6 @@ class RoutingRetriever(RagKitRetriever):
     allow: Callable[[RunnableConfig], Any] | None = None
     fusion: str = "rrf"
     rrf_k: float = 60
-    fetch_k: int | None = None
-    on_error: Literal["raise", "skip"] = "skip"
-    timeout: float | None = None
-    max_concurrency: int | None = None
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    deadline: float | None = None
 
     _decider: Decider = PrivateAttr()
 
@@ -142,17 +136,14 @@ class RoutingRetriever(RagKitRetriever):
     def _sources_are_read(cls, value: Any) -> tuple[Source, ...]:
         return read_sources(value)
 
-    @field_validator("most", "fetch_k", "max_concurrency", mode="before")
+    @field_validator("most", mode="before")
     @classmethod
-    def _count_is_allowed(cls, value: Any, info: Any) -> Any:
-        return None if value is None else check_count(info.field_name, value)
+    def _most_is_allowed(cls, value: Any) -> Any:
+        return None if value is None else check_count("most", value)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        fusion_function(self.fusion)
-        if self.rrf_k < 0:
-            raise InvalidInputError(f"rrf_k={self.rrf_k!r} was given; it must be >= 0 (60 is usual).")
-        Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
+        check_fusion(self.fusion, self.rrf_k)
         router = make_router(
             self.how,
             llm=self.llm,

@@ -1,0 +1,60 @@
+"""What retrievers that call others have in common: what a search is asked for, what a failure does, and bounds."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import field_validator, model_validator
+
+from rag_kit.concurrency import Budget, check_seconds
+from rag_kit.retrieval.base import RagKitRetriever, check_count
+
+
+class BranchingRetriever(RagKitRetriever):
+    """Base of the retrievers that call others.
+
+    Args:
+        fetch_k: How many documents a search is asked for; each class says what ``None`` means.
+        on_error: ``"skip"`` a search that fails and say so in the notes, or ``"raise"``.
+        timeout: Seconds a call may take.
+        max_concurrency: Most calls at a time; ``None`` for the config's ``max_concurrency``, else all.
+    """
+
+    fetch_k: int | None = None
+    on_error: Literal["raise", "skip"] = "skip"
+    timeout: float | None = None
+    max_concurrency: int | None = None
+
+    @field_validator("fetch_k", "max_concurrency", mode="before")
+    @classmethod
+    def _count_is_allowed(cls, value: Any, info: Any) -> Any:
+        return None if value is None else check_count(info.field_name, value)
+
+    @field_validator("timeout", mode="before")
+    @classmethod
+    def _timeout_is_allowed(cls, value: Any) -> float | None:
+        return check_seconds("timeout", value)
+
+
+class BudgetedRetriever(BranchingRetriever):
+    """Base of the retrievers that may ask a model: with caps on what a whole call may cost.
+
+    Args:
+        max_calls: Most requests to models, retries included.
+        max_tokens: Most tokens in and out.
+        deadline: Seconds for the whole call.
+    """
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    deadline: float | None = None
+
+    @field_validator("deadline", mode="before")
+    @classmethod
+    def _deadline_is_allowed(cls, value: Any) -> float | None:
+        return check_seconds("deadline", value)
+
+    @model_validator(mode="after")
+    def _caps_are_allowed(self) -> Self:
+        Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
+        return self
