@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -140,7 +141,8 @@ def _until_next(one: Stated, starts: Sequence[float]) -> Stated:
     """A state that has begun lasts until the next one begins."""
     if one.how != "begun":
         return one
-    end = next((start for start in starts if start > one.span.start), HIGHEST)
+    later = bisect_right(starts, one.span.start)  # a table of years holds thousands
+    end = starts[later] if later < len(starts) else HIGHEST
     return Stated(Span(one.span.start, max(one.span.end, end)), "begun")
 
 

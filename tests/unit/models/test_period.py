@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,3 +134,25 @@ def test_reading_times_never_fails(texts: list[str]) -> None:
         for one in line:
             assert one.span.start < one.span.end
             assert 0.0 <= fit(Span(1990, 1995), Stated(one.span, one.how)) <= 1.0
+
+
+def test_a_table_of_years_is_read_once() -> None:
+    """Twice as many years are about twice the work, not four times: a page of years held up a run for hours."""
+
+    def steps(years: int) -> int:
+        count = 0
+
+        def counted(*_: object) -> object:
+            nonlocal count
+            count += 1
+            return counted
+
+        before = sys.gettrace()
+        sys.settrace(counted)  # type: ignore[arg-type]
+        try:
+            timeline(["She joined in " + "1990 " * years])
+        finally:
+            sys.settrace(before)
+        return count
+
+    assert steps(800) < 2.5 * steps(400)
