@@ -7,7 +7,6 @@ The weights were fitted by logistic regression on one half of labelled pairs of 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +24,8 @@ MAX_QUESTION = 4_000
 _EDGES, _OVERLAP, _RECENT, _KIND = (FEATURES.index(name) for name in ("edges", "overlap", "recent", "kind"))
 _NEAR_BEST = 1.5
 _REPEATED = 8
+_FEW = 64
+"""How many passages may hold a term for their scores to be added up one by one."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +108,19 @@ def measure(
             measures["cosine"] = cosine
     crowd = sum(one["passage"] for one in found) / max(len(found), 1)
     repeated = _repeated(read)
+    leads = _leads(repeated)
     for place, measures in enumerate(found):
         measures["crowd"] = crowd
-        measures["repeated"] = crowd * _lead(repeated, place)
-        for name in ("own", "passage", "score", *(["cosine"] if cosines is not None else [])):
-            values = [one[name] for one in found]
-            others = values[:place] + values[place + 1 :]
-            measures[f"lead {name}"] = _lead(values, place)
-            measures[f"behind {name}"] = min(0.0, values[place] - max(others)) if others else 0.0
+        measures["repeated"] = crowd * leads[place]
+    for name in ("own", "passage", "score", *(["cosine"] if cosines is not None else [])):
+        values = [one[name] for one in found]
+        leads = _leads(values)
+        first, second = (*sorted(values, reverse=True)[:2], 0.0, 0.0)[:2]
+        for place, measures in enumerate(found):
+            measures[f"lead {name}"] = leads[place]
+            # the best of the others is the second where this one is the best
+            behind = values[place] - (second if values[place] == first else first)
+            measures[f"behind {name}"] = min(0.0, behind) if len(found) > 1 else 0.0
     return found
 
 
@@ -170,29 +176,33 @@ def _highest(found: Sequence[Candidate], feature: int) -> float:
 
 def _repeated(read: Sequence[_Passage]) -> list[float]:
     """How far what a passage says is said by other good ones: what independent sources repeat is often the answer."""
-    frequency = Counter(key for one in read for key in one.others)
     scores = [max(one.measures["score"], 0.0) for one in read]
+    total = sum(scores)
+    holders: dict[str, list[int]] = {}
+    for place, one in enumerate(read):
+        for key in one.others:
+            holders.setdefault(key, []).append(place)
+    # beside hundreds of passages each is not added up anew for each, which would take the square of their number
+    sums = {key: sum(scores[at] for at in held) for key, held in holders.items() if len(held) > _FEW}
+
+    def said(key: str, place: int) -> float:
+        """What the passages score that hold a term, but for one of them."""
+        if key in sums:
+            return max(0.0, sums[key] - scores[place])
+        return sum(scores[other] for other in holders[key] if other != place)
+
     values = []
     for place, one in enumerate(read):
-        rest = sum(scores) - scores[place]
+        rest = total - scores[place]
         shares = sorted(
-            (
-                sum(
-                    scores[other]
-                    for other in range(len(read))
-                    if other != place and key in read[other].others
-                )
-                / rest
-                for key in one.others
-                if frequency[key] > 1 and rest > 0
-            ),
+            (said(key, place) / rest for key in one.others if len(holders[key]) > 1 and rest > 0),
             reverse=True,
         )
         values.append(sum(shares[:_REPEATED]) / _REPEATED)
     return values
 
 
-def _lead(values: Sequence[float], place: int) -> float:
-    """How far a value is ahead of the average of the others."""
-    others = len(values) - 1
-    return values[place] - (sum(values) - values[place]) / others if others else 0.0
+def _leads(values: Sequence[float]) -> list[float]:
+    """How far each value is ahead of the average of the others."""
+    total, others = sum(values), len(values) - 1
+    return [value - (total - value) / others if others else 0.0 for value in values]
