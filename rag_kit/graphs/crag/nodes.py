@@ -15,6 +15,7 @@ from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.state import CragState, PassageGrading
 from rag_kit.graphs.crag.strips import MAX_JUDGED, Selection, grade_passages, select_strips
 from rag_kit.graphs.evaluators import Evaluator, Grading, Thresholds
+from rag_kit.graphs.evaluators.lexical import NOT_STATED
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.opening import Opening
 from rag_kit.graphs.prompting import GraphPrompts
@@ -74,6 +75,9 @@ class CragNodes:
         said = _SAID[action].format(lower=limits.lower, upper=limits.upper)
         if not passages:
             said = "incorrect: the retriever found nothing"
+        elif action == "incorrect" and all(NOT_STATED in grading.reason for grading in gradings):
+            # only these fixed words: what else a reason says may be of a passage, and notes outlive a refusal
+            said = f"{said}: {NOT_STATED}"
         failed = [grading.reason for grading in gradings if grading.reason.startswith("not graded")]
         why = failed[0].removeprefix("not graded: ") if failed else ""
         update: Update = {

@@ -25,7 +25,9 @@ from rag_kit.text import detect_language
 _ENGLISH_ONLY = frozenset({"minilm"})
 _MANY_CHARACTERS = 40_000
 _STEP = 0.01
-_PERIOD = {True: ", the period asked for is stated", False: ", nothing is stated for the period asked for"}
+#: Said of every passage where none states the period that the question asks for; fixed words, nothing of a passage.
+NOT_STATED = "nothing is stated for the period asked for"
+_PERIOD = {True: ", the period asked for is stated", False: f", {NOT_STATED}"}
 # fitted as those of words (docs/decisions/0191-thresholds-are-fitted-on-the-decision.md)
 _WITH_WORDS = Thresholds(-0.06, 0.68)
 _WITH_VECTORS = Thresholds(0.08, 0.71)

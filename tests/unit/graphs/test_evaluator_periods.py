@@ -6,8 +6,10 @@ import pytest
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs import Grading, LexicalEvaluator
+from rag_kit.graphs import Grading, LexicalEvaluator, build_crag
 from rag_kit.graphs.steps import run
+from rag_kit.models import chat_model
+from rag_kit.retrieval import BM25Retriever
 
 
 def _graded(evaluator: LexicalEvaluator, question: str, *texts: str, language: str = "en") -> list[Grading]:
@@ -39,6 +41,16 @@ def test_a_period_decides(question: str, stated: str, elsewhere: str, language: 
     assert evaluator.thresholds.action([good.score]) == "correct"
     assert evaluator.thresholds.action([bad.score]) == "incorrect"
     assert "nothing is stated for the period" in bad.reason
+
+
+def test_the_note_of_a_run_says_why_it_declines() -> None:
+    """CRAG's note names the period where it was what put the passages aside, and only there."""
+    graph = build_crag(BM25Retriever.from_texts([ELSEWHERE, "Hull is a town."]), chat_model("extractive"))
+    declined = graph.invoke({"question": ASKED})
+    assert declined["status"] == "declined"
+    assert any(note.endswith("nothing is stated for the period asked for") for note in declined["notes"])
+    other = graph.invoke({"question": "Who painted the town hall of Hull green?"})
+    assert not any("period" in note for note in other["notes"])
 
 
 def test_the_order_of_passages_stays() -> None:
