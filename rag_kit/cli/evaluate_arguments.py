@@ -28,7 +28,7 @@ def add_parser(commands: Any) -> None:
         "dataset",
         metavar="DATASET",
         type=Path,
-        help="set of questions: .jsonl, .csv, or a folder (BEIR's layout)",
+        help="set of questions: .jsonl, .json, .csv, .tsv, .parquet, or a folder (BEIR's layout)",
     )
     parser.add_argument(
         "--metric", action="append", required=True, metavar="NAME",
@@ -39,6 +39,9 @@ def add_parser(commands: Any) -> None:
         help="which column of the set is which field, such as answers=Solution or relevant=File; may be given several "
         "times (usual names are known)",
     )  # fmt: skip
+    parser.add_argument(
+        "--encoding", metavar="NAME", help="how the set is encoded (default: utf-8; Excel in China: gb18030)"
+    )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder of the results; a run goes on from what is there"
     )
@@ -138,7 +141,10 @@ def dataset(arguments: argparse.Namespace) -> EvaluationSet:
         columns[field] = name
     if columns and arguments.dataset.is_dir():
         raise InvalidInputError("--column is for a file; the columns of a folder are known")
-    return EvaluationSet.load(arguments.dataset, **({"columns": columns} if columns else {}))
+    settings: dict[str, Any] = {"columns": columns} if columns else {}
+    if arguments.encoding is not None:
+        settings["encoding"] = arguments.encoding
+    return EvaluationSet.load(arguments.dataset, **settings)
 
 
 def minima(arguments: argparse.Namespace) -> dict[str, float]:

@@ -114,17 +114,23 @@ class Columns:
         rest = {str(name): value for name, value in record.items()}
         usual = {_usual(name): name for name in reversed(rest)}
         cells: dict[str, Any] = {}
+        asked: str | None = None
         for field in FIELDS:
             if field == "tags" and not isinstance(self.named.get("tags"), str):
                 continue
             name = self._column(field, rest, usual)
             if name is not None and name in rest:
                 self.used.add(name)
+                asked = name if field == "question" else asked
                 cell = values.plain_cell(rest.pop(name))
                 if cell is not None:
                     cells[field] = self._parsed(cell, where, field)
         fields: dict[str, Any] = {"tags": self._tags(rest, cells, usual, where)}
         if "question" not in cells:
+            if asked is not None:
+                raise InvalidInputError(
+                    f"{where}: there is no question; {asked!r:.80} is empty. Fill it, or take the record out"
+                )
             raise InvalidInputError(
                 f"{where}: there is no question; the columns are {_list(record)}. "
                 'Name the one that holds it: columns={"question": "..."}'

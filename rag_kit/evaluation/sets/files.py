@@ -136,7 +136,7 @@ def csv_records(path: Path, encoding: str, delimiter: str | None) -> Iterator[Re
         if row is None:
             return
         where, line = f"{path.name}:{line}", rows.line_num + 1
-        if not row:
+        if not any(cell.strip() for cell in row):  # rows of delimiters alone, as spreadsheets write
             continue
         if header is None:
             header = _header(row, where)
@@ -190,8 +190,10 @@ def hinted(path: Path, items: Iterator[Any]) -> Iterator[Any]:
             raise
         with path.open("rb") as file:
             wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
-        likely = "it begins like UTF-16: pass encoding='utf-16'" if wide else "or pass encoding='gb18030'"
-        raise InvalidInputError(f"{error}, {likely}, or what else it is in") from error
+        name, likely = ("utf-16", "it begins like UTF-16: pass") if wide else ("gb18030", "or pass")
+        raise InvalidInputError(
+            f"{error}, {likely} encoding={name!r} (--encoding {name}), or what else it is in"
+        ) from error
 
 
 def _header(row: list[str], where: str) -> list[str]:

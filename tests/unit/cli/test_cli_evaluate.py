@@ -180,6 +180,18 @@ def test_bad_arguments_give_one_line_and_exit_code_2(
     assert len(err.splitlines()) == 1
 
 
+def test_a_table_in_another_encoding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table as Excel in China saves it is refused with the option that reads it, and read with it."""
+    (folder / "题 目.csv").write_bytes("问题,答案\r\n泵在多少度启动？,40 degrees\r\n,\r\n".encode("gb18030"))
+    asked = ["evaluate", "题 目.csv", *OWN, "--column", "answers=答案"]
+    assert main(asked) == exits.USAGE
+    assert "--encoding gb18030" in capsys.readouterr().err
+    assert main([*asked, "--encoding", "gb18030"]) == exits.OK
+    assert "1.000" in capsys.readouterr().out
+    assert main([*asked, "--encoding", "klingon"]) == exits.USAGE
+    assert "klingon" in capsys.readouterr().err
+
+
 def test_results_of_other_questions_are_not_written_over(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -80,7 +80,7 @@ def test_wrong_columns_are_named(tmp_path):
     [
         ({"question": ["a", "b"]}, "question is"),
         ({"question": {"x": 1}}, "question is"),
-        ({"question": "  "}, "there is no question"),
+        ({"question": "  "}, "there is no question; 'question' is empty"),
         ({"question": "a", "answers": [{"x": 1}]}, "answers is"),
         ({"question": "a", "relevant": {"d": 0.5}}, "'d' with 0.5"),
         ({"question": "a", "relevant": [["d"]]}, "id is ['d']"),
@@ -237,6 +237,15 @@ def test_csv_that_pandas_wrote_comes_back(tmp_path):
     frame = pd.DataFrame({"question": ["a?", "b?"], "answers": [["x"], ["y", "z"]], "reference": ["r", None]})
     frame.to_csv(tmp_path / "a.csv", index=False)
     assert [e.answers for e in EvaluationSet.load(tmp_path / "a.csv")] == [("x",), ("y", "z")]
+
+
+def test_rows_of_nothing_in_csv(tmp_path):
+    """Rows of delimiters alone, as spreadsheets leave them below a table, are none; a row with a gap is named."""
+    path = tmp_path / "a.csv"
+    path.write_bytes("\ufeff问题,答案\r\n甲？,乙\r\n,\r\n丙？,丁\r\n , \r\n".encode())
+    assert [example.question for example in EvaluationSet.from_csv(path)] == ["甲？", "丙？"]
+    path.write_text("问题,答案\n甲？,乙\n,丁\n", encoding="utf-8")
+    assert refusal(EvaluationSet.from_csv, path).startswith("a.csv:3: there is no question; '问题' is empty")
 
 
 def test_pandas():
