@@ -39,6 +39,9 @@ def resolve(pipeline: Any) -> Any:
         what = (
             f"the class {pipeline.__name__}" if isinstance(pipeline, type) else f"a {type(pipeline).__name__}"
         )
+        if inspect.iscoroutine(pipeline):
+            pipeline.close()  # else Python warns of it too
+            what = "a coroutine (give the function itself, and do not call it)"
         raise InvalidInputError(
             f"the pipeline is {what}; give a LangChain Runnable, retriever or graph, a function from a question "
             "to an answer, or 'module:object'"

@@ -56,7 +56,9 @@ class Settings:
         if not isinstance(self.progress, bool) and not callable(self.progress):
             raise InvalidInputError(f"progress is {self.progress!r:.80}; give True, False or a function")
         if self.judge is not None and not hasattr(self.judge, "fingerprint"):
-            raise InvalidInputError(f"judge is a {type(self.judge).__name__}; give a Judge, or None")
+            raise InvalidInputError(
+                f"judge is a {type(self.judge).__name__}; give a Judge (of a name or a chat model: Judge(...)), or None"
+            )
         check_seconds("timeout", self.timeout)
         check_seconds("metric_timeout", self.metric_timeout)
         Budget(**self.caps)  # refuses what makes no sense
@@ -87,7 +89,9 @@ def take_examples(dataset: Any) -> tuple[tuple[Example, ...], str | None]:
         ) from None
     wrong = [type(each).__name__ for each in examples if not isinstance(each, Example)]
     if wrong:
-        raise InvalidInputError(f"the dataset holds a {wrong[0]}; give objects of the class Example")
+        frame = callable(getattr(dataset, "to_dict", None))
+        how = "EvaluationSet.from_pandas reads a frame" if frame else "EvaluationSet.load reads a file"
+        raise InvalidInputError(f"the dataset holds a {wrong[0]}; give objects of the class Example ({how})")
     if not examples:
         raise InvalidInputError("the dataset holds no example; there is nothing to evaluate")
     seen: set[str] = set()

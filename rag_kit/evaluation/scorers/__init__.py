@@ -126,7 +126,10 @@ def _meant(name: str) -> str:
     near = difflib.get_close_matches(spelled, [*METRICS], n=1, cutoff=0.7)
     if not near:
         return ""
-    return f"; did you mean {near[0].replace('@k', f'@{k or 10}')!r}?"
+    meant = near[0].replace("@k", f"@{k or 10}")
+    if meant == name:  # a known metric at a cutoff that is none
+        return f": {k!r} is no cutoff, give a whole number from 1"
+    return f"; did you mean {meant!r}?"
 
 
 def get_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:

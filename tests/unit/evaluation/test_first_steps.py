@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from rag_kit.cli.main import main
@@ -62,6 +63,42 @@ def test_a_name_that_is_near_none_is_not_guessed() -> None:
     with pytest.raises(InvalidInputError) as caught:
         get_metric("cost in euros")
     assert "did you mean" not in str(caught.value)
+
+
+def test_a_cutoff_that_is_none_is_called_so() -> None:
+    """A known metric at 0 is not answered with its own name."""
+    with pytest.raises(InvalidInputError, match="'0' is no cutoff, give a whole number from 1") as caught:
+        get_metric("recall@0")
+    assert "did you mean" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_evaluate_takes_is_told_with_how_to_make_it() -> None:
+    """A called coroutine function, a frame, dicts, and the bare name of a judge: each message says the next step."""
+
+    async def answers(question: str) -> str:
+        return question
+
+    frame = pd.DataFrame({"question": ["Who?"]})
+    example = [Example("q", "Who?", reference="Ada")]
+    metrics = ["ours_answer_found"]
+    with pytest.raises(InvalidInputError, match="the function itself, and do not call it"):
+        evaluate(answers("Who?"), example, metrics, progress=False)
+    with pytest.raises(InvalidInputError, match=r"EvaluationSet\.from_pandas"):
+        evaluate(answers, frame, metrics, progress=False)
+    with pytest.raises(InvalidInputError, match=r"EvaluationSet\.load"):
+        evaluate(answers, [{"question": "Who?"}], metrics, progress=False)  # type: ignore[list-item]
+    with pytest.raises(InvalidInputError, match=r"Judge\(...\)"):
+        evaluate(answers, example, metrics, judge="openai:m", progress=False)  # type: ignore[arg-type]
+
+
+def test_a_reference_is_not_taken_for_a_short_answer_and_that_is_said() -> None:
+    """A table's column of answers is read as references: the reason says how to read it as answers."""
+    for reference, said in (("Ada", True), (None, False)):
+        example = [Example("q", "Who?", reference=reference)]
+        run = evaluate(lambda question: "Ada", example, ["ours_answer_found"], progress=False)
+        reason = run.rows[0].cells["ours_answer_found"].reason
+        assert "the example has no answers" in reason and ("columns={'answers': ...}" in reason) is said
 
 
 def test_the_table_says_why_a_metric_has_no_value() -> None:
