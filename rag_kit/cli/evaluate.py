@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise
     _show(results, arguments)
     _tell_what_is_missing(results)
+    _tell_of_ids_that_never_meet(results)
     return _verdict(results, minima, arguments)
 
 
@@ -100,6 +101,26 @@ def _tell_what_is_missing(results: Results) -> None:
         if cells and not any(cell.status == "ok" for cell in cells):
             reason = cells[0].reason or cells[0].status.replace("_", " ")
             hint(f"{metric} has no value for any question: {reason}")
+
+
+def _tell_of_ids_that_never_meet(results: Results) -> None:
+    """Gold under other names than the passages have scores 0 everywhere, which looks like a bad retriever."""
+    from rag_kit.evaluation.scorers.ranking import ranked_ids
+
+    rows = [row for row in results.rows if row.output.passages and any(row.example.relevant.values())]
+    ranked = any("relevant_at" in cell.details for row in rows for cell in row.cells.values())
+    if not ranked or any(
+        set(row.example.relevant) & set(ranked_ids(row.output.passages or (), row.example.relevant))
+        for row in rows
+    ):
+        return
+    gold = next(iter(rows[0].example.relevant))
+    passages = rows[0].output.passages or ()
+    names = " and ".join(repr(each)[:80] for each in dict.fromkeys(passages[0].ids))
+    hint(
+        f"none of the relevant documents was found for any question: they are named as {gold!r:.80}, a passage as "
+        f"{names}; are these names of the same kind?"
+    )
 
 
 def _verdict(results: Results, minima: dict[str, float], arguments: argparse.Namespace) -> int:

@@ -214,6 +214,18 @@ def test_a_metric_without_gold_says_so(folder: Path, capsys: pytest.CaptureFixtu
     assert "ours_answer_found has no value" not in err
 
 
+def test_gold_under_other_names_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names that meet no passage score 0 everywhere; a line shows both kinds of names, and only then."""
+    for name, told in (("docs/风扇.md;pump.md", True), ("风扇.md", False)):
+        record = {"question": "风扇什么时候启动？", "relevant": [name]}
+        (folder / "named.jsonl").write_text(json.dumps(record), encoding="utf-8")
+        arguments = ("--index", "index", "--pipeline", "bm25", "--metric", "mrr")
+        assert main(["evaluate", "named.jsonl", *arguments]) == exits.OK
+        err = capsys.readouterr().err
+        assert ("are these names of the same kind" in err) is told
+        assert (f"named as '{name}'" in err and "'风扇.md'" in err) is told
+
+
 @pytest.mark.parametrize("value", ["nan", "inf", "x", ""])
 def test_a_bar_that_is_no_number_is_refused_before_anything_is_asked(
     value: str, folder: Path, capsys: pytest.CaptureFixture[str]
