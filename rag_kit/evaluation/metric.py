@@ -98,9 +98,7 @@ class Metric:
             return Cell.error(f"the pipeline failed: {output.error}")
         missing = [f"the example has no {name}" for name in example.missing(self.example_needs)]
         if "the example has no answers" in missing and example.reference:
-            missing[missing.index("the example has no answers")] += (
-                " but a reference (if that is short, read its column as answers: columns={'answers': ...})"
-            )
+            missing.append("the column of its reference can be read as answers: columns={'answers': ...}")
         if self.example_any and not any(_has(example, name) for name in self.example_any):
             missing.append(f"the example has neither {' nor '.join(sorted(self.example_any))}")
         for key in sorted(self.metadata_needs):

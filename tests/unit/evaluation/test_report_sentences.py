@@ -13,6 +13,8 @@ import pytest
 
 import rag_kit.evaluation
 from rag_kit.evaluation.diagnosing.hints import _TEXTS as HINTS
+from rag_kit.graphs.crag.nodes import _SAID as SAID
+from rag_kit.graphs.evaluators.lexical import NOT_STATED
 
 FOLDER = Path(rag_kit.evaluation.__file__).parent
 TEXTS = json.loads((files("rag_kit.evaluation.reporting") / "assets" / "texts.en.json").read_text("utf-8"))
@@ -82,8 +84,8 @@ def test_what_the_kit_says_of_a_value_has_chinese_words(where: str, text: str) -
     )
 
 
-def test_hints_of_a_diagnosis_and_notes_of_retrievers_have_them_too() -> None:
-    """A diagnosis made in English is read on a Chinese page; so are the notes of documents."""
+def test_hints_of_a_diagnosis_and_notes_of_retrievers_and_graphs_have_them_too() -> None:
+    """A diagnosis made in English is read on a Chinese page; so are the notes of documents and of CRAG's runs."""
     notes = [english.format(3) for english, _ in HINTS.values()] + [
         "degraded: multi_query failed: ConnectionError: refused",
         "degraded: keyword search only, for the index has no vectors",
@@ -91,6 +93,15 @@ def test_hints_of_a_diagnosis_and_notes_of_retrievers_have_them_too() -> None:
         "degraded: MultiQuery did not answer in time: 3 s",
         "mrr: missing",
         "dropped 3 that the model wrote: 2 empty, 1 another script",
+    ]
+    notes += [f"grade: {said.format(lower=-0.06, upper=0.68)}" for said in SAID.values()] + [
+        f"grade: {SAID['incorrect'].format(lower=-0.06)}: {NOT_STATED}",
+        "grade: incorrect: the retriever found nothing",
+        "refine: 5 of 21 strips kept",
+        "web: could not look outside, no web search was given; nothing to use",
+        "web: could not look outside, no web search was given; answered from what was retrieved",
+        "select_external: 2 of 5 strips of the web kept",
+        "finish: no passage gave a part of an answer",
     ]
     for note in notes:
         assert any(pattern.fullmatch(note) for pattern in PATTERNS), note

@@ -1,4 +1,4 @@
-// Sentences that the kit's own metrics, retrievers and comparisons write, in the language of the page. What a judge or
+// Sentences that the kit's own metrics, retrievers, graphs and comparisons write, in the language of the page. What a judge or
 // a user wrote is shown as it is.
 
 /** Every text whose key begins with "reason_" is a pattern: its English words, with anything at its {places}. */
