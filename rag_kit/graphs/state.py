@@ -83,10 +83,19 @@ def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:
 def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
     """Add up what nodes used, also of nodes that ran side by side.
 
+    Raises:
+        InvalidInputError: It is not what a node used; a state that somebody edits is refused before it is kept.
+
     Example:
         >>> add_usage({"calls": 1, "tokens": 9, "seconds": 0.5}, {"calls": 2, "tokens": 1, "seconds": 0.5})
         {'calls': 3, 'tokens': 10, 'seconds': 1.0}
     """
+    if not isinstance(new, Mapping) or not all(
+        isinstance(new.get(key), int | float) for key in ("calls", "tokens", "seconds")
+    ):
+        raise InvalidInputError(
+            f"usage is {new!r:.80}; give a dict with calls, tokens and seconds (numbers)."
+        )
     return Usage(
         calls=old.get("calls", 0) + new["calls"],
         tokens=old.get("tokens", 0) + new["tokens"],
@@ -95,7 +104,12 @@ def add_usage(old: Mapping[str, Any], new: Mapping[str, Any]) -> Usage:
 
 
 def add_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """Append, also from nodes that ran side by side; the first node of a run overwrites (`cleared`)."""
+    """Append, also from nodes that ran side by side; the first node of a run overwrites (`cleared`).
+
+    Raises:
+        InvalidInputError: It is no list; a text would be taken apart into its letters.
+    """
+    _check_list(new)
     return [*old, *new]
 
 
@@ -103,13 +117,21 @@ def as_documents(old: Sequence[Document], new: Sequence[Any]) -> list[Document]:
     """Take the new passages; those that come as plain JSON (a state edited in Studio or over HTTP) become Documents.
 
     Raises:
-        InvalidInputError: One is neither a Document nor a dict with a ``page_content``.
+        InvalidInputError: It is no list, or one is neither a Document nor a dict with a ``page_content``.
 
     Example:
         >>> as_documents([], [{"page_content": "Text.", "metadata": {"file": "a.md"}}])[0].metadata
         {'file': 'a.md'}
     """
+    _check_list(new)
     return [_as_document(item) for item in new]
+
+
+def _check_list(new: Any) -> None:
+    if isinstance(new, (str, bytes, Mapping)) or not isinstance(new, Sequence):
+        raise InvalidInputError(
+            f"a key of the state that holds a list is given {new!r:.80}; give a list ([] for nothing)."
+        )
 
 
 def _as_document(item: Any) -> Document:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,13 +34,29 @@ _NO = {
     "false",
     "never",
     "don't",
-    "don’t",
     "do not",
     "not",
 }
 _NO |= {"stop", "cancel", "abort", "deny", "denied", "decline", "declined", "refuse", "refused"}
 _NO |= {"reject", "rejected", "ignore", "skip", "none", "null"}
+_NO |= {"no way", "please no", "please don't", "do not search", "don't search", "no search"}
 _NO |= {"否", "不", "不要", "不用", "不行", "不可以", "不同意", "别", "拒绝", "取消", "停止", "驳回", "算了"}
+_NO |= {
+    "不是",
+    "不了",
+    "不必",
+    "不必了",
+    "不用了",
+    "不要了",
+    "不需要",
+    "不允许",
+    "不批准",
+    "不搜",
+    "不要搜",
+    "不要搜索",
+    "别搜",
+    "别搜了",
+}
 _ALLOWED = "allowed: True, False or another query"
 _REASON = {
     "incorrect": "Nothing that was retrieved fits the question.",
@@ -170,7 +187,8 @@ def _decided(reply: Any) -> tuple[str | None, str]:
     if reply is False or reply is None:
         return None, "a person refused"
     if isinstance(reply, str):
-        word = reply.strip().casefold().strip(" .,!?。，！？")
+        # also as an input method writes them: ＮＯ, don’t
+        word = unicodedata.normalize("NFKC", reply).replace("’", "'").strip().casefold().strip(" .,!?。")
         if word in _NO:
             return None, "a person refused"
         return ("", "") if word in _YES else (reply.strip(), "")
