@@ -15,6 +15,7 @@ from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.state import CragState, PassageGrading
 from rag_kit.graphs.crag.strips import MAX_JUDGED, Selection, grade_passages, select_strips
 from rag_kit.graphs.evaluators import Evaluator, Grading, Thresholds
+from rag_kit.graphs.evaluators.base import action_of
 from rag_kit.graphs.evaluators.lexical import NOT_STATED
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.opening import Opening
@@ -70,12 +71,14 @@ class CragNodes:
         )
         limits = thresholds_of(self.evaluator, context)
         scores = [grading.score for grading in gradings]
-        action = limits.action(scores) if scores else "incorrect"
+        action = action_of(gradings, limits) if gradings else "incorrect"
         report("graded", action=action, scores=scores, evaluator=self.evaluator.name)
         said = _SAID[action].format(lower=limits.lower, upper=limits.upper)
         if not passages:
             said = "incorrect: the retriever found nothing"
-        elif action == "incorrect" and all(NOT_STATED in grading.reason for grading in gradings):
+        elif action != limits.action(scores):
+            said = f"{action}: the evaluator calls for it, whatever the confidences"
+        if action == "incorrect" and passages and all(NOT_STATED in grading.reason for grading in gradings):
             # only these fixed words: what else a reason says may be of a passage, and notes outlive a refusal
             said = f"{said}: {NOT_STATED}"
         failed = [grading.reason for grading in gradings if grading.reason.startswith("not graded")]
@@ -96,7 +99,7 @@ class CragNodes:
 
     def refine(self, state: CragState, context: CragContext) -> Steps[Update]:
         """Keep the strips of the passages that help, in the order of the passages."""
-        known = [Grading(item["score"], item["reason"]) for item in state["gradings"]]
+        known = [Grading(item["score"], item["reason"], item.get("calls_for")) for item in state["gradings"]]
         chosen = yield from select_strips(
             self.evaluator,
             state["search_query"],
@@ -181,6 +184,7 @@ def _told(grading: Grading, passage: Document) -> PassageGrading:
     return PassageGrading(
         score=grading.score,
         reason=grading.reason,
+        calls_for=grading.calls_for,
         file=metadata.get("file"),
         page=metadata.get("page", metadata.get("slide", metadata.get("sheet"))),
     )

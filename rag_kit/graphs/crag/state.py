@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NotRequired
 
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
+from rag_kit.graphs.evaluators.thresholds import Action
 from rag_kit.graphs.state import QuestionInput, RagState, add_items, as_documents
 
 
@@ -14,10 +15,12 @@ class PassageGrading(TypedDict):
     """The evaluator's verdict on one retrieved passage.
 
     ``score`` is its confidence, from -1 (surely of no use) to 1 (surely of use); ``file`` and ``page`` say which.
+    ``calls_for`` is the action that the evaluator calls for whatever its confidences are, if it does.
     """
 
     score: float
     reason: str
+    calls_for: NotRequired[Action | None]
     file: str | None
     page: int | str | None
 

@@ -15,7 +15,7 @@ from langgraph.errors import GraphBubbleUp
 
 from rag_kit.documents import redact
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs.evaluators.thresholds import Thresholds
+from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
 from rag_kit.graphs.steps import Steps
 
 _LONGEST = 200
@@ -28,10 +28,37 @@ class Grading:
     Attributes:
         score: Confidence that the passage helps to answer, from -1 (surely not) to 1 (surely).
         reason: Why, in one line; ``not graded: ...`` where judging failed.
+        calls_for: The action that the question calls for whatever the confidences are, where the evaluator knows from
+            all passages together; it counts if the gradings of all passages agree. None: thresholds decide.
     """
 
     score: float
     reason: str = ""
+    calls_for: Action | None = None
+
+    def helps(self, threshold: float) -> bool:
+        """Whether the text is to be kept: by what is called for, else by its confidence.
+
+        Example:
+            >>> Grading(0.1).helps(0.2), Grading(0.1, calls_for="correct").helps(0.2)
+            (False, True)
+        """
+        if self.calls_for in ("correct", "incorrect"):
+            return self.calls_for == "correct"
+        return self.score >= threshold
+
+
+def action_of(gradings: Sequence[Grading], limits: Thresholds) -> Action:
+    """CRAG's action for all passages of a question: the one that all gradings call for, else that of the thresholds.
+
+    Example:
+        >>> limits = Thresholds(-0.5, 0.5)
+        >>> action_of([Grading(0.7)], limits), action_of([Grading(0.7, calls_for="incorrect")], limits)
+        ('correct', 'incorrect')
+    """
+    called = {grading.calls_for for grading in gradings}
+    (one,) = called if len(called) == 1 else (None,)
+    return one or limits.action([grading.score for grading in gradings])
 
 
 class Evaluator(ABC):
@@ -117,5 +144,10 @@ def judged_by(
         if not (number and math.isfinite(score) and -1 <= score <= 1):
             raise InvalidInputError(
                 f"the evaluator {evaluator.name} gave a score of {score!r:.60}; allowed: -1 to 1."
+            )
+        if grading.calls_for not in (None, "correct", "incorrect", "ambiguous"):
+            raise InvalidInputError(
+                f"the evaluator {evaluator.name} calls for {grading.calls_for!r:.60}; allowed: 'correct', 'incorrect', "
+                "'ambiguous' or None."
             )
     return list(gradings)

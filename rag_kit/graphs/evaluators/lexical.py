@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.thresholds import Thresholds
+from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
 from rag_kit.graphs.steps import Step, Steps, beside, compute
 from rag_kit.models import embedding_name
 from rag_kit.models.extractive.evidence import PassageText, passage_text
@@ -24,10 +24,9 @@ from rag_kit.text import detect_language
 #: Embedding models whose vectors say nothing in Chinese.
 _ENGLISH_ONLY = frozenset({"minilm"})
 _MANY_CHARACTERS = 40_000
-_STEP = 0.01
 #: Said of every passage where none states the period that the question asks for; fixed words, nothing of a passage.
 NOT_STATED = "nothing is stated for the period asked for"
-_PERIOD = {True: ", the period asked for is stated", False: f", {NOT_STATED}"}
+_PERIOD = {"correct": ", the period asked for is stated", "incorrect": f", {NOT_STATED}"}
 # fitted as those of words (docs/decisions/0191-thresholds-are-fitted-on-the-decision.md)
 _WITH_WORDS = Thresholds(-0.06, 0.68)
 _WITH_VECTORS = Thresholds(0.08, 0.71)
@@ -48,8 +47,9 @@ class LexicalEvaluator(Evaluator):
             so that the thresholds decide as those of words would.
         thresholds: Other thresholds than the fitted ones.
         period: Where a question asks for a period ("from 1990 to 1994"), how well the sentences that would answer
-            must state it, from 0 to 1: below it no passage is of use, from it on all are kept. The higher, the more
-            is declined. None: periods count like other measures (decision 0246).
+            must state it, from 0 to 1: below it no passage is of use, from it on all are kept (``calls_for``); the
+            confidences stay as they are. The higher, the more is declined. None: periods count like other measures
+            (decision 0246).
 
     Raises:
         InvalidInputError: ``embeddings`` is no embedding model, or ``period`` not from 0 to 1.
@@ -116,10 +116,13 @@ class LexicalEvaluator(Evaluator):
         note = f"; without vectors: {trouble}" if trouble else ""
         by_words = self.embeddings is not None and cosines is None
         scores = [_as_with_vectors(2 * one.value - 1) if by_words else 2 * one.value - 1 for one in found]
+        action: Action | None = None
         if self.period is not None and share is not None:
-            scores = _moved(scores, self.thresholds, stated=share >= self.period)
-            note = f"{_PERIOD[share >= self.period]}{note}"
-        return [Grading(score, f"{_reason(one)}{note}") for score, one in zip(scores, found, strict=True)]
+            action = "correct" if share >= self.period else "incorrect"
+            note = f"{_PERIOD[action]}{note}"
+        return [
+            Grading(score, f"{_reason(one)}{note}", action) for score, one in zip(scores, found, strict=True)
+        ]
 
     def _stated(self, question: str, texts: Sequence[PassageText]) -> float | None:
         """How well the passages state the period asked for; None where it is not looked at."""
@@ -132,19 +135,6 @@ class LexicalEvaluator(Evaluator):
         ):
             return None
         return self.embeddings
-
-
-def _moved(scores: Sequence[float], limits: Thresholds, *, stated: bool) -> list[float]:
-    """Confidences brought above the upper threshold, or below the lower one, in the same order.
-
-    Example:
-        >>> [round(score, 2) for score in _moved([1.0, -1.0], Thresholds(0.0, 0.5), stated=True)]
-        [1.0, 0.51]
-        >>> [round(score, 2) for score in _moved([1.0, -1.0], Thresholds(0.0, 0.5), stated=False)]
-        [-0.01, -1.0]
-    """
-    low, high = (min(1.0, limits.upper + _STEP), 1.0) if stated else (-1.0, max(-1.0, limits.lower - _STEP))
-    return [low + (high - low) * (score + 1) / 2 for score in scores]
 
 
 def _as_with_vectors(score: float) -> float:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs import Grading, LexicalEvaluator, build_crag
+from rag_kit.graphs import Grading, LexicalEvaluator, Thresholds, build_crag
 from rag_kit.graphs.steps import run
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
@@ -38,8 +40,7 @@ def test_a_period_decides(question: str, stated: str, elsewhere: str, language: 
     evaluator = LexicalEvaluator()
     (good,) = _graded(evaluator, question, stated, language=language)
     (bad,) = _graded(evaluator, question, elsewhere, language=language)
-    assert evaluator.thresholds.action([good.score]) == "correct"
-    assert evaluator.thresholds.action([bad.score]) == "incorrect"
+    assert (good.calls_for, bad.calls_for) == ("correct", "incorrect")
     assert "nothing is stated for the period" in bad.reason
 
 
@@ -53,13 +54,41 @@ def test_the_note_of_a_run_says_why_it_declines() -> None:
     assert not any("period" in note for note in other["notes"])
 
 
-def test_the_order_of_passages_stays() -> None:
-    """Confidences move together: what was better stays better, and none leaves -1 to 1."""
+def test_confidences_stay_as_they_are() -> None:
+    """What a period calls for is said beside the confidences, which still tell passages of all questions apart."""
     texts = [ELSEWHERE, "Hull is a town.", "Bananas are yellow."]
     with_period = [one.score for one in _graded(LexicalEvaluator(), ASKED, *texts)]
     without = [one.score for one in _graded(LexicalEvaluator(period=None), ASKED, *texts)]
-    assert sorted(range(3), key=with_period.__getitem__) == sorted(range(3), key=without.__getitem__)
-    assert all(-1 <= score <= 1 for score in with_period)
+    assert with_period == without
+
+
+@pytest.mark.parametrize("mode", ["invoke", "ainvoke"])
+async def test_what_is_called_for_decides_in_the_graph(mode: str) -> None:
+    """Confidences above the threshold do not answer for another period; one below it does not decline a stated one."""
+    high = LexicalEvaluator(thresholds=Thresholds(-1.0, -1.0))
+    low = LexicalEvaluator(thresholds=Thresholds(1.0, 1.0))
+    for evaluator, text, action, status in (
+        (high, ELSEWHERE, "incorrect", "declined"),
+        (low, STATED, "correct", "grounded"),
+    ):
+        graph = build_crag(BM25Retriever.from_texts([text]), chat_model("extractive"), evaluator=evaluator)
+        asked = {"question": ASKED}
+        result = await graph.ainvoke(asked) if mode == "ainvoke" else graph.invoke(asked)
+        assert (result["action"], result["status"]) == (action, status)
+        assert result["gradings"][0]["calls_for"] == action
+        assert any("the evaluator calls for it" in note for note in result["notes"])
+
+
+def test_an_action_that_there_is_not_is_a_fault_of_the_evaluator() -> None:
+    """An evaluator that calls for something else is named, with what is allowed."""
+
+    class Wrong(LexicalEvaluator):
+        def grade(self, question: str, passages: Any, language: str) -> Any:
+            return [Grading(0.1, "", "maybe") for _ in passages]  # type: ignore[arg-type]
+
+    graph = build_crag(BM25Retriever.from_texts([STATED]), chat_model("extractive"), evaluator=Wrong())
+    with pytest.raises(InvalidInputError, match="calls for 'maybe'; allowed"):
+        graph.invoke({"question": ASKED})
 
 
 def test_off_or_not_asked_for_changes_nothing() -> None:
