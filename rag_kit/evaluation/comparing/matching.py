@@ -125,7 +125,7 @@ def _runs(results: Any) -> tuple[tuple[str, ...], tuple[Results, ...]]:
         names.append(chosen)
     if len(runs) < 2:
         raise InvalidInputError(
-            f"{len(runs)} results were given; a comparison needs at least two. One alone shows itself: "
+            f"{len(runs)} given; a comparison needs the results of at least two runs. One alone shows itself: "
             "print(results), results.summary()"
         )
     for name in names:

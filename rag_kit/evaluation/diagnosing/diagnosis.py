@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +12,7 @@ from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.diagnosing.cases import CASE_OF, CASES, TABLE, Case, CaseName
 from rag_kit.evaluation.diagnosing.choosing import STAND_INS, stand_in
 from rag_kit.evaluation.diagnosing.finding import ROLES, Finding, Reading, Role, find
+from rag_kit.evaluation.diagnosing.hints import translated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +83,11 @@ class Diagnosis:
 
     def in_language(self, language: Literal["en", "zh"]) -> Diagnosis:
         """The same with texts in another language."""
-        return Diagnosis(self.name, self.rows, self.thresholds, self.metrics, _language(language, []))
+        wanted = _language(language, [])
+        rows = [
+            replace(row, hints=tuple(translated(hint, wanted) for hint in row.hints)) for row in self.rows
+        ]
+        return Diagnosis(self.name, rows, self.thresholds, self.metrics, wanted)
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain JSON, the texts in the diagnosis's language."""

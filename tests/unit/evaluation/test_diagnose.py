@@ -222,3 +222,35 @@ def test_many_questions_are_cut_on_the_screen_only() -> None:
     assert len(found.to_pandas()) == len(found) == 81
     assert isinstance(found, Diagnosis) and repr(found).startswith("<Diagnosis of 81 questions")
     assert len(found.questions("model")) == 30
+
+
+def test_what_a_graph_put_aside_was_retrieved() -> None:
+    """CRAG hands on fewer passages than it found: the hint speaks of keeping, not of a search without hits."""
+    found: dict[str, object] = {"retrieved": ["a", "b", "c"]}
+    outputs = [
+        Output(DECLINED["en"], passages=(), extra=found),
+        Output("Yes.", passages=(Passage("d", "x"),), extra=found),
+        Output("Yes.", passages=(), extra={"retrieved": "what else a pipeline calls so"}),
+    ]
+    rows = [row(i, (LOW, HIGH, HIGH), output=output) for i, output in enumerate(outputs)]
+    results = diagnose(Results("r", rows, METRICS))
+    assert [finding.hints for finding in results.rows] == [
+        ("all passages that were retrieved (3) were put aside", "the answer declines"),
+        ("of the passages that were retrieved (3) one was kept",),
+        ("no passage was retrieved",),
+    ]
+
+
+def test_hints_follow_the_language() -> None:
+    """A diagnosis in another language is the one made in it, hints included, there and back."""
+    outputs = [
+        Output(error="TimeoutError: {slow}\nvery"),
+        Output("Yes.", passages=()),
+        Output(DECLINED["en"], passages=(Passage("d", "x"),), extra={"retrieved": ["a", "b"]}),
+        Output("Yes [1].", citations=({"status": "unsupported"},)),
+    ]
+    rows = [row(i, (LOW, HIGH, HIGH), output=output) for i, output in enumerate(outputs)]
+    english, chinese = (diagnose(Results("r", rows, METRICS), language=which) for which in ("en", "zh"))
+    assert [one.hints for one in english.in_language("zh").rows] == [one.hints for one in chinese.rows]
+    assert [one.hints for one in chinese.in_language("en").rows] == [one.hints for one in english.rows]
+    assert english.in_language("zh").rows[2].hints[0] == "召回的 2 个段落中只采用了一个"
