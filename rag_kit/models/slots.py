@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
+
+from rag_kit.concurrency import remaining_seconds
 
 _ROUNDS = 4
 """Rounds of the event loop from being woken to a request on its way, in LangChain and an HTTP client. Answers come in
@@ -40,10 +43,12 @@ class Slot:
         self.seconds = 0.0
 
     async def take(self) -> None:
-        """Wait for a place; nothing happens where it is held already."""
-        if self._since is None:
-            await self._slots.acquire()
-            self._since = time.perf_counter()
+        """Wait for a place, no longer than the active budgets allow; nothing happens where it is held already."""
+        while self._since is None and ((left := remaining_seconds()) is None or left > 0):
+            with suppress(TimeoutError):  # the request that would come next is refused by the budget
+                async with asyncio.timeout(left):
+                    await self._slots.acquire()
+                    self._since = time.perf_counter()
 
     async def give_back(self) -> None:
         """Give the place back, and let those who waited for one send their requests before this task goes on."""

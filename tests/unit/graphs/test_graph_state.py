@@ -18,7 +18,7 @@ from rag_kit.models import chat_model
 @pytest.mark.parametrize("value", [None, 5, "x", {"calls": "many"}, float("nan")])
 def test_a_wrong_type_is_refused_and_the_thread_goes_on(key: str, value: Any) -> None:
     """No bare TypeError, no text taken apart into its letters; what was kept before is there still."""
-    retriever = RunnableLambda(lambda query: [Document("The fan starts at 60 degrees.")])
+    retriever: Any = RunnableLambda(lambda query: [Document("The fan starts at 60 degrees.")])
     graph = build_crag(retriever, chat_model("extractive"), checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     before = graph.invoke({"question": "When does the fan start?"}, config)

@@ -12,7 +12,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 
 from rag_kit.concurrency import Budget, use_budget
-from rag_kit.errors import ModelError
+from rag_kit.errors import BudgetExceededError, ModelError
 from rag_kit.models import astructured_call, atext_call
 from rag_kit.models.slots import Slot
 
@@ -158,4 +158,22 @@ async def test_the_place_is_free_after_a_failure_and_after_a_cancellation(struct
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert not places.locked()
+
+
+async def test_the_wait_for_a_place_ends_at_the_deadline() -> None:
+    """A call that waits behind others holds to its own deadline, makes no request and leaves the place free."""
+    model = Model(log=[])
+    places = asyncio.Semaphore(1)
+    await places.acquire()
+    async with asyncio.timeout(30):
+        with pytest.raises(BudgetExceededError, match="deadline"):
+            await astructured_call(model, ASK, {"q": "a"}, SCHEMA, slot=Slot(places), deadline=0.05)
+        reply = await astructured_call(
+            model, ASK, {"q": "a"}, SCHEMA, slot=Slot(places), deadline=0.05, fallback={"word": "none"}
+        )
+    assert reply == {"word": "none"}
+    assert model.log == []
+    places.release()
+    await _ask(model, "b", places)
     assert not places.locked()
