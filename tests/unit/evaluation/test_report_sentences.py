@@ -13,8 +13,11 @@ import pytest
 
 import rag_kit.evaluation
 from rag_kit.evaluation.diagnosing.hints import _TEXTS as HINTS
+from rag_kit.graphs import build_crag
 from rag_kit.graphs.crag.nodes import _SAID as SAID
 from rag_kit.graphs.evaluators.lexical import NOT_STATED
+from rag_kit.models import chat_model
+from rag_kit.retrieval import BM25Retriever
 
 FOLDER = Path(rag_kit.evaluation.__file__).parent
 TEXTS = json.loads((files("rag_kit.evaluation.reporting") / "assets" / "texts.en.json").read_text("utf-8"))
@@ -96,6 +99,8 @@ def test_hints_of_a_diagnosis_and_notes_of_retrievers_and_graphs_have_them_too()
     ]
     notes += [f"grade: {said.format(lower=-0.06, upper=0.68)}" for said in SAID.values()] + [
         f"grade: {SAID['incorrect'].format(lower=-0.06)}: {NOT_STATED}",
+        *(f"grade: {action}: the evaluator calls for it, whatever the confidences" for action in SAID),
+        f"grade: incorrect: the evaluator calls for it, whatever the confidences: {NOT_STATED}",
         "grade: incorrect: the retriever found nothing",
         "refine: 5 of 21 strips kept",
         "web: could not look outside, no web search was given; nothing to use",
@@ -103,5 +108,18 @@ def test_hints_of_a_diagnosis_and_notes_of_retrievers_and_graphs_have_them_too()
         "select_external: 2 of 5 strips of the web kept",
         "finish: no passage gave a part of an answer",
     ]
+    for note in notes:
+        assert any(pattern.fullmatch(note) for pattern in PATTERNS), note
+
+
+@pytest.mark.parametrize("period", ["1990 to 1994", "1970 to 1975"])
+def test_what_a_run_of_crag_notes_has_them(period: str) -> None:
+    """The notes of a real run, also where the evaluator's word on a period decides."""
+    graph = build_crag(
+        BM25Retriever.from_texts(["Ann Lee was the coach of Hull from 1990 to 1994."]),
+        chat_model("extractive"),
+    )
+    notes = graph.invoke({"question": f"Who was the coach of Hull from {period}?"})["notes"]
+    assert notes
     for note in notes:
         assert any(pattern.fullmatch(note) for pattern in PATTERNS), note
