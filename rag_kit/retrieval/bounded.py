@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import field_validator
 
 from rag_kit.concurrency import Budget, check_seconds
 from rag_kit.retrieval.base import RagKitRetriever, check_count
@@ -54,7 +54,8 @@ class BudgetedRetriever(BranchingRetriever):
     def _deadline_is_allowed(cls, value: Any) -> float | None:
         return check_seconds("deadline", value)
 
-    @model_validator(mode="after")
-    def _caps_are_allowed(self) -> Self:
-        Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
-        return self
+    @field_validator("max_calls", "max_tokens", mode="before")
+    @classmethod
+    def _cap_is_allowed(cls, value: Any, info: Any) -> Any:
+        Budget(**{info.field_name: value})  # before a True is taken for a cap of 1, and a text for its number
+        return value
