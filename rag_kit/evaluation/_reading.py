@@ -64,8 +64,19 @@ def _of_mapping(value: Mapping[str, Any]) -> Output:
         notes=tuple(map(str, _listed(value, "notes"))),
         calls=usage.get("calls") or 0,
         tokens=usage.get("tokens") or 0,
-        extra=to_plain({key: item for key, item in value.items() if key not in _READ and key != "question"}),
+        extra=to_plain(
+            {key: _opened(item) for key, item in value.items() if key not in _READ and key != "question"}
+        ),
     )
+
+
+def _opened(item: Any) -> Any:
+    """Documents as mappings: as plain text they would be their ``repr``, which nobody can read."""
+    if isinstance(item, (list, tuple)):
+        return [_opened(each) if hasattr(each, "page_content") else each for each in item]
+    if hasattr(item, "page_content"):
+        return {"text": item.page_content, "metadata": getattr(item, "metadata", {})}
+    return item
 
 
 def _listed(value: Mapping[str, Any], name: str) -> list[Any]:

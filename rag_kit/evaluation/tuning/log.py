@@ -122,7 +122,7 @@ class TuningLog:
         other = [name for name in names if found.get(name) != wanted.get(name)]
         if other:
             raise InvalidInputError(
-                f"{str(self.path)!r} holds a search with another {' and another '.join(other)}; give another folder "
+                f"{str(self.path)!r} holds another search: not the same {', '.join(other)}; give another folder "
                 "as out, or the same arguments as before to go on with it"
             )
 

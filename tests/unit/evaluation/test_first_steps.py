@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from langchain_core.documents import Document
 
 from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError
@@ -173,3 +174,11 @@ def test_columns_are_named_on_the_command_line(
     capsys.readouterr()
     assert main([*command, "--column", "answers"]) != 0 and "FIELD=NAME" in capsys.readouterr().err
     assert main([*command, "--column", "answers=Nowhere"]) != 0 and "'Nowhere'" in capsys.readouterr().err
+
+
+def test_documents_beside_the_answer_are_kept_as_fields() -> None:
+    """What a graph tells of its passages is text and metadata in a result, not the repr of an object."""
+    state = {"answer": "It.", "retrieved": [Document("text", metadata={"file": "a.md"})], "sure": [1, "x"]}
+    extra = Output.of({**state, "best": Document("one")}).extra
+    assert extra["retrieved"] == [{"text": "text", "metadata": {"file": "a.md"}}]
+    assert extra["best"]["text"] == "one" and extra["sure"] == [1, "x"]

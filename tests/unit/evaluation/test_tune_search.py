@@ -115,10 +115,10 @@ def test_another_search_in_the_folder_is_refused(found):
     """The message names what differs."""
     _, folder = found
     for given, said in (
-        ({"seed": 5}, "another seed"),
-        ({"space": {**SPACE, "kind": ["plain"]} | {"n": [1]}}, "another space and another default"),
-        ({"metric": Wrong()}, "another metric and another higher_is_better"),
-        ({"dataset": questions(50)}, "another questions"),
+        ({"seed": 5}, "not the same seed"),
+        ({"space": {**SPACE, "kind": ["plain"]} | {"n": [1]}}, "not the same space, default"),
+        ({"metric": Wrong()}, "not the same metric, higher_is_better"),
+        ({"dataset": questions(50)}, "not the same questions"),
     ):
         with pytest.raises(InvalidInputError, match=said):
             search(folder, **given)
