@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -92,6 +94,9 @@ def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         except OSError as error:
             raise _unwritable(path, error) from error
         with opened as file:
+            if path.is_file():  # one that only its owner may read stays so
+                with suppress(OSError):  # some file systems have no such rights
+                    draft.chmod(stat.S_IMODE(path.stat().st_mode))
             write(file)
             file.flush()
             os.fsync(file.fileno())

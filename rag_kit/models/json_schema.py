@@ -78,9 +78,9 @@ def _check(value: Any, schema: Any, root: Mapping[str, Any], path: str, depth: i
     if "type" in schema:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         value = _typed(value, kinds, path)
-    if "const" in schema and value != schema["const"]:
+    if "const" in schema and not _equal(value, schema["const"]):
         raise _mismatch(path, f"must be {schema['const']!r}")
-    if "enum" in schema and value not in schema["enum"]:
+    if "enum" in schema and not any(_equal(value, allowed) for allowed in schema["enum"]):
         raise _mismatch(path, f"must be one of {schema['enum']}, not {value!r}")
     _bounds(value, schema, path)
     if isinstance(value, dict):
@@ -181,6 +181,11 @@ def _resolve(reference: str, root: Mapping[str, Any]) -> Any:
             raise InvalidInputError(f"The schema has no {reference!r}")
         node = node[part]
     return node
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two values of JSON are the same: true is not 1 there, while 1 is 1.0."""
+    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
 
 
 def _mismatch(path: str, message: str) -> SchemaMismatchError:

@@ -175,3 +175,14 @@ def test_a_pipe_or_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> No
     finally:
         os.close(reader)
     assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights of this kind are Unix's")
+def test_a_file_that_only_its_owner_may_read_stays_so(tmp_path: Path) -> None:
+    """Writing it again changes what it says, and not who may read it."""
+    path = tmp_path / "set.jsonl"
+    path.write_text("old", encoding="utf-8")
+    path.chmod(0o600)
+    EvaluationSet("two", EXAMPLES[:2]).save(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_text(encoding="utf-8").count("\n") == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -228,3 +230,18 @@ def test_hostile_sizes_are_bounded() -> None:
         with pytest.raises(UnreadableError):
             parse_text(text, GRADE)
     assert time.monotonic() - start < 20
+
+
+@pytest.mark.parametrize("word", ["enum", "const"])
+def test_true_is_not_one(word: str) -> None:
+    """In JSON they differ, though Python takes them for equal; 1 and 1.0 are the same number."""
+
+    def read(text: str, allowed: Any) -> Any:
+        field = {word: [allowed] if word == "enum" else allowed}
+        return parse_text(text, Target({"type": "object", "properties": {"a": field}, "required": ["a"]}))
+
+    assert read('{"a": true}', True) == {"a": True}
+    assert read('{"a": 1.0}', 1) == {"a": 1}
+    for text, allowed in (('{"a": true}', 1), ('{"a": 1}', True), ('{"a": false}', 0), ('{"a": 0.0}', False)):
+        with pytest.raises(UnreadableError):
+            read(text, allowed)
