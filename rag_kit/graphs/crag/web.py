@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.documents import Document
@@ -78,7 +79,14 @@ class WebSearch:
             why = clean_text(ran.degradations[0])
             logger.warning("%s", why)
             return [], why
-        return web_documents(outcome.value, most=most, chars=chars, query=query, tool=self.name), None
+        found = web_documents(outcome.value, most=most, chars=chars, query=query, tool=self.name)
+        error = outcome.value.get("error") if isinstance(outcome.value, Mapping) else None
+        if not found and error and isinstance(error, (str, Exception)):
+            # some tools give their failure back in place of results
+            why = clean_text(redact(f"web search ({self.name}) failed: {str(error)[:300]}"))
+            logger.warning("%s", why)
+            return [], why
+        return found, None
 
     def _step(self, query: str, most: int) -> Step:
         name = f"web search ({self.name})"
