@@ -16,7 +16,8 @@ from rag_kit.graphs.crag.state import CragState, PassageGrading
 from rag_kit.graphs.crag.strips import MAX_JUDGED, Selection, grade_passages, select_strips
 from rag_kit.graphs.evaluators import Evaluator, Grading, Thresholds
 from rag_kit.graphs.evaluators.base import action_of
-from rag_kit.graphs.evaluators.lexical import NOT_STATED
+from rag_kit.graphs.evaluators.lexical import PERIOD
+from rag_kit.graphs.evaluators.thresholds import Action
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.opening import Opening
 from rag_kit.graphs.prompting import GraphPrompts
@@ -31,6 +32,7 @@ _SAID = {
     "ambiguous": "ambiguous: no passage is above {upper:.2f}, not all are below {lower:.2f}; "
     "passages are refined and other sources looked for",
 }
+_THEN = {"correct": "the passages are refined", "incorrect": "the passages are put aside"}
 
 
 class CragNodes:
@@ -73,14 +75,6 @@ class CragNodes:
         scores = [grading.score for grading in gradings]
         action = action_of(gradings, limits) if gradings else "incorrect"
         report("graded", action=action, scores=scores, evaluator=self.evaluator.name)
-        said = _SAID[action].format(lower=limits.lower, upper=limits.upper)
-        if not passages:
-            said = "incorrect: the retriever found nothing"
-        elif action != limits.action(scores):
-            said = f"{action}: the evaluator calls for it, whatever the confidences"
-        if action == "incorrect" and passages and all(NOT_STATED in grading.reason for grading in gradings):
-            # only these fixed words: what else a reason says may be of a passage, and notes outlive a refusal
-            said = f"{said}: {NOT_STATED}"
         failed = [grading.reason for grading in gradings if grading.reason.startswith("not graded")]
         why = failed[0].removeprefix("not graded: ") if failed else ""
         update: Update = {
@@ -88,7 +82,7 @@ class CragNodes:
                 _told(grading, passage) for grading, passage in zip(gradings, passages, strict=True)
             ],
             "action": action,
-            "notes": [f"grade: {said}"]
+            "notes": [f"grade: {_why(action, gradings, limits)}"]
             + (
                 [f"grade: {len(failed)} of {len(gradings)} passages could not be judged: {why}"]
                 if failed
@@ -142,6 +136,18 @@ class CragNodes:
         )
         # of a refused answer nothing leaves that it was made from
         return {**update, **_forgotten()} if update["status"] == "refused" else update
+
+
+def _why(action: Action, gradings: Sequence[Grading], limits: Thresholds) -> str:
+    """Why this action, in fixed words: what a reason says may be of a passage, and notes outlive a refusal."""
+    if not gradings:
+        return "incorrect: the retriever found nothing"
+    words = PERIOD.get(action)
+    if words and all(each.calls_for == action and words in each.reason for each in gradings):
+        return f"{action}: {words}; {_THEN[action]}"
+    if action != limits.action([each.score for each in gradings]):
+        return f"{action}: the evaluator calls for it, whatever the confidences"
+    return _SAID[action].format(lower=limits.lower, upper=limits.upper)
 
 
 def thresholds_of(evaluator: Evaluator, context: CragContext) -> Thresholds:

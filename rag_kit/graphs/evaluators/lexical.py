@@ -24,9 +24,11 @@ from rag_kit.text import detect_language
 #: Embedding models whose vectors say nothing in Chinese.
 _ENGLISH_ONLY = frozenset({"minilm"})
 _MANY_CHARACTERS = 40_000
-#: Said of every passage where none states the period that the question asks for; fixed words, nothing of a passage.
-NOT_STATED = "nothing is stated for the period asked for"
-_PERIOD = {"correct": ", the period asked for is stated", "incorrect": f", {NOT_STATED}"}
+#: Said of every passage where a question asks for a period, by what that calls for; fixed words, nothing of a passage.
+PERIOD = {
+    "correct": "the period asked for is stated",
+    "incorrect": "nothing is stated for the period asked for",
+}
 # fitted as those of words (docs/decisions/0191-thresholds-are-fitted-on-the-decision.md)
 _WITH_WORDS = Thresholds(-0.06, 0.68)
 _WITH_VECTORS = Thresholds(0.08, 0.71)
@@ -119,7 +121,7 @@ class LexicalEvaluator(Evaluator):
         action: Action | None = None
         if self.period is not None and share is not None:
             action = "correct" if share >= self.period else "incorrect"
-            note = f"{_PERIOD[action]}{note}"
+            note = f", {PERIOD[action]}{note}"
         return [
             Grading(score, f"{_reason(one)}{note}", action) for score, one in zip(scores, found, strict=True)
         ]

@@ -15,7 +15,8 @@ import rag_kit.evaluation
 from rag_kit.evaluation.diagnosing.hints import _TEXTS as HINTS
 from rag_kit.graphs import build_crag
 from rag_kit.graphs.crag.nodes import _SAID as SAID
-from rag_kit.graphs.evaluators.lexical import NOT_STATED
+from rag_kit.graphs.crag.nodes import _THEN as THEN
+from rag_kit.graphs.evaluators.lexical import PERIOD
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 
@@ -98,9 +99,8 @@ def test_hints_of_a_diagnosis_and_notes_of_retrievers_and_graphs_have_them_too()
         "dropped 3 that the model wrote: 2 empty, 1 another script",
     ]
     notes += [f"grade: {said.format(lower=-0.06, upper=0.68)}" for said in SAID.values()] + [
-        f"grade: {SAID['incorrect'].format(lower=-0.06)}: {NOT_STATED}",
+        *(f"grade: {action}: {words}; {THEN[action]}" for action, words in PERIOD.items()),
         *(f"grade: {action}: the evaluator calls for it, whatever the confidences" for action in SAID),
-        f"grade: incorrect: the evaluator calls for it, whatever the confidences: {NOT_STATED}",
         "grade: incorrect: the retriever found nothing",
         "refine: 5 of 21 strips kept",
         "web: could not look outside, no web search was given; nothing to use",

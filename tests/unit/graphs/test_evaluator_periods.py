@@ -49,7 +49,8 @@ def test_the_note_of_a_run_says_why_it_declines() -> None:
     graph = build_crag(BM25Retriever.from_texts([ELSEWHERE, "Hull is a town."]), chat_model("extractive"))
     declined = graph.invoke({"question": ASKED})
     assert declined["status"] == "declined"
-    assert any(note.endswith("nothing is stated for the period asked for") for note in declined["notes"])
+    said = "grade: incorrect: nothing is stated for the period asked for; the passages are put aside"
+    assert said in declined["notes"]
     other = graph.invoke({"question": "Who painted the town hall of Hull green?"})
     assert not any("period" in note for note in other["notes"])
 
@@ -76,7 +77,7 @@ async def test_what_is_called_for_decides_in_the_graph(mode: str) -> None:
         result = await graph.ainvoke(asked) if mode == "ainvoke" else graph.invoke(asked)
         assert (result["action"], result["status"]) == (action, status)
         assert result["gradings"][0]["calls_for"] == action
-        assert any("the evaluator calls for it" in note for note in result["notes"])
+        assert any("period" in note for note in result["notes"])
 
 
 def test_an_action_that_there_is_not_is_a_fault_of_the_evaluator() -> None:
@@ -104,3 +105,17 @@ def test_period_is_a_share(period: float) -> None:
     """A period that is no share is refused with what is allowed."""
     with pytest.raises(InvalidInputError, match="from 0 to 1"):
         LexicalEvaluator(period=period)
+
+
+def test_the_note_says_what_an_evaluator_calls_for() -> None:
+    """An evaluator of one's own that overrules its confidences is named as the reason of the action."""
+
+    class Sure(LexicalEvaluator):
+        def grade(self, question: str, passages: Any, language: str) -> Any:
+            return [Grading(-1.0, "", "correct") for _ in passages]
+
+    graph = build_crag(BM25Retriever.from_texts([STATED]), chat_model("extractive"), evaluator=Sure())
+    assert (
+        "grade: correct: the evaluator calls for it, whatever the confidences"
+        in graph.invoke({"question": "Who was the coach of Hull?"})["notes"]
+    )
