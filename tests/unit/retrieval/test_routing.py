@@ -293,7 +293,7 @@ FAILURES: dict[str, dict[str, Any]] = {
     "no calls left": {"how": "model", "llm": Scripted(script=reply("cars")), "max_calls": 0},
     "no tokens left": {"how": "model", "llm": Scripted(script=reply("cars")), "max_tokens": 0},
     "too slow": {"how": "model", "llm": Scripted(script=reply("cars"), delay=3), "timeout": 0.2},
-    "past the deadline": {"how": "model", "llm": Scripted(script=reply("cars"), delay=3), "deadline": 0.4},
+    "past the deadline": {"how": "model", "llm": Scripted(script=reply("cars"), delay=8), "deadline": 1.5},
     "function too slow": {"how": lambda question: time.sleep(2), "timeout": 0.2},
 }
 
@@ -312,7 +312,7 @@ async def test_a_failing_router_leads_to_all_sources(failure: str) -> None:
     assert retriever.route(QUESTION).degraded
     some = await retriever.ainvoke(QUESTION, None, sources=["laws", "tea"])
     assert {route_stage(doc)["source"] for doc in some} == {"laws"}
-    assert time.monotonic() - begun < 12
+    assert time.monotonic() - begun < 20
 
 
 @pytest.mark.parametrize("failure", FAILURES)
