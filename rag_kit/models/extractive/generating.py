@@ -69,6 +69,8 @@ _ZH_GAP = re.compile(
     rf"(?P<a>{_HDATE}|\d[\d,.]*[万亿]?(?:%|％|[人个次名座米公里元票岁年]+)|《[^》]{{2,20}}》|“[^”]{{2,12}}”)"
 )
 _GAP = "____"
+# rows of tables, code and its output, marks of citations, addresses: nobody asks for a gap in those
+_NO_PROSE = re.compile(r"[|`{}<>\\]|^\s*(?:#|\$|//)|[-=]>|\[\d+\]|://|\w\(")
 _EN_VAGUE = re.compile(
     r"^(?:it|he|she|they|this|that|these|those|there|here|we|you|i|who|what|which|one|if|when|in|on|at|its?|his|her"
     r"|their|but|and|however|also|then|after|before|during|since|for|as|by|from|with|most|many|some|all|both)\b",
@@ -168,6 +170,8 @@ def _with_gap(text: str, chinese: bool) -> list[dict[str, Any]]:
     least, most = (16, 80) if chinese else (50, 160)
     match = (_ZH_GAP if chinese else _EN_GAP).search(text)
     if not least <= len(text) <= most or "\n" in text or match is None or text.count(match["a"]) > 1:
+        return []
+    if _NO_PROSE.search(text):
         return []
     gapped = f"{text[: match.start('a')]}{_GAP}{text[match.end('a') :]}".replace('"', "'")
     question = f"“{gapped}”，空缺处是什么？" if chinese else f'What belongs in the gap: "{gapped}"?'

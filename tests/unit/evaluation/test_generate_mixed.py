@@ -11,6 +11,9 @@ from rag_kit.evaluation.sets import generate
 from rag_kit.evaluation.sets.generating.filters import looked_at
 from rag_kit.evaluation.sets.generating.sources import Piece
 from rag_kit.models.extractive import ExtractiveChatModel
+from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.evidence import PassageText
+from rag_kit.models.extractive.generating import generate_single_hop
 from rag_kit.text import detect_language
 
 ENGLISH = (
@@ -73,3 +76,23 @@ def test_a_set_of_one_language_stays_one(language: str) -> None:
     )
     assert len(found) >= 1
     assert {detect_language(example.question) for example in found} == {language}
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "| s1 | The first steam engine of the valley was delivered in 1912 to the mill |",
+        "# -> The first steam engine of the valley was delivered in 1912 to the mill.",
+        "Engines [1] of the valley, as the old papers say, were delivered in 1912 to the mill.",
+        "Call deliver(1912, 'mill') to see how the engines of the valley came to the mill in 1913.",
+        "| s₃ | 这座山谷里的蒸汽机于1912年送到磨坊那里 |",
+    ],
+)
+def test_no_gap_is_cut_into_tables_and_code(markup: str) -> None:
+    """Rows of tables, code, its output and citation marks are no sentences that anybody would ask about."""
+    prose = "The first steam engine of the valley, as papers say, was brought in 1912 to the mill."
+    asked = [
+        generate_single_hop(Prompt("generate_single_hop", "", "", (PassageText(1, text),), (), None))
+        for text in (markup, prose)
+    ]
+    assert [len(reply.fields["questions"]) for reply in asked] == [0, 1]
