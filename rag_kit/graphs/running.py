@@ -101,7 +101,7 @@ def node(
         meter = Meter()
         try:
             with metered(None if first else state.get("usage"), context, capped=capped, meter=meter):
-                update = run(body(state, context), config)
+                update = run(body(_State(state), context), config)
         except BudgetExceededError as error:
             update = _at_cap(on_cap, state, context, error)
         return _counted(update, meter.used, first)
@@ -111,12 +111,22 @@ def node(
         meter = Meter()
         try:
             with metered(None if first else state.get("usage"), context, capped=capped, meter=meter):
-                update = await arun(body(state, context), config)
+                update = await arun(body(_State(state), context), config)
         except BudgetExceededError as error:
             update = _at_cap(on_cap, state, context, error)
         return _counted(update, meter.used, first)
 
     return _Node(sync, native)
+
+
+class _State(dict[str, Any]):
+    """The state as a node sees it: a key that is missing was not written by an earlier node of this graph."""
+
+    def __missing__(self, key: str) -> Any:
+        raise InvalidInputError(
+            f"the state of this thread has no {key!r}, which an earlier node writes: it is of another version, or was "
+            "edited. Ask the question again: a new turn begins with a state of its own."
+        )
 
 
 class _Node(Runnable[Any, Any]):
