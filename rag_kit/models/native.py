@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from .json_schema import SchemaMismatchError
 from .parsing import UnreadableError, parse_text
 from .reply_size import check_size
-from .schema import Target, strict_schema
+from .schema import Target
+from .strict_schema import strictly
 from .tokens import text_of
 
 
@@ -32,7 +33,7 @@ def bind(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
     if method == "json_schema" and hasattr(model, "root_client"):
         # With a class the OpenAI client parses by itself and throws the text away when that fails; with a
         # schema it hands the text over, and a broken answer can be mended.
-        strict = strict_schema(target.json_schema)
+        strict = strictly(target.json_schema)
         schema = strict or copy.deepcopy(target.json_schema)
         options["strict"] = strict is not None
     try:

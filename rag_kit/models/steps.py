@@ -129,12 +129,11 @@ async def adrive(
         prompt = _recent(step)  # else a file is read, which would block the loop
         return _filled(prompt, step) if prompt is not None else await run_in_thread(render, step)
 
-    if slot is None:
-        return await concurrency.adrive(steps, carry_out)
     try:
         return await concurrency.adrive(steps, carry_out)
     finally:
-        slot.drop()
+        if slot is not None:
+            slot.drop()
 
 
 def render(step: Render) -> list[BaseMessage]:

@@ -13,7 +13,6 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.base import RunnableBindingBase
 from pydantic import PrivateAttr, field_validator, model_validator
 
-from rag_kit.concurrency import Budget, check_seconds
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import LANGUAGES, load_prompt
@@ -24,13 +23,14 @@ from rag_kit.query_construction.discovery import adiscover_schema, discover_sche
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import RuleConstructor
 from rag_kit.query_construction.sources import Source, as_retriever, rows_behind
-from rag_kit.retrieval.base import RagKitRetriever, Request, check_count
+from rag_kit.retrieval.base import Request, check_count
+from rag_kit.retrieval.bounded import CappedRetriever
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.rewrite_call import adrive, drive
 from rag_kit.text import detect_language
 
 
-class SelfQueryRetriever(RagKitRetriever):
+class SelfQueryRetriever(CappedRetriever):
     """Turn a question into a text to search for and a filter on metadata, and search with both.
 
     "Studies on stroke after 2010, not in children" becomes the filter ``mesh contains Stroke and year > 2010 and
@@ -96,12 +96,6 @@ class SelfQueryRetriever(RagKitRetriever):
     use_original_query: bool = False
     relax: bool | Sequence[str] = True
     max_relaxations: int = 8
-    fetch_k: int | None = None
-    on_error: Literal["raise", "skip"] = "skip"
-    timeout: float | None = None
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    deadline: float | None = None
 
     _prompts: Mapping[str, Any] = PrivateAttr(default_factory=dict)
     _source: Source | None = PrivateAttr(default=None)
@@ -166,10 +160,10 @@ class SelfQueryRetriever(RagKitRetriever):
             "first, then the retriever."
         )
 
-    @field_validator("fetch_k", "max_relaxations", mode="before")
+    @field_validator("max_relaxations", mode="before")
     @classmethod
-    def _count_is_allowed(cls, value: Any, info: Any) -> Any:
-        return None if value is None else check_count(info.field_name, value)
+    def _relaxations_are_allowed(cls, value: Any) -> Any:
+        return None if value is None else check_count("max_relaxations", value)
 
     @field_validator("relax", mode="before")
     @classmethod
@@ -182,14 +176,8 @@ class SelfQueryRetriever(RagKitRetriever):
             f"relax={value!r} was given; it must be True, False, or a list of field names."
         )
 
-    @field_validator("timeout", "deadline")
-    @classmethod
-    def _seconds_are_allowed(cls, value: float | None, info: Any) -> float | None:
-        return check_seconds(info.field_name, value)
-
     @model_validator(mode="after")
     def _prepare(self) -> Self:
-        Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
         self._rules = RuleConstructor(today=self.today)
         self._source = rows_behind(self.retriever if self.documents is None else self.documents)
         if self.schema_ is not None:

@@ -10,25 +10,23 @@ from rag_kit.concurrency import Budget, check_seconds
 from rag_kit.retrieval.base import RagKitRetriever, check_count
 
 
-class BranchingRetriever(RagKitRetriever):
-    """Base of the retrievers that call others.
+class CallingRetriever(RagKitRetriever):
+    """Base of the retrievers that call another.
 
     Args:
         fetch_k: How many documents a search is asked for; each class says what ``None`` means.
-        on_error: ``"skip"`` a search that fails and say so in the notes, or ``"raise"``.
+        on_error: ``"skip"`` what fails and say so in the notes, or ``"raise"``.
         timeout: Seconds a call may take.
-        max_concurrency: Most calls at a time; ``None`` for the config's ``max_concurrency``, else all.
     """
 
     fetch_k: int | None = None
     on_error: Literal["raise", "skip"] = "skip"
     timeout: float | None = None
-    max_concurrency: int | None = None
 
-    @field_validator("fetch_k", "max_concurrency", mode="before")
+    @field_validator("fetch_k", mode="before")
     @classmethod
-    def _count_is_allowed(cls, value: Any, info: Any) -> Any:
-        return None if value is None else check_count(info.field_name, value)
+    def _depth_is_allowed(cls, value: Any) -> Any:
+        return None if value is None else check_count("fetch_k", value)
 
     @field_validator("timeout", mode="before")
     @classmethod
@@ -36,7 +34,22 @@ class BranchingRetriever(RagKitRetriever):
         return check_seconds("timeout", value)
 
 
-class BudgetedRetriever(BranchingRetriever):
+class BranchingRetriever(CallingRetriever):
+    """Base of the retrievers that call several at a time.
+
+    Args:
+        max_concurrency: Most calls at a time; ``None`` for the config's ``max_concurrency``, else all.
+    """
+
+    max_concurrency: int | None = None
+
+    @field_validator("max_concurrency", mode="before")
+    @classmethod
+    def _width_is_allowed(cls, value: Any) -> Any:
+        return None if value is None else check_count("max_concurrency", value)
+
+
+class CappedRetriever(CallingRetriever):
     """Base of the retrievers that may ask a model: with caps on what a whole call may cost.
 
     Args:
@@ -59,3 +72,7 @@ class BudgetedRetriever(BranchingRetriever):
     def _cap_is_allowed(cls, value: Any, info: Any) -> Any:
         Budget(**{info.field_name: value})  # before a True is taken for a cap of 1, and a text for its number
         return value
+
+
+class BudgetedRetriever(BranchingRetriever, CappedRetriever):
+    """Base of the retrievers that may ask a model and call several at a time."""
