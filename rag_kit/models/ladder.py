@@ -90,7 +90,7 @@ class Ladder:
                 "output.schema. For plain text use text_call."
             )
         self.language = prompt_language(prompt)
-        self.target = target_of(found, self.language)
+        self.target = target_of(found, self.language, getattr(prompt, "description", ""))
         self.original = model
         self.model = quick(model, timeout)
         self.prompt = prompt

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts.wording import in_language
+from rag_kit.prompts.wording import for_model
 
 from .json_schema import SchemaMismatchError, check_schema, validate_json
 
@@ -38,16 +38,19 @@ class Target:
     Args:
         schema: A Pydantic class, or a JSON schema of an object.
         language: The language of the prompt: classes of this kit describe themselves in it.
+        description: What a class of this kit says it is for: the description of the prompt.
 
     Raises:
         InvalidInputError: It is neither.
     """
 
-    def __init__(self, schema: type[BaseModel] | Mapping[str, Any], language: str = "en") -> None:
+    def __init__(
+        self, schema: type[BaseModel] | Mapping[str, Any], language: str = "en", description: str = ""
+    ) -> None:
         self._sent: type[BaseModel] | None = None
         if isinstance(schema, type) and issubclass(schema, BaseModel):
             self.model: type[BaseModel] | None = schema
-            self._sent = in_language(schema, language)
+            self._sent = for_model(schema, language, description)
             self.json_schema: dict[str, Any] = dict(_schema_of(self._sent))
         elif isinstance(schema, Mapping):
             check_schema(schema)
@@ -224,8 +227,8 @@ class Target:
 
 
 @lru_cache(maxsize=256)
-def _target_of_class(schema: type[BaseModel], language: str) -> Target:
-    return Target(schema, language)
+def _target_of_class(schema: type[BaseModel], language: str, description: str) -> Target:
+    return Target(schema, language, description)
 
 
 @lru_cache(maxsize=64)
@@ -233,14 +236,16 @@ def _target_of_json(text: str, language: str) -> Target:
     return Target(json.loads(text), language)
 
 
-def target_of(schema: type[BaseModel] | Mapping[str, Any], language: str = "en") -> Target:
+def target_of(
+    schema: type[BaseModel] | Mapping[str, Any], language: str = "en", description: str = ""
+) -> Target:
     """The target of a schema; that of a class or a plain JSON schema is made once, for calls are made per passage.
 
     Raises:
         InvalidInputError: As ``Target``.
     """
     if isinstance(schema, type):
-        return _target_of_class(schema, language)
+        return _target_of_class(schema, language, description)
     try:
         text = json.dumps(schema, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):

@@ -7,6 +7,7 @@ request to mend the answer.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from rag_kit.models.schema import target_of
 from rag_kit.prompts import LANGUAGES, PromptLibrary, load_prompt, prompt_from_text
 from rag_kit.prompts.json_schema import without_wording
 from rag_kit.prompts.schemas import SCHEMAS, Grade, Queries, Query
-from rag_kit.prompts.wording import in_language
+from rag_kit.prompts.wording import for_model
 from rag_kit.prompts.wording_zh import WORDING
 from rag_kit.query_construction.constructor import describe
 from rag_kit.query_construction.fields import Schema
@@ -33,6 +34,9 @@ ALL = [(name, language) for name in PromptLibrary().names() for language in LANG
 HAN = re.compile("[\u4e00-\u9fff\uff0c\u3002]")
 # Three words in a row, with a comma between them or not: short labels, names of fields and of labels are no sentence.
 SENTENCE = re.compile(r"[A-Za-z'’]+(?:[,;:]? [A-Za-z'’]+){2,}")
+# A doctest, a section of a docstring, the first line of a class's docstring.
+DOCSTRINGS = {str(inspect.getdoc(kind)).splitlines()[0] for kind in SCHEMAS.values()}
+PROGRAMMERS = "|".join([">>>", "Examples?:", "Args:", *map(re.escape, sorted(DOCSTRINGS))])
 BAD = '{"wrong": 1, "other": 2}'
 CUT_OFF = '{"query": "42", "filter": {"field":'
 
@@ -118,17 +122,32 @@ def test_a_model_is_sent_one_language_on_every_way(recorder: Recorder, name: str
         expected = {"json_schema", "tool", "json_object", "text", "repair"}
     assert {way(body) for body in recorder.requests} == expected
     assert [part for body in recorder.requests for part in foreign(body, language)] == []
+    sent = [text for body in recorder.requests for text in texts(body)]
+    assert [text for text in sent if re.search(PROGRAMMERS, text)] == []
+    if prompt.output_schema is not None:  # what the form is for, in the words of the prompt file
+        described = prompt.output_schema["description"] if inline(prompt) else prompt.description
+        tools = [body["tools"][0]["function"] for body in recorder.requests if way(body) == "tool"]
+        assert [tool["description"] for tool in tools] == [described]
+
+
+def inline(prompt: Any) -> bool:
+    """Whether the form of the answer stands in the prompt file."""
+    return isinstance(prompt.output_schema, dict)
 
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_every_field_has_chinese_words_and_keeps_its_form(name: str) -> None:
     """No class and no field is left out; what may be filled in is the same in both languages."""
-    english, chinese = SCHEMAS[name].model_json_schema(), in_language(SCHEMAS[name], "zh").model_json_schema()
+    english, chinese = (
+        SCHEMAS[name].model_json_schema(),
+        for_model(SCHEMAS[name], "zh", "说明。").model_json_schema(),
+    )
     assert without_wording(english) == without_wording(chinese)
     for node in (chinese, *chinese.get("$defs", {}).values()):
         fields = node.get("properties", {})
-        assert set(WORDING[node["title"]]) == {"", *fields}
-        assert all(HAN.search(each["description"]) for each in (node, *fields.values()))
+        assert set(WORDING.get(node["title"], {})) == set(fields)
+        assert all(HAN.search(each["description"]) for each in fields.values())
+    assert chinese["description"] == "说明。"
 
 
 def test_what_comes_back_is_of_the_class_that_was_named() -> None:
@@ -149,6 +168,7 @@ def test_a_users_own_class_says_what_its_author_wrote() -> None:
 
         more: str = Field(description="My own.")
 
+    Wider.__doc__ += "\n\n    Args:\n        more: More.\n\n    Example:\n        >>> 1\n        1\n"
     said = target_of(Wider, "zh").json_schema
     assert (said["description"], said["properties"]["more"]["description"]) == ("Mine too.", "My own.")
 
