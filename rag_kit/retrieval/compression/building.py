@@ -9,9 +9,9 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, get_provenance, with_provenance
 from rag_kit.retrieval.compression.base import Passage
+from rag_kit.retrieval.document_compressor import ORIGINAL_ID_KEY
 
 KEPT_KEY = "kept"
-ORIGINAL_ID_KEY = "original_id"
 
 
 def around(kept: Iterable[int], count: int, context: int) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
-from langchain_core.documents import Document
+from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
@@ -19,6 +19,7 @@ from rag_kit.retrieval.compression.duplicates import near_duplicates
 from rag_kit.retrieval.compression.embedding import EmbeddingCompressor
 from rag_kit.retrieval.compression.lexical import LexicalCompressor
 from rag_kit.retrieval.compression.model import ModelCompressor
+from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.refine_call import RefineCall, RefiningError, given_score
 from rag_kit.retrieval.refining import RefiningRetriever
@@ -38,7 +39,9 @@ class CompressionRetriever(RefiningRetriever):
     Args:
         retriever: Any LangChain retriever, or another runnable from a string to documents.
         compressor: ``LexicalCompressor`` (the default; needs no model), ``EmbeddingCompressor`` (or an embedding
-            model), ``ModelCompressor``, or your own ``Compressor``.
+            model), ``ModelCompressor``, your own ``Compressor``, or any LangChain document compressor (a pipeline of
+            ``langchain_classic``, an embeddings filter...); ``context``, ``separator`` and ``if_empty`` do not apply to
+            the last: what it drops is gone.
         k: Most documents to return.
         fetch_k: How many the inner retriever is asked for; ``None`` for ``k``.
         context: Sentences kept on either side of each chosen one.
@@ -96,10 +99,12 @@ class CompressionRetriever(RefiningRetriever):
             return EmbeddingCompressor(value)
         if isinstance(value, BaseLanguageModel):
             return ModelCompressor(value)
-        if not isinstance(value, Compressor):
+        if isinstance(value, BaseDocumentCompressor):
+            return DocumentCompressor(value)
+        if not isinstance(value, (Compressor, DocumentCompressor)):
             raise InvalidInputError(
-                f"compressor is {type(value).__name__}; it must be a compressor of rag_kit.retrieval.compression, an "
-                "embedding model, a chat model, or None for the lexical one."
+                f"compressor is {type(value).__name__}; it must be a compressor of rag_kit.retrieval.compression, a "
+                "LangChain document compressor, an embedding model, a chat model, or None for the lexical one."
             )
         return value
 
@@ -129,6 +134,11 @@ class CompressionRetriever(RefiningRetriever):
         if not passages:
             return []
         name = f"compress:{self.compressor.name}"
+        if isinstance(self.compressor, DocumentCompressor):
+            given = [passage.document for passage in passages]
+            steps = self.compressor.compressed(given, call, stage="compress", retriever=self.get_name())
+            shorter = yield from call.attempt(name, steps, "the passages are whole")
+            return self._merge(given if shorter is None else shorter, call)[: call.request.k]
         selections = yield from call.attempt(name, self._selections(passages, call), "the passages are whole")
         if selections is None:
             return self._merge([passage.document for passage in passages], call)

@@ -13,6 +13,7 @@ from rag_kit.documents import document_key, get_provenance, with_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import estimate_tokens
 from rag_kit.retrieval.base import check_count
+from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.refine_call import RefineCall, given_score
 from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, check_ranking
@@ -37,8 +38,9 @@ class RerankRetriever(RefiningRetriever):
 
     Args:
         retriever: Any LangChain retriever, or another runnable from a string to documents.
-        reranker: A reranker of ``rag_kit.retrieval.rerank``, a LangChain cross-encoder, an embedding model, a function
-            of query and documents that gives scores, or a list of these, applied in turn.
+        reranker: A reranker of ``rag_kit.retrieval.rerank``, a LangChain cross-encoder or document compressor
+            (Cohere's, Jina's...), an embedding model, a function of query and documents that gives scores, or a list
+            of these, applied in turn. A document compressor may drop documents (``top_n``); the notes say so.
         k: Most documents to return, neighbours included.
         fetch_k: How many candidates the inner retriever is asked for; ``None`` for five times ``k`` (at most 100).
         score_threshold: Passages whose score of the last reranker is lower are left out. One that could not be
@@ -141,8 +143,9 @@ class RerankRetriever(RefiningRetriever):
     def _refine(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:
         cuttable: set[int] | None = None
         for reranker in self.reranker:
-            documents, judged = yield from self._rerank(reranker, documents, call)
-            cuttable = judged
+            documents, cuttable = yield from self._rerank(reranker, documents, call)
+            if not documents:
+                return []
         if cuttable is not None:
             documents = self._cut(documents, cuttable, call)
         elif self.score_threshold is not None or self.score_gap is not None:
@@ -154,9 +157,18 @@ class RerankRetriever(RefiningRetriever):
         return documents
 
     def _rerank(
-        self, reranker: Reranker, documents: list[Document], call: RefineCall
+        self, reranker: Reranker | DocumentCompressor, documents: list[Document], call: RefineCall
     ) -> Steps[tuple[list[Document], set[int] | None]]:
         """One reranker: the new order, and which places failed to be judged; ``None`` if all did."""
+        if isinstance(reranker, DocumentCompressor):
+            compressed = yield from call.attempt(
+                f"rerank:{reranker.name}",
+                reranker.compressed(documents, call, stage="rerank", retriever=self.get_name()),
+                "the order stays as it was",
+            )
+            if compressed is None:
+                return documents, None
+            return compressed, {place for place, doc in enumerate(compressed) if given_score(doc) is None}
         head = documents[: reranker.depth]
         ranking = yield from call.attempt(
             f"rerank:{reranker.name}", self._ranking(reranker, head, call), "the order stays as it was"

@@ -1,0 +1,173 @@
+"""LangChain's document compressors (Cohere, Jina, Voyage, FlashRank...) as a part of a retriever."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.runnables import Runnable
+
+from rag_kit.concurrency import run_in_thread
+from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, with_provenance
+from rag_kit.retrieval.refine_call import RefineCall, RefiningError, given_score
+from rag_kit.retrieval.rewrite_steps import Steps
+from rag_kit.retrieval.showing import Shown
+
+SCORE_KEY = "relevance_score"
+ORIGINAL_ID_KEY = "original_id"
+
+
+class DocumentCompressor(Shown):
+    """A LangChain ``BaseDocumentCompressor`` in the place of a reranker or a compressor of the kit.
+
+    It may reorder, drop, shorten and split documents. What comes back is matched to what it was given, gets its
+    provenance and, where the compressor made new documents, its id back. ``metadata["relevance_score"]``, where
+    most rerankers put their score, becomes the document's score.
+
+    Args:
+        compressor: The compressor.
+
+    Example:
+        >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
+        >>> class Shortest(BaseDocumentCompressor):
+        ...     def compress_documents(self, documents, query, callbacks=None):
+        ...         return sorted(documents, key=lambda doc: len(doc.page_content))[:1]
+        >>> words = BM25Retriever.from_texts(["a loud fan", "fan"])
+        >>> [doc.page_content for doc in RerankRetriever(retriever=words, reranker=Shortest()).invoke("fan")]
+        ['fan']
+    """
+
+    scored = True
+    depth = None
+
+    def __init__(self, compressor: BaseDocumentCompressor) -> None:
+        self.compressor = compressor
+        self.name = type(compressor).__name__
+
+    def parts(self) -> Iterator[Runnable[Any, Any]]:
+        """The runnables among the compressor's fields."""
+        for value in vars(self.compressor).values():
+            if isinstance(value, Runnable):
+                yield value
+
+    def compressed(
+        self, documents: Sequence[Document], call: RefineCall, *, stage: str, retriever: str
+    ) -> Steps[list[Document]]:
+        """What the compressor makes of documents: a generator that does all waiting through ``call``.
+
+        Args:
+            documents: At least one, best first.
+            call: The call of the retriever; its notes say how many documents were dropped.
+            stage: ``"rerank"`` or ``"compress"``.
+            retriever: Name of the retriever.
+
+        Raises:
+            BranchError: The compressor failed.
+            RefiningError: It gave something else than a list of documents.
+        """
+        given = [_marked(doc, place) for place, doc in enumerate(documents)]
+        name = f"{stage}:{self.name}"
+        blocking = partial(self._arguments, self.compressor.compress_documents, given, call)
+        native = type(self.compressor).acompress_documents is not BaseDocumentCompressor.acompress_documents
+
+        def on_thread() -> Any:
+            return blocking(threaded=True)
+
+        async def without_blocking() -> Any:
+            if not native:
+                return await run_in_thread(on_thread)
+            return await self._arguments(self.compressor.acompress_documents, given, call)
+
+        found = yield from call.do(name, on_thread, without_blocking)
+        return self._matched(found, documents, call, name, retriever)
+
+    @staticmethod
+    def _arguments(
+        method: Any, documents: Sequence[Document], call: RefineCall, *, threaded: bool = False
+    ) -> Any:
+        """Call a method of the compressor; some take no callbacks."""
+        if "callbacks" not in inspect.signature(method).parameters:
+            return method(documents, call.query)
+        manager = call.request.run_manager
+        if threaded and isinstance(manager, AsyncCallbackManagerForRetrieverRun):
+            manager = manager.get_sync()
+        return method(documents, call.query, callbacks=manager.get_child("compressor"))
+
+    def _matched(
+        self, found: Any, documents: Sequence[Document], call: RefineCall, name: str, retriever: str
+    ) -> list[Document]:
+        if not isinstance(found, Sequence) or isinstance(found, (str, bytes)):
+            raise RefiningError(f"{self.name} gave {type(found).__name__}; it must give a list of documents.")
+        usable = [doc for doc in found if isinstance(doc, Document)]
+        if wrong := len(found) - len(usable):
+            call.note(f"{self.name} gave {wrong} of {len(found)} items that are no documents; left out")
+        places = [_place(doc, documents) for doc in usable]
+        times = Counter(places)
+        if dropped := len(documents) - len(times.keys() - {None}):
+            call.note(f"{self.name} kept {len(documents) - dropped} of {len(documents)} passages")
+        results = []
+        for rank, (doc, place) in enumerate(zip(usable, places, strict=True), start=1):
+            before = None if place is None else documents[place]
+            score_before = None if before is None else given_score(before)
+            score = _score(doc)
+            if score is None and name.startswith("compress:"):
+                score = score_before  # a shorter text was found with the score of the whole
+            results.append(
+                with_provenance(
+                    _restored(doc, before, whole=times[place] == 1),
+                    score=score,
+                    rank=rank,
+                    stage=name,
+                    retriever=retriever,
+                    query=call.query,
+                    score_before=score_before,
+                    rank_before=None if place is None else place + 1,
+                )
+            )
+        return results
+
+
+def _marked(doc: Document, place: int) -> Document:
+    """A copy that says where it stood: compressors copy metadata, but neither ids nor texts have to come back."""
+    return copy_document(doc).model_copy(update={"metadata": {**doc.metadata, PROVENANCE_KEY: place}})
+
+
+def _place(doc: Document, documents: Sequence[Document]) -> int | None:
+    """Where a document stood that came back."""
+    place = doc.metadata.get(PROVENANCE_KEY)
+    if type(place) is int and 0 <= place < len(documents):
+        return place
+    for number, one in enumerate(documents):
+        if (doc.id and doc.id == one.id) or doc.page_content == one.page_content:
+            return number
+    return None
+
+
+def _restored(doc: Document, before: Document | None, *, whole: bool) -> Document:
+    """A plain document of what came back: with its earlier stages, its id, and its scores as Python numbers."""
+    metadata = {key: value for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
+    if SCORE_KEY in metadata and (score := _score(doc)) is not None:
+        metadata[SCORE_KEY] = score
+    if before is None:
+        return Document(doc.page_content, metadata=metadata, id=doc.id)
+    if PROVENANCE_KEY in before.metadata:
+        metadata[PROVENANCE_KEY] = before.metadata[PROVENANCE_KEY]
+    if doc.page_content != before.page_content:
+        metadata.setdefault(ORIGINAL_ID_KEY, before.id or content_hash(before.page_content))
+    # Pieces of one document cannot share its id.
+    return Document(doc.page_content, metadata=metadata, id=doc.id or (before.id if whole else None))
+
+
+def _score(doc: Document) -> float | None:
+    value = doc.metadata.get(SCORE_KEY)
+    try:
+        number = math.nan if value is None or isinstance(value, (bool, str)) else float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
