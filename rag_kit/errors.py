@@ -12,6 +12,7 @@ RagKitError
 │   ├── ModelUnauthorizedError          401, 403
 │   ├── ModelRateLimitedError           429 after the allowed retries
 │   └── ModelOutputError                reachable, but no valid answer came out
+├── NothingGeneratedError               no question that a model wrote was kept
 ├── CacheError                          a cache file could not be read or written
 ├── ResultsLockedError                  another process is writing to a folder of results
 ├── TrackingError                       a tracker of experiments refused results or did not answer
@@ -30,6 +31,8 @@ Every message says what was given, what is allowed and what to do about it; no m
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 class RagKitError(Exception):
@@ -86,6 +89,18 @@ class ModelRateLimitedError(ModelError):
 
 class ModelOutputError(ModelError):
     """The model answered, but not with anything that fits the schema."""
+
+
+class NothingGeneratedError(RagKitError):
+    """``generate`` kept none of the questions that a model wrote.
+
+    Attributes:
+        dropped: Reason -> how many questions.
+    """
+
+    def __init__(self, message: str, dropped: Mapping[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.dropped = dict(dropped or {})
 
 
 class CacheError(RagKitError):

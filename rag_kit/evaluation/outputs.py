@@ -47,8 +47,10 @@ class Passage:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Every id that a judgement may know it by: its own, and the document's that it was cut from."""
+        """Every id that a judgement may know it by: its own, the document's that it was cut from, its file's name."""
         found = [self.id, *(str(self.metadata[name]) for name in DOCUMENT_IDS if self.metadata.get(name))]
+        if self.metadata.get("file"):
+            found.append(str(self.metadata["file"]).rpartition("/")[2])
         return tuple(dict.fromkeys(found))
 
     @classmethod

@@ -21,7 +21,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "answers": ("answers", "accepted_answers", "gold_answers", "short_answers"),
     "reference_contexts": ("reference_contexts", "gold_contexts", "gold_passages", "context"),
     "relevant": ("relevant", "qrels", "relevant_ids", "relevant_docs", "doc_ids", "gold_ids", "reference_context_ids",
-        "file", "files", "文件"),
+        "file", "files", "file_name", "filename", "文件", "文件名"),
     "spans": ("spans", "gold_spans"),
     "answerable": ("answerable", "is_answerable"),
     "history": ("history", "chat_history"),
@@ -30,6 +30,9 @@ USUAL: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 _OWN = frozenset(FIELDS)
 _UNANSWERABLE = ("is_impossible", "unanswerable")
+#: A column of such a name holds whole answers in one table and short ones in the next; what is short is both.
+_ANSWER = ("answer", "答案")
+_SHORT = 60  # characters
 _TAGS = ("type", "language", "category", "difficulty", "level", "kind")
 
 
@@ -111,7 +114,8 @@ class Columns:
                 return Example.from_json(record), True
             except InvalidInputError:
                 pass
-        rest = {str(name): value for name, value in record.items()}
+        row = {str(name): value for name, value in record.items()}
+        rest = dict(row)
         usual = {_usual(name): name for name in reversed(rest)}
         cells: dict[str, Any] = {}
         asked: str | None = None
@@ -119,13 +123,18 @@ class Columns:
             if field == "tags" and not isinstance(self.named.get("tags"), str):
                 continue
             name = self._column(field, rest, usual)
-            if name is not None and name in rest:
+            if (
+                name is not None and name in row
+            ):  # a column that the caller named may be that of several fields
                 self.used.add(name)
                 asked = name if field == "question" else asked
-                cell = values.plain_cell(rest.pop(name))
+                rest.pop(name, None)
+                cell = values.plain_cell(row[name])
                 if cell is not None:
                     cells[field] = self._parsed(cell, where, field)
-        fields: dict[str, Any] = {"tags": self._tags(rest, cells, usual, where)}
+                    if field == "reference" and self._is_short_answer(name, cell):
+                        cells.setdefault("answers", cell)
+        fields: dict[str, Any] = {"tags": self._tags(row, rest, cells, usual, where)}
         if "question" not in cells:
             if asked is not None:
                 raise InvalidInputError(
@@ -175,6 +184,11 @@ class Columns:
                 return found
         return None
 
+    def _is_short_answer(self, name: str, cell: Any) -> bool:
+        """Whether a column called "Answer", which the caller gave no meaning, holds an answer to look for."""
+        unnamed = "reference" not in self.named and "answers" not in self.named
+        return unnamed and _usual(name) in _ANSWER and isinstance(cell, str) and len(cell.strip()) <= _SHORT
+
     def _parsed(self, cell: Any, where: str, field: str) -> Any:
         own = field in ("id", "question")
         return values.parsed(cell, where, field) if self.spelled and not own else cell
@@ -193,7 +207,12 @@ class Columns:
             fields["reference"] = values.one_text(cell, where, "reference")
 
     def _tags(
-        self, rest: dict[str, Any], cells: Mapping[str, Any], usual: Mapping[str, str], where: str
+        self,
+        row: Mapping[str, Any],
+        rest: dict[str, Any],
+        cells: Mapping[str, Any],
+        usual: Mapping[str, str],
+        where: str,
     ) -> dict[str, str]:
         named = self.named.get("tags")
         found: dict[str, str] = {}
@@ -212,17 +231,17 @@ class Columns:
                 rest.pop(usual["tags"])
                 found = {str(key): str(value) for key, value in cell.items()}
         wanted = (
-            [usual[name] for name in _TAGS if name in usual]
+            [usual[name] for name in _TAGS if name in usual and usual[name] in rest]
             if "tags" not in self.named
             else list(named or ())
         )
         for name in wanted:
-            if name not in rest:
+            if name not in row:
                 continue
             self.used.add(name)
-            cell = values.plain_cell(rest[name])
+            cell = values.plain_cell(row[name])
             if isinstance(cell, (str, int, float, bool)):
-                rest.pop(name)
+                rest.pop(name, None)
                 found.setdefault(name, str(cell))
         return found
 

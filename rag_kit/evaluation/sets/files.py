@@ -123,7 +123,10 @@ def csv_records(path: Path, encoding: str, delimiter: str | None) -> Iterator[Re
     if delimiter is None:
         tab = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))
         delimiter = "\t" if tab else max(_DELIMITERS, key=first.count)
-    rows = csv.reader(bounded(), delimiter=delimiter, strict=True)
+    blanks = (
+        f"{delimiter} " in first
+    )  # a header "Question, Answer, File": then blanks are no part of the cells
+    rows = csv.reader(bounded(), delimiter=delimiter, strict=True, skipinitialspace=blanks)
     line, header, count = 1, None, 0
     while True:
         try:

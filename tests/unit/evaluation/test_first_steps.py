@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -174,6 +175,75 @@ def test_columns_are_named_on_the_command_line(
     capsys.readouterr()
     assert main([*command, "--column", "answers"]) != 0 and "FIELD=NAME" in capsys.readouterr().err
     assert main([*command, "--column", "answers=Nowhere"]) != 0 and "'Nowhere'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("Question,Answer,File", "How long is the warranty?,two years,warranty.md"),
+        ("QUESTION, Answer, file name", 'How long is the warranty?, "two years", warranty.md'),
+        ("问题,答案,文件", "保修期多长？,two years,warranty.md"),
+    ],
+)
+def test_the_usual_table_needs_no_flags(tmp_path: Path, header: str, row: str) -> None:
+    """Its answer is the reference and the text to look for; its file is found by name in every folder."""
+    (tmp_path / "q.csv").write_text(f"{header}\n{row}\n", encoding="utf-8")
+    (example,) = questions = EvaluationSet.load(tmp_path / "q.csv")
+    assert (example.reference, example.answers, example.relevant) == (
+        "two years",
+        ("two years",),
+        {"warranty.md": 1},
+    )
+    page = Document("It lasts two years.", id="c1", metadata={"file": "sales/2024/warranty.md"})
+    asked = {"answer": "two years", "documents": [page]}
+    scores = evaluate(
+        lambda question: asked, questions, ["mrr", "ours_answer_found"], progress=False
+    ).summary()
+    assert scores["mrr"].mean == scores["ours_answer_found"].mean == 1.0
+
+
+def test_a_long_answer_is_no_text_to_look_for(tmp_path: Path) -> None:
+    """A paragraph never occurs word for word in an answer; the score would be 0 whatever the pipeline says."""
+    long = "The warranty lasts two years from the day of purchase, and three where it was registered."
+    (tmp_path / "q.csv").write_text(f'Question,Answer\nHow long?,"{long}"\n', encoding="utf-8")
+    (example,) = EvaluationSet.load(tmp_path / "q.csv")
+    assert example.reference == long and example.answers == ()
+
+
+def test_one_column_feeds_two_fields(tmp_path: Path) -> None:
+    """Whoever names a column twice gets it twice, as field and as tag too."""
+    columns = {"answers": "Solution", "reference": "Solution", "tags": ["File"]}
+    found = EvaluationSet.load(table(tmp_path / "q.csv"), columns=columns)[0]
+    assert (found.answers, found.reference) == (("40 degrees",), "40 degrees")
+    assert found.relevant == {"pump.md": 1} and found.tags == {"File": "pump.md"}
+
+
+def test_questions_are_written_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a folder, a file or an index to a set that evaluate takes; nothing kept and caps are said in one line."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    text = "The Mizar pump was built in 1912 by Grace Weber. It moves water from the lake to the mill of the town."
+    (tmp_path / "docs" / "pump.md").write_text(f"{text} It is the oldest pump of all.", encoding="utf-8")
+    zh = "天枢水泵由格蕾丝于1912年建造。它把湖水送到镇上的磨坊，是镇上最古老的一台水泵，每天送水三百吨。"
+    (tmp_path / "docs" / "水泵.md").write_text(zh, encoding="utf-8")
+    assert main(["ingest", "docs", "--index", "index", "--embedding-model", "none", "--quiet"]) == 0
+    for source in (["docs"], ["docs/pump.md"], ["--index", "index"]):
+        capsys.readouterr()
+        command = ["generate", *source, "--out", "set.jsonl", "-n", "1", "--kind", "single_hop", "--json"]
+        assert main([*command, "--model", "extractive"]) == 0
+        assert json.loads(capsys.readouterr().out)["questions"] == 1
+        (tmp_path / "set.progress.jsonl").unlink()
+        assert len(EvaluationSet.load("set.jsonl")) == 1
+    assert main(["evaluate", "set.jsonl", "--index", "index", "--metric", "mrr", "--pipeline", "bm25"]) == 0
+    (tmp_path / "dull.md").write_text("so it is and so it was and so it will be, day after day, " * 4)
+    capsys.readouterr()
+    assert main(["generate", "dull.md", "--out", "dull.jsonl", "--model", "extractive"]) == 1
+    assert "No question was kept" in (said := capsys.readouterr().err) and "1 nothing_to_ask" in said
+    assert main(["generate", "docs", "--out", "cap.jsonl", "--max-calls", "0", "--model", "extractive"]) == 9
+    assert main(["generate", "docs", "--out", "set.txt", "--model", "extractive"]) == 2
+    assert main(["generate", "nowhere", "--out", "set2.jsonl", "--model", "extractive"]) == 2
 
 
 def test_documents_beside_the_answer_are_kept_as_fields() -> None:

@@ -18,9 +18,15 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from rag_kit.errors import InvalidInputError, ModelError, ResultsLockedError
+from rag_kit.errors import (
+    BudgetExceededError,
+    InvalidInputError,
+    ModelError,
+    NothingGeneratedError,
+    ResultsLockedError,
+)
 from rag_kit.evaluation.sets import EvaluationSet, agenerate, generate
-from rag_kit.evaluation.sets.generating.filters import agrees, duplicates, leaks, points_outside
+from rag_kit.evaluation.sets.generating.filters import REASONS, agrees, duplicates, leaks, points_outside
 from rag_kit.models.extractive.blocks import read_prompt
 
 PUMP = (
@@ -65,9 +71,13 @@ class Scripted(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
 
 
-def one(item: Any = GOOD, check: Any = FINE, documents: Any = None, **settings: Any) -> Any:
+def one(
+    item: Any = GOOD, check: Any = FINE, documents: Any = None, models: Any = None, **settings: Any
+) -> Any:
     """The set that a model makes that always writes the same."""
     model = Scripted(write=lambda prompt: {"questions": [item]}, check=lambda prompt: check, seen=[])
+    if models is not None:
+        models.append(model)
     return generate(documents or DOCUMENTS[:1], model, n=1, **{"kinds": ["single_hop"], **settings})
 
 
@@ -105,10 +115,33 @@ def test_a_question_has_gold_of_the_passage_that_was_shown():
 )
 def test_what_is_dropped_is_counted_by_reason(change, check, reason):
     """Each filter by itself; a question that code drops costs no check."""
-    found = one({**GOOD, **change}, {**FINE, **check})
-    assert len(found) == 0 and found.dropped == {**dict.fromkeys(found.REASONS, 0), reason: 1}
-    assert found.usage["calls"] == (2 if check else 1) and found.stopped_by == "no more passages to ask about"
-    assert found.examples_dropped[0]["reason"] == reason and reason in found.report()
+    models: list[Any] = []
+    with pytest.raises(NothingGeneratedError) as caught:
+        one({**GOOD, **change}, {**FINE, **check}, models=models)
+    assert {key: n for key, n in caught.value.dropped.items() if n} == {reason: 1}
+    assert len(models[0].seen) == (2 if check else 1)
+    assert f"1 {reason} ({REASONS[reason]})" in str(caught.value)
+    assert not change.get("question") or repr(change["question"])[:100] in str(caught.value)
+
+
+async def test_a_set_without_a_question_is_an_error(tmp_path):
+    """Sync and async, in both languages: the message says what was dropped and why; no file is written over."""
+    out = tmp_path / "set.jsonl"
+    out.write_text("kept", encoding="utf-8")
+    chinese = Document(
+        "天枢水泵由格蕾丝于1912年建造，它把湖水送到镇上的磨坊，是镇上最古老的一台水泵。", id="zh"
+    )
+    item = {**GOOD, "question": "天枢水泵是格蕾丝造的吗？", "answers": ["格蕾丝"], "reference": "是格蕾丝。"}
+    item["quotes"] = [chinese.page_content[:20]]
+    model = Scripted(write=lambda prompt: {"questions": [item]}, seen=[])
+    settings: dict[str, Any] = {"n": 1, "kinds": ["single_hop"], "out": out}
+    with pytest.raises(NothingGeneratedError, match=r"1 leaks_answer .*'天枢水泵是格蕾丝造的吗"):
+        await agenerate([chinese], model, **settings)
+    with pytest.raises(NothingGeneratedError, match="1 leaks_answer"):
+        generate([chinese], model, **settings)
+    assert out.read_text(encoding="utf-8") == "kept"
+    with pytest.raises(BudgetExceededError, match="max_calls=0"):
+        generate([chinese], model, n=1, kinds=["single_hop"], max_calls=0)
 
 
 def test_two_passages_and_one_that_is_enough():
@@ -125,7 +158,8 @@ def test_two_passages_and_one_that_is_enough():
     assert example.metadata["answer_parts"] == [["Grace Weber"], ["Ada Stone"]] and example.answers == ()
     assert {(s.document, s.start) for s in example.spans} == {("pump", 0), ("mill", 0)}
     for item, verdict in ((GOOD, FINE), (both, {**check, "needs_all": False})):
-        assert one(item, verdict, DOCUMENTS, kinds=["multi_hop"]).dropped["one_passage_is_enough"] == 1
+        with pytest.raises(NothingGeneratedError, match="1 one_passage_is_enough"):
+            one(item, verdict, DOCUMENTS, kinds=["multi_hop"])
 
 
 def test_duplicates_are_dropped():
@@ -164,11 +198,14 @@ def test_text_inside_a_passage_changes_neither_schema_nor_gold():
     evil = {**GOOD, "quotes": ["I am the lord"], "question": "Who is evil in the town?"}
     obedient = {"questions": [{**GOOD, "relevant": {"d666": 1}, "id": "evil"}]}
     model = Scripted(write=lambda prompt: obedient, seen=[])
-    found = generate([Document(INJECTED, id="bad")], model, n=1, kinds=["single_hop"])
-    assert len(found) == 0 and found.dropped["model_failed"] == 1  # a field that the schema does not know
+    with pytest.raises(
+        NothingGeneratedError, match="1 model_failed"
+    ):  # a field that the schema does not know
+        generate([Document(INJECTED, id="bad")], model, n=1, kinds=["single_hop"])
     assert {prompt.task for prompt in model.seen} <= {"generate_single_hop", "repair_json"}
     assert model.seen[0].passages[0].text == INJECTED and model.seen[0].question == ""
-    assert one(evil, documents=[Document(INJECTED, id="bad")]).dropped["quote_not_found"] == 1
+    with pytest.raises(NothingGeneratedError, match="1 quote_not_found"):
+        one(evil, documents=[Document(INJECTED, id="bad")])
     (example,) = one(documents=[Document(INJECTED, id="bad")])
     assert set(example.relevant) == {"bad"} and example.spans[0].document == "bad"
 
@@ -203,7 +240,7 @@ def test_folders_and_indexes(tmp_path):
         index.upsert(DOCUMENTS)
         found = generate(index, "extractive", n=2, kinds=["single_hop"])
         assert {key for example in found for key in example.relevant} <= set(index.ids())
-    with pytest.raises(InvalidInputError, match="is no folder"):
+    with pytest.raises(InvalidInputError, match="is not there"):
         generate(tmp_path / "none", "extractive")
 
 
@@ -351,9 +388,11 @@ def test_attempts_are_bounded():
     """A model that never finds a question is asked so often and no more."""
     model = Scripted(write=lambda prompt: {"questions": []}, seen=[])
     documents = [Document(f"{PUMP} Number {n}.", id=str(n)) for n in range(100)]
-    found = generate(documents, model, n=2, kinds=["single_hop"])
-    assert len(model.seen) == found.dropped["nothing_to_ask"] == 24
-    assert len(generate(documents, model, n=2, kinds=["single_hop"], max_attempts=3).examples) == 0
+    with pytest.raises(NothingGeneratedError, match="24 nothing_to_ask"):
+        generate(documents, model, n=2, kinds=["single_hop"])
+    assert len(model.seen) == 24
+    with pytest.raises(NothingGeneratedError, match="3 nothing_to_ask"):
+        generate(documents, model, n=2, kinds=["single_hop"], max_attempts=3)
     assert len(model.seen) == 27
 
 

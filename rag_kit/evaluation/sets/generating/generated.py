@@ -6,10 +6,18 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rag_kit.errors import NothingGeneratedError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.sets.generating.filters import REASONS
+
+_ADVICE = {
+    "model_failed": "Name a model that can write JSON",
+    "nothing_to_ask": "Give longer passages, of whole sentences with names and numbers, or another model",
+    "one_passage_is_enough": 'Ask for kinds=["single_hop"], or give documents that speak of the same things',
+    "wrong_language": 'Give language="auto", or documents in one language',
+}
 
 
 class GeneratedSet(EvaluationSet):
@@ -58,3 +66,18 @@ class GeneratedSet(EvaluationSet):
 
     def _repr_html_(self) -> str:
         return f"{super()._repr_html_()}<pre>{html.escape(self.report())}</pre>"
+
+
+def nothing_kept(result: GeneratedSet) -> NothingGeneratedError:
+    """The error for a set without a question: what was dropped, why, and what to do about the commonest reason."""
+    counts = sorted(((n, reason) for reason, n in result.dropped.items() if n), reverse=True)
+    told = "; ".join(f"{n} {reason} ({REASONS[reason]})" for n, reason in counts)
+    example = next((each for each in result.examples_dropped if each["question"]), None)
+    shown = f" The first was {example['question']!r:.160} ({example['reason']})." if example else ""
+    advice = _ADVICE.get(counts[0][1], "Give other documents, or another model")
+    ended = f" Ended by: {result.stopped_by.rstrip('.')}." if result.stopped_by else ""
+    return NothingGeneratedError(
+        f"No question was kept of those written about {result.asked} passages. Dropped: {told}.{shown}{ended} "
+        f"{advice}.",
+        dropped=result.dropped,
+    )

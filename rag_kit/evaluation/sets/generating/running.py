@@ -18,7 +18,7 @@ from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.sets.generating import sources
 from rag_kit.evaluation.sets.generating.asking import KINDS, Writer
 from rag_kit.evaluation.sets.generating.attempts import Attempt, State
-from rag_kit.evaluation.sets.generating.generated import GeneratedSet
+from rag_kit.evaluation.sets.generating.generated import GeneratedSet, nothing_kept
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -84,6 +84,8 @@ def generate(
     Raises:
         InvalidInputError: If an argument is not allowed, there is nothing to ask about, or ``out`` is of another job.
         ModelError: If the model cannot be reached or refuses the key; what was done is in the file.
+        NothingGeneratedError: If no question was kept; the message says what was dropped and why.
+        BudgetExceededError: If a cap was reached before a single question was looked at.
 
     Example:
         >>> texts = ["The Mizar pump was built in 1912 by Grace Weber. It moves water from the lake to the mill, and "
@@ -166,6 +168,7 @@ async def agenerate(
     writer, corpus, attempts, journal = await run_in_thread(prepare)
     kept = {record["key"]: record for record in (journal.records if journal else []) if "key" in record}
     state = State(wanted, kept, language=language)
+    capped: BudgetExceededError | None = None
     started = time.perf_counter()
     with journal or nullcontext():
         with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline) as budget:
@@ -173,7 +176,7 @@ async def agenerate(
                 for kind in kinds:
                     await _fill(kind, attempts[kind], writer, state, journal, max_concurrency, progress)
             except BudgetExceededError as error:
-                state.stopped_by = str(error)
+                capped, state.stopped_by = error, str(error)
         # what was taken from the file is looked at even where a cap ended the run before it
         for kind in kinds:
             state.take(kind, attempts[kind])
@@ -192,6 +195,8 @@ async def agenerate(
                 "calls": budget.calls, "tokens": budget.tokens, "seconds": round(time.perf_counter() - started, 3)
             },
         )  # fmt: skip
+        if not len(result):
+            raise capped if capped and not state.dropped else nothing_kept(result)
         if target is not None:
             await run_in_thread(result.save, target)
     return result

@@ -170,8 +170,8 @@ def _folder(folder: Path) -> list[Passage]:
     from rag_kit.errors import ReadError
     from rag_kit.indexing import iter_files, read
 
-    if not folder.is_dir():
-        raise InvalidInputError(f"{str(folder)!r} is no folder; give one with documents")
+    if not folder.exists():
+        raise InvalidInputError(f"{str(folder)!r} is not there; give a folder with documents, or a file")
     if (folder / "manifest.json").is_file() and (folder / "store.sqlite3").is_file():
         raise InvalidInputError(
             f"{folder.name!r} is the folder of an index; open it: generate(DocumentIndex.open({folder.name!r}), ...)"
