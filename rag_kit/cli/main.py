@@ -34,8 +34,8 @@ model; 5 endpoint does not answer; 6 endpoint refused the key; 7 some files coul
 written to; 9 a cap was reached; 10 index damaged; 130 interrupted. RAG_KIT_DEBUG=1 shows tracebacks."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; building it imports no LangChain module."""
+def parser(command: str = "") -> argparse.ArgumentParser:
+    """The parser of one command, or of the whole command line; building it imports no LangChain module."""
     top = argparse.ArgumentParser(
         prog="rag-kit",
         description="Ask your own documents, with citations.",
@@ -44,7 +44,8 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"rag-kit {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in dict.fromkeys(COMMANDS.values()):
+    wanted = [COMMANDS[command]] if command in COMMANDS else COMMANDS.values()
+    for module in dict.fromkeys(wanted):
         import_module(f"rag_kit.cli.{module}").add_parser(commands)
     return top
 
@@ -58,8 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         An exit code of `rag_kit.cli.exits`. A user's mistake gives one line on stderr, never a traceback.
     """
+    given = list(sys.argv[1:] if argv is None else argv)
     try:
-        arguments = parser().parse_args(argv)
+        if not given:
+            parser().print_help()
+            return exits.OK
+        arguments = parser(given[0]).parse_args(given)
         code: int = import_module(f"rag_kit.cli.{COMMANDS[arguments.command]}").run(arguments)
         sys.stdout.flush()
         return code

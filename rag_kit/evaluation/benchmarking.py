@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import as_path, check_target, write_json, write_jsonl
 from rag_kit.evaluation.dataset import RetrievalDataset, load_dataset
-from rag_kit.evaluation.metrics import RetrievalScores, retrieval_metrics
+from rag_kit.evaluation.metrics import RetrievalScores, require_ir_measures, retrieval_metrics
 from rag_kit.evaluation.pipelines import Parts
 from rag_kit.evaluation.recipes import RECIPES, Pipeline
 from rag_kit.evaluation.running import PipelineRun, run_pipeline
@@ -73,6 +73,7 @@ def benchmark(
 
     Raises:
         InvalidInputError: If the data set is malformed, a pipeline unknown or a setting out of range.
+        MissingExtraError: If ir-measures is not installed.
         ConfigurationError: If a pipeline needs an embedding model and there is none.
         RagKitError: If a pipeline fails on a query.
 
@@ -87,6 +88,7 @@ def benchmark(
         >>> result["pipelines"][0]["ndcg@10"]
         {'value': 1.0, 'low': 1.0, 'high': 1.0}
     """
+    require_ir_measures()
     machine = _machine()
     sources = _sources(pipelines)
     _check_settings(limit=limit, depth=depth, chunk_size=chunk_size, span_budget=span_budget)

@@ -6,9 +6,10 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, MissingExtraError
 
 DEFAULT_METRICS = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "hit_rate@1", "hit_rate@10")
 """What the benchmark measures."""
@@ -72,12 +73,14 @@ def retrieval_metrics(
 
     Raises:
         InvalidInputError: If a metric is unknown or no query can be scored.
+        MissingExtraError: If ir-measures is not installed.
 
     Example:
         >>> scores = retrieval_metrics({"q1": ["b", "a"]}, {"q1": {"a": 1}}, ["mrr@10", "hit_rate@1"])
         >>> scores.means()
         {'mrr@10': 0.5, 'hit_rate@1': 0.0}
     """
+    require_ir_measures()
     names = tuple(dict.fromkeys(metrics))
     measures = {name: _measure(name) for name in names}
     for label, given, inner in (("run", run, Iterable), ("qrels", qrels, Mapping)):
@@ -152,6 +155,16 @@ def _are_grades(given: Any) -> bool:
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
         return False
     return all(isinstance(grade, (int, float)) and grade == grade and grade < 1000 for grade in given)
+
+
+def require_ir_measures() -> None:
+    """Check that ir-measures is there, without the half second that importing it and SciPy takes.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    if find_spec("ir_measures") is None:
+        raise MissingExtraError("eval", "Scoring a ranking (recall@10, ndcg@10, ...)")
 
 
 def _measure(name: str) -> tuple[Any, bool]:

@@ -1,6 +1,6 @@
 """Text: folding, analysis into index terms, sentences, language, in English and Chinese.
 
-Importing this package loads no dictionary; :func:`warm_up` and the constructor of :class:`Analyzer` do.
+Importing this package loads no dictionary; the first Chinese text does.
 """
 
 from __future__ import annotations

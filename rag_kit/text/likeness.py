@@ -27,7 +27,7 @@ class WordLikeness:
     def __init__(self, candidates: Sequence[Sequence[str]]) -> None:
         self._texts = [[_terms(text) for text in texts] for texts in candidates]
         self._all = [frozenset[str]().union(*texts) for texts in self._texts]
-        content_words("预热")  # loads the dictionary now, so that no call blocks on a file
+        content_words("warm")  # loads what is read from files now, so that no call blocks on one
 
     def scores(self, question: str, among: Sequence[int] | None = None) -> list[float]:
         """Score candidates.

@@ -1,10 +1,11 @@
-"""Chinese word segmentation: rjieba where it imports, else jieba; loaded once, on demand."""
+"""Chinese word segmentation: rjieba where it imports, else jieba; loaded once, at the first Chinese text."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable
+from importlib.util import find_spec
 
 from rag_kit.errors import ConfigurationError
 
@@ -64,6 +65,12 @@ def load_segmenter() -> Callable[[str], list[str]]:
                     "Run: pip install jieba"
                 )
     return _cut
+
+
+def prepare_segmenter() -> None:
+    """Load the dictionary now if it is a file, as jieba's is: a call on an event loop must not wait for one."""
+    if find_spec("rjieba") is None:
+        load_segmenter()
 
 
 def segmenter_name() -> str:

@@ -204,8 +204,10 @@ def main() -> None:
     from rag_kit.indexing.readers import Reader  # noqa: F401
     from rag_kit.indexing.splitting import split  # noqa: F401
     from rag_kit.text import warm_up
+    from rag_kit.text.segment import load_segmenter
 
     warm_up()
+    load_segmenter()
     run._GROUP = 12  # many commits
     for line in sys.stdin:
         command = json.loads(line)

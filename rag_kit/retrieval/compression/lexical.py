@@ -46,7 +46,7 @@ class LexicalCompressor(Compressor):
         self.min_score = check_number("min_score", min_score, most=1.0)
         self.share = check_number("share", share, most=1.0)
         warm_up()
-        analyse("warm 预热")
+        analyse("warm")
 
     def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> Steps[list[Selection]]:
         """Choose sentences; see ``Compressor.select``."""

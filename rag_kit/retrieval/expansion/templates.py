@@ -62,12 +62,11 @@ def templates_for(question: str) -> Sequence[str]:
 
 def _words(text: str) -> Iterator[tuple[int, int, bool]]:
     """Start, end, and whether it is a function word, of each word."""
-    cut = load_segmenter()
     for match in _RUNS.finditer(text):
         if not _IS_HAN.match(match[0]):
             yield match.start(), match.end(), match[0].lower().replace("’", "'") in ENGLISH_EVIDENCE
             continue
         at = match.start()
-        for word in cut(match[0]):
+        for word in load_segmenter()(match[0]):
             yield at, at + len(word), word in CHINESE_EVIDENCE
             at += len(word)

@@ -160,24 +160,6 @@ def test_chinese_on_a_terminal_that_knows_ascii_only(index: Path, locale: dict[s
             assert "六十度" in text or r"\u516d\u5341\u5ea6" in text
 
 
-def test_ask_imports_only_what_it_uses(index: Path) -> None:
-    """A keyword index asked with the embedded model loads no vector store, no provider and no other command line."""
-    program = (
-        "import sys\n"
-        "from rag_kit.cli.__main__ import entry\n"
-        f"sys.argv = ['rag-kit', 'ask', 'When does the pump start?', '--index', {str(index)!r}]\n"
-        "assert entry() == 0\n"
-        "import httpx\n"
-        "absent = {'chromadb', 'openai', 'onnxruntime', 'pandas', 'ragas', 'langchain_community', 'rich', 'click'}\n"
-        "loaded = absent & set(sys.modules)\n"
-        "assert not loaded, loaded\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), timeout=120
-    )
-    assert done.returncode == 0 and "40 degrees" in done.stdout, done.stderr
-
-
 def test_a_file_name_cannot_write_a_line_of_its_own(tmp_path: Path) -> None:
     """Line breaks and escapes in a file's name are shown as escapes, and the name stands there once."""
     docs = tmp_path / "docs"

@@ -161,10 +161,27 @@ def test_jieba_stands_in_for_rjieba(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_import_loads_no_dictionary() -> None:
-    """Importing the package is light; constructing an analyzer loads what calls need."""
+    """Importing the package is light, and only Chinese text loads a Chinese dictionary."""
     code = (
-        "import sys, rag_kit.text as t; heavy = {'jieba', 'rjieba', 'Stemmer', 'numpy'} & set(sys.modules);"
-        "assert not heavy, heavy; t.warm_up(); assert 'rjieba' in sys.modules or 'jieba' in sys.modules"
+        "import sys, rag_kit.text as t; chinese = {'jieba', 'rjieba'}\n"
+        "assert not sys.modules.keys() & {'Stemmer', 'numpy', *chinese}\n"
+        "t.warm_up(); t.Analyzer()('plain words'); t.content_words('Which Ελληνικά?'); t.Analyzer('en')('北京大学')\n"
+        "assert not sys.modules.keys() & chinese\n"
+        "assert '北京大学' in t.Analyzer()('北京大学') and 'rjieba' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("missing", ["", "sys.modules['rjieba'] = None; "])
+def test_the_first_chinese_text_blocks_no_event_loop(missing: str) -> None:
+    """rjieba's dictionary is part of its module; jieba's file is read when an analyzer is made, not by a call."""
+    code = (
+        f"import asyncio, sys; {missing}from rag_kit.text import Analyzer\n"
+        "from blockbuster import blockbuster_ctx\n"
+        "analyzer = Analyzer()\n"
+        "async def first():\n"
+        "    with blockbuster_ctx():\n        return analyzer('北京大学')\n"
+        "assert '北京大学' in asyncio.run(first())"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
-from rag_kit.evaluation.metrics import retrieval_metrics
+from rag_kit.evaluation.metrics import require_ir_measures, retrieval_metrics
 from rag_kit.evaluation.scorers.ranking.ids import REPEATS, Repeats, ranked_ids
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class RankingMetric(Metric):
 
     Raises:
         InvalidInputError: If there is no such metric.
+        MissingExtraError: If ir-measures is not installed.
 
     Example:
         >>> import asyncio
@@ -62,6 +63,7 @@ class RankingMetric(Metric):
             )
         if repeats not in REPEATS:
             raise InvalidInputError(f"repeats is {repeats!r}; allowed are {', '.join(REPEATS)}")
+        require_ir_measures()
         self.name = name
         self.repeats = repeats
 
