@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from rag_kit.errors import InvalidInputError
 
 _MAX_DEPTH = 100
+_ESCAPE = re.compile(r"\\x[0-9a-f]{2}")
 _IGNORED = frozenset({"__pycache__", "node_modules", "__MACOSX", "Thumbs.db", "desktop.ini"})
 
 
@@ -92,6 +94,22 @@ def iter_files(
     search.files.sort(key=lambda source: (os.fsencode(source.root), os.fsencode(source.file)))
     search.problems.sort()
     return FileListing(search.files, search.problems)
+
+
+def printable_path(path: str) -> str:
+    """A path as valid text, different for different paths: bytes that are no UTF-8 become ``\\xNN``.
+
+    Where a backslash of the name could be mistaken for one of an escape, the name's own are doubled.
+
+    Example:
+        >>> print(printable_path(os.fsdecode(b"caf\\xe9.txt")), printable_path("caf\\\\xe9.txt"))
+        caf\\xe9.txt caf\\\\xe9.txt
+    """
+    data = os.fsencode(path)
+    text = data.decode("utf-8", "backslashreplace")
+    if b"\\" not in data or not _ESCAPE.search(text):
+        return text
+    return data.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
 def _real(path: str | Path) -> str:
@@ -212,4 +230,4 @@ class _Search:
 
     def _problem(self, path: Path, root: Path, reason: str) -> None:
         name = path.relative_to(root).as_posix() if path != root else path.name
-        self.problems.append(FileProblem(path, os.fsencode(name).decode("utf-8", "backslashreplace"), reason))
+        self.problems.append(FileProblem(path, printable_path(name), reason))

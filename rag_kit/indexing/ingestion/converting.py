@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from rag_kit.errors import ReadError
 from rag_kit.indexing.ingestion.looking import Sight, file_hash, look
 from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers import Reader, ReadLimits
-from rag_kit.indexing.splitting import split
+from rag_kit.indexing.splitting.api import iter_chunks
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -30,7 +31,8 @@ class Converter:
 
     def __init__(self, settings: SplitSettings, limits: ReadLimits | None) -> None:
         self._settings = settings
-        self._reader = Reader(limits=limits)
+        self._limits = limits or ReadLimits()
+        self._reader = Reader(limits=self._limits)
 
     def __enter__(self) -> Converter:
         return self
@@ -51,7 +53,7 @@ class Converter:
             Chunks, sight and SHA-256 of the file that they were made from.
 
         Raises:
-            ReadError: It cannot be read, holds no text, or keeps changing.
+            ReadError: It cannot be read, holds no text, gives more chunks than the limit, or keeps changing.
         """
         path = Path(file.path)
         for _ in range(_TRIES):
@@ -70,9 +72,14 @@ class Converter:
             )
         for document in documents:
             document.metadata["source"] = source
-        chunks = split(
-            documents, chunk_size=self._settings.chunk_size, chunk_overlap=self._settings.chunk_overlap
-        )
+        most = self._limits.max_chunks
+        cut = iter_chunks(documents, self._settings.chunk_size, self._settings.chunk_overlap)
+        chunks = list(islice(cut, most + 1))
+        if len(chunks) > most:
+            raise ReadError(
+                f"{file.file}: it is cut into over {most} chunks, the limit (max_chunks). "
+                "Take a larger chunk_size, cut the file up, or raise the limit."
+            )
         if not any(chunk.page_content.strip() for chunk in chunks):
             raise ReadError(f"{file.file}: no text found in it.")
         return chunks, before, digest

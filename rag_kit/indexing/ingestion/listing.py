@@ -32,17 +32,9 @@ class Listing:
 
 def identity(path: Path) -> str:
     """A file's identity in the index; bytes in its name that are no UTF-8 become ``\\xNN``."""
-    return as_text(Path(os.path.realpath(path)).as_posix())
+    from rag_kit.indexing.files import printable_path
 
-
-def as_text(name: str) -> str:
-    """A name as valid text.
-
-    Example:
-        >>> as_text("caf\\udce9.txt")
-        'caf\\\\xe9.txt'
-    """
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    return printable_path(Path(os.path.realpath(path)).as_posix())
 
 
 def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:
@@ -71,7 +63,7 @@ def list_files(paths: Sequence[Path], folder: Path, known: Sequence[str]) -> Lis
     Raises:
         InvalidInputError: A path does not exist.
     """
-    from rag_kit.indexing.files import iter_files
+    from rag_kit.indexing.files import iter_files, printable_path
 
     check_paths(paths, known)
     scopes = [identity(path) for path in paths]
@@ -79,7 +71,7 @@ def list_files(paths: Sequence[Path], folder: Path, known: Sequence[str]) -> Lis
     files: dict[str, SourceFile] = {}
     for file in found:
         # names that are no UTF-8 must be text in messages and metadata; the path itself stays as it is
-        files.setdefault(identity(file.path), replace(file, file=as_text(file.file)))
+        files.setdefault(identity(file.path), replace(file, file=printable_path(file.file)))
     # what could not be looked at has not vanished
     unseen = [identity(problem.path) for problem in problems]
 

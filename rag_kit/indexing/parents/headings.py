@@ -32,9 +32,8 @@ class Headings:
     def __init__(self, document: Document) -> None:
         given = document.metadata.get("heading")
         self.markdown = document.metadata.get("format") not in _NOT_MARKDOWN
-        found = sections(
-            document.page_content, heading=given if isinstance(given, str) else "", markdown=self.markdown
-        )
+        title = given if isinstance(given, str) else ""
+        found = list(sections(document.page_content, heading=title, markdown=self.markdown))
         self._starts = [section.start for section in found]
         self._headings = [section.heading for section in found]
 

@@ -14,6 +14,7 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError, ReadError
+from rag_kit.indexing.files import printable_path
 from rag_kit.indexing.readers.formats import MIME, format_of
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import Part, Unreadable
@@ -103,7 +104,7 @@ class Reader:
             kind = format_of(path)
             return _documents(self._convert(str(real), kind, limits), path, real, base, kind)
         except Unreadable as error:
-            shown = clean_text(_printable(str(path)))
+            shown = clean_text(printable_path(str(path)))
             advice = f" {error.advice}." if error.advice else ""
             raise ReadError(f"{shown}: {clean_text(error.reason)}.{advice}") from error
 
@@ -204,11 +205,6 @@ def _resolved(path: Path, root: Path | None) -> Path:
     return real
 
 
-def _printable(name: str) -> str:
-    """A path as valid text: bytes that are no UTF-8 become ``\\xNN``."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
 def _user_parts(func: UserReader, path: Path) -> list[Part | Document]:
     try:
         result: Any = func(path)
@@ -241,9 +237,9 @@ def _documents(
     else:
         file = real.relative_to(base.resolve()).as_posix()
     common: dict[str, Any] = {
-        "source": _printable(given.as_posix()),
-        "file": _printable(file),
-        "title": _printable(given.stem),
+        "source": printable_path(given.as_posix()),
+        "file": printable_path(file),
+        "title": printable_path(given.stem),
         "format": kind,
         "mime": MIME.get(kind, "application/octet-stream"),
     }

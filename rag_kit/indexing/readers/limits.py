@@ -23,6 +23,7 @@ class ReadLimits:
         max_pages: Pages of a PDF, slides of a pptx, chapters of an epub.
         max_records: Records of JSON / JSONL, rows of CSV and xlsx.
         max_characters: Characters of text that come out.
+        max_chunks: Chunks that `ingest` cuts the text into; each costs about 2 kB of memory beside its text.
 
     Raises:
         InvalidInputError: A cap is not a positive number, or the memory cap is too small to start Python.
@@ -40,6 +41,7 @@ class ReadLimits:
     max_pages: int = 5_000
     max_records: int = 200_000
     max_characters: int = 50_000_000
+    max_chunks: int = 200_000
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from rag_kit.indexing.readers.encodings import decode
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable, over_limit
+from rag_kit.indexing.readers.records import load_json
 
 _DATA_URI = re.compile(r"data:[a-zA-Z0-9.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
 _FRONT_TITLE = re.compile(r"\A---\n(?:.*\n){0,60}?title:[ \t]*(.+)\n(?:.*\n){0,200}?---\n")
@@ -45,10 +45,7 @@ def read_txt(data: bytes, context: Context) -> Iterator[Part]:
 
 def read_ipynb(data: bytes, context: Context) -> Iterator[Part]:
     """One part: markdown cells, code cells in fences, the text of outputs (cut at 2,000 characters a cell)."""
-    try:
-        notebook = json.loads(decode(data))
-    except (ValueError, RecursionError) as error:
-        raise Unreadable(f"it is not valid JSON ({error})", "Save it again from Jupyter") from error
+    notebook = load_json(decode(data), "it")
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise Unreadable("it has no list of cells", "Upgrade it with: jupyter nbconvert --to notebook")
     cells = notebook["cells"]

@@ -14,6 +14,7 @@ from rag_kit.indexing.readers.tables import groups, markdown_table
 
 _TITLE_KEYS = ("title", "name", "heading", "标题")
 _DEPTH = 40
+_DIGITS = 4000  # Python refuses to convert longer numbers; they stay text
 
 
 def read_csv(data: bytes, context: Context) -> Iterator[Part]:
@@ -60,10 +61,7 @@ def _delimiter(text: str) -> str:
 
 def read_json(data: bytes, context: Context) -> Iterator[Part]:
     """A list: one part a record, with its number; anything else: one part."""
-    try:
-        value = json.loads(decode(data))
-    except (ValueError, RecursionError) as error:
-        raise Unreadable(f"it is not valid JSON ({error})", "Correct it at that place") from error
+    value = load_json(decode(data), "it")
     records = _records(value)
     if records is None:
         yield _part(value, None)
@@ -90,11 +88,27 @@ def read_jsonl(data: bytes, context: Context) -> Iterator[Part]:
             continue
         if number > context.limits.max_records:
             raise over_limit(f"it has over {number} lines", "max_records", context.limits.max_records)
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise Unreadable(f"line {number} is not valid JSON ({error})", "Correct that line") from error
-        yield _part(record, number)
+        yield _part(load_json(line, f"line {number}"), number)
+
+
+def load_json(text: str, place: str) -> Any:
+    """The value of a JSON text.
+
+    Args:
+        text: The text.
+        place: What it is, for the message.
+
+    Raises:
+        Unreadable: It is not JSON, or nested deeper than Python reads.
+    """
+    try:
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < _DIGITS else digits)
+    except RecursionError as error:
+        raise Unreadable(
+            f"{place} is nested too deeply", "Flatten it: some thousand levels are read"
+        ) from error
+    except ValueError as error:
+        raise Unreadable(f"{place} is not valid JSON ({error})", "Correct it at that place") from error
 
 
 def _part(value: Any, number: int | None) -> Part:

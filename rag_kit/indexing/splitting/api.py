@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.splitting.packing import check_sizes, split_spans
+from rag_kit.indexing.splitting.packing import check_sizes, iter_spans
 
 _NOT_MARKDOWN = frozenset({"txt", "json", "jsonl"})
 
@@ -46,8 +46,12 @@ def split(
         [('# 湖\\n\\n湖水很深。', '湖'), ('湖水很冷，没有人敢在冬天游泳。', '湖')]
     """
     check_sizes(chunk_size, chunk_overlap)
+    return list(iter_chunks(documents, chunk_size, chunk_overlap))
+
+
+def iter_chunks(documents: Iterable[Document], chunk_size: int, chunk_overlap: int) -> Iterator[Document]:
+    """The chunks of `split`, one at a time, so that who takes them can stop at a limit."""
     numbers: dict[Any, int] = {}
-    chunks: list[Document] = []
     for position, document in enumerate(documents):
         if not isinstance(document, Document):
             raise InvalidInputError(
@@ -58,10 +62,10 @@ def split(
         heading = given.get("heading")
         number = numbers.get(source, 0)
         nested = any(isinstance(value, dict | list | set) for value in given.values())
-        for span in split_spans(
+        for span in iter_spans(
             text,
-            chunk_size=chunk_size,
-            chunk_overlap=chunk_overlap,
+            chunk_size,
+            chunk_overlap,
             heading=heading if isinstance(heading, str) else "",
             markdown=given.get("format") not in _NOT_MARKDOWN,
         ):
@@ -74,7 +78,6 @@ def split(
                 metadata["heading"] = span.heading
             if span.table_header:
                 metadata["table_header"] = span.table_header
-            chunks.append(Document(page_content=text[span.start : span.end], metadata=metadata))
+            yield Document(page_content=text[span.start : span.end], metadata=metadata)
             number += 1
         numbers[source] = number
-    return chunks

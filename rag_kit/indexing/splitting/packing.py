@@ -67,12 +67,16 @@ def split_spans(
         [('# Lake\\n\\nIt is deep.', 'Lake'), ('It is cold.', 'Lake')]
     """
     check_sizes(chunk_size, chunk_overlap)
+    return list(iter_spans(text, chunk_size, chunk_overlap, heading=heading, markdown=markdown))
+
+
+def iter_spans(
+    text: str, chunk_size: int, chunk_overlap: int, *, heading: str = "", markdown: bool = True
+) -> Iterator[Span]:
+    """The spans of `split_spans`, one at a time."""
     packer = _Packer(text, chunk_size, chunk_overlap)
-    return [
-        span
-        for section in sections(text, heading=heading, markdown=markdown)
-        for span in packer.section(section)
-    ]
+    for section in sections(text, heading=heading, markdown=markdown):
+        yield from packer.section(section)
 
 
 class _Packer:
@@ -177,7 +181,9 @@ class _Packer:
         if index < 0:
             return ""
         keep = keeps[index]
-        return keep.header if keep.start < position < keep.end else ""
+        # a header as long as a chunk would multiply the text
+        fits = len(keep.header) <= self.size
+        return keep.header if fits and keep.start < position < keep.end else ""
 
     def _trim_start(self, position: int, end: int, keeps: list[Keep], starts: list[int]) -> int:
         """Past white space; inside code the indentation of the first line stays."""

@@ -20,8 +20,8 @@ from rag_kit.text.sentence_rules import (
 )
 
 _CANDIDATE = re.compile(
-    rf"(?P<stop>[.!?。！？｡．]+|…+)(?P<close>[{CLOSERS}]*)"
-    r"(?P<cite>(?:[ \t]?\[\d{1,3}(?:[,，–-] ?\d{1,3})*\])*)|\n"
+    rf"(?P<stop>[.!?。！？｡．]{{1,64}}|…{{1,64}})(?P<close>[{CLOSERS}]{{0,64}})"
+    r"(?P<cite>(?:[ \t]?\[\d{1,3}(?:[,，–-] ?\d{1,3}){0,20}\]){0,20})|\n"
 )
 _SPOT = re.compile(r"[.!?。！？｡．…\n]")
 _LAST_SPOT = re.compile(r"(?s:.*)[.!?。！？｡．…\n]")
@@ -30,6 +30,7 @@ _PLAIN_WORD = re.compile(r"(?<=[a-z,]) ([a-z]{2,20})")
 _KNOWN = TITLES | MAYBE_ABBREVIATIONS | BEFORE_NUMBER
 _WINDOW = 256
 _FAR = 400  # how far back the beginning of a line is looked for
+_LONGEST = 64  # of a run of stops or quotes; a longer one may be cut anywhere
 _CLOSING = 8  # a stop with its quotes may begin this much before the place that is asked for
 
 
@@ -50,7 +51,8 @@ class SentenceEnds:
                 right = left
                 continue
             start = spot.end() - 1
-            while start > low and text[start] != "\n" and text[start - 1] in _STOPS:
+            first = max(low, start - _LONGEST)
+            while start > first and text[start] != "\n" and text[start - 1] in _STOPS:
                 start -= 1
             match = _CANDIDATE.match(text, start)
             if match and low < match.end() <= high and self._is_end(match):
@@ -62,7 +64,8 @@ class SentenceEnds:
         """The first sentence end in ``[low, high)``; -1 where there is none."""
         text = self._text
         left = after = low - _CLOSING if low > _CLOSING else 0
-        while left > 0 and text[left - 1] in _STOPS:
+        first = max(0, left - _LONGEST)
+        while left > first and text[left - 1] in _STOPS:
             left -= 1
         for spot in _SPOT.finditer(text, left, high):
             place = spot.start()

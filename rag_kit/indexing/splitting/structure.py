@@ -17,11 +17,14 @@ _SPECIAL = re.compile(
     r"^(?: {0,3}(?P<mark>\#{1,6})[ \t]+(?P<title>\S[^\n]*)"
     r"|(?P<setext>[^\s#|>\-*+`~][^\n]*)\n={3,}[ \t]*$"
     r"|(?P<fence>[ ]{0,3}(?:`{3,}|~{3,}))[^\n]*"
-    r"|(?P<table>[ \t]*\|[^\n]*(?:\n[ \t]*\|[^\n]*)*)"
+    r"|(?P<table>[ \t]*\|[^\n]*)"
     r"|(?P<item>[ \t]*(?:[-*+•]|\d{1,4}[.)])[ \t])"
     r"|(?P<blank>[ \t]*$))",
     re.M,
 )
+_MORE_ROWS = re.compile(r"(?:\n[ \t]*\|[^\n]*)*")
+_VISIBLE = re.compile(r"\S")
+_MAX_TITLE = 200  # characters of a heading, for each chunk below it carries the whole path
 _DELIMITER = re.compile(r"[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)*[ \t]*:?-+:?[ \t]*\|?[ \t]*$")
 
 
@@ -46,8 +49,10 @@ class Section:
     keeps: list[Keep] = field(default_factory=list)
 
 
-def sections(text: str, *, heading: str = "", markdown: bool = True) -> list[Section]:
+def sections(text: str, *, heading: str = "", markdown: bool = True) -> Iterator[Section]:
     """Cut a text at its headings and note where its blocks end.
+
+    Each line is looked at once, so the time grows with the text; a heading counts with its first 200 characters.
 
     Args:
         text: The text.
@@ -62,8 +67,8 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> list[Sec
         (level, title) for level, title in enumerate(heading.split(" > "), 1) if title
     ]
     current = Section(0, len(text), heading)
-    found = [current]
     bare, body = True, 0  # only headings so far in this section; where its text could begin
+    visible = _visible(text, body)
     item: int | None = None
     skip = 0
     for start, kind, match in _special_lines(text):
@@ -73,7 +78,7 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> list[Sec
             kind = "mark"
         if not markdown and kind != "blank":
             continue
-        if bare and text[body:start].strip():
+        if visible < start:
             bare = False
         if item is not None:
             current.keeps.append(Keep("item", item, start))
@@ -86,16 +91,16 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> list[Sec
             title = match["title"].rstrip("# \t") if kind == "mark" else match["setext"].strip()
             level = len(match["mark"]) if kind == "mark" else 1
             path = [entry for entry in path if entry[0] < level]
-            path.append((level, " ".join(title.split())))
+            path.append((level, " ".join(title.split())[:_MAX_TITLE]))
             joined = " > ".join(name for _, name in path if name)
             if bare:
                 current.heading = joined
             else:
                 current.end = start
+                yield current
                 current = Section(start, len(text), joined)
-                found.append(current)
             skip = body = match.end()
-            bare = True
+            bare, visible = True, _visible(text, body)
             _heading_done(current, skip)
         elif kind == "fence":
             close = re.compile(rf"^[ ]{{0,3}}{re.escape(match['fence'].strip())}[`~]*[ \t]*$", re.M)
@@ -105,8 +110,9 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> list[Sec
             current.ends.append(skip)
             bare = False
         elif kind == "table":
-            skip = match.end()
-            lines = match["table"].split("\n")
+            rows = _MORE_ROWS.match(text, match.end())
+            skip = rows.end() if rows else match.end()
+            lines = text[start:skip].split("\n", 2)
             header = "\n".join(lines[:2]) if len(lines) > 1 and _DELIMITER.match(lines[1]) else ""
             current.keeps.append(Keep("table", start, skip, header))
             current.ends.append(skip)
@@ -117,7 +123,13 @@ def sections(text: str, *, heading: str = "", markdown: bool = True) -> list[Sec
     if item is not None:
         current.keeps.append(Keep("item", item, len(text)))
     _end(current, len(text))
-    return found
+    yield current
+
+
+def _visible(text: str, start: int) -> int:
+    """The place of the first character after ``start`` that is no white space."""
+    match = _VISIBLE.search(text, start)
+    return match.start() if match else len(text)
 
 
 def _special_lines(text: str) -> Iterator[tuple[int, str, re.Match[str] | None]]:
