@@ -6,7 +6,9 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseLanguageModel
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import RunnableBindingBase
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator
@@ -22,8 +24,9 @@ def as_evaluator(value: Any = None) -> Evaluator:
 
     Args:
         value: An ``Evaluator``; an embedding model (evidence of words and vectors); a LangChain cross-encoder; a
-            chat model, which is asked about each passage; a function of question and passages that gives one
-            confidence a passage, from -1 to 1; or ``None``: evidence of words alone.
+            chat model, which is asked about each passage; a function of the question and one passage or all of
+            them, or a chain such as ``prompt | llm.with_structured_output(Grade)`` (see ``FunctionEvaluator``); or
+            ``None``: evidence of words alone.
 
     Raises:
         InvalidInputError: It is something else.
@@ -40,9 +43,9 @@ def as_evaluator(value: Any = None) -> Evaluator:
         return CrossEncoderEvaluator(value)
     if isinstance(value, Embeddings):
         return LexicalEvaluator(embeddings=value)
-    if isinstance(value, BaseLanguageModel):
+    if isinstance(bound(value), BaseLanguageModel):
         return LLMEvaluator(value)
-    if callable(value) and not isinstance(value, (type, Runnable)):
+    if (callable(value) or isinstance(value, Runnable)) and not isinstance(value, (type, BaseRetriever)):
         return FunctionEvaluator(value)
     if isinstance(value, type):
         raise InvalidInputError(
@@ -50,5 +53,12 @@ def as_evaluator(value: Any = None) -> Evaluator:
         )
     raise InvalidInputError(
         f"evaluator is a {type(value).__name__}; give an evaluator of rag_kit.graphs, a chat model, a LangChain "
-        "cross-encoder, an embedding model, a function of question and passages, or None."
+        "cross-encoder, an embedding model, a function of question and passages, a chain, or None."
     )
+
+
+def bound(model: Any) -> Any:
+    """The model inside ``bind``, ``with_config`` and ``with_retry``."""
+    while isinstance(model, RunnableBindingBase):
+        model = model.bound
+    return model

@@ -10,9 +10,10 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.function import Missing, called, listed, number
+from rag_kit.graphs.evaluators.function import function_step
+from rag_kit.graphs.evaluators.reading import Missing, listed, number
 from rag_kit.graphs.evaluators.thresholds import Thresholds
-from rag_kit.graphs.steps import Steps
+from rag_kit.graphs.steps import Steps, beside
 from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
 
 
@@ -68,7 +69,8 @@ class CrossEncoderEvaluator(Evaluator):
         if not passages:
             return []
         pairs = [(question, passage.page_content) for passage in passages]
-        outcome = yield from called(self.name, self.model.score, pairs)
+        fan = yield beside([function_step(self.name, self.model.score, pairs)], on_error="skip")
+        (outcome,) = fan.outcomes
         if outcome.error is not None:
             return [self.ungraded(outcome.error) for _ in passages]
         return [self._grading(value) for value in listed(outcome.value, len(passages))]

@@ -31,7 +31,12 @@ from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
 Pair = tuple[str, "Document | str", bool]
 #: What `as_evaluator` takes.
 Judge = (
-    Evaluator | Callable[[str, list[Document]], Any] | BaseLanguageModel[Any] | Embeddings | BaseCrossEncoder
+    Evaluator
+    | Callable[[str, Any], Any]
+    | Runnable[Any, Any]
+    | BaseLanguageModel[Any]
+    | Embeddings
+    | BaseCrossEncoder
 )
 
 
