@@ -162,8 +162,8 @@ def parquet_records(path: Path) -> Iterator[Record]:
         MissingExtraError: If pyarrow is not installed.
     """
     try:
-        import pyarrow as pa  # type: ignore[import-untyped]
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+        import pyarrow as pa
+        import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtraError("eval", "reading a Parquet file") from error
     number = 0

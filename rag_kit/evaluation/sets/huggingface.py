@@ -76,7 +76,7 @@ def _rows(dataset: Any, label: str) -> Iterator[files.Record]:
 
 def _from_disk(folder: Path) -> Any:
     try:
-        import datasets  # type: ignore[import-untyped]
+        import datasets
     except ImportError as error:
         raise MissingExtraError("eval", "reading a data set that save_to_disk wrote") from error
     try:
