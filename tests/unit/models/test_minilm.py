@@ -144,6 +144,7 @@ def test_missing_weights_and_missing_extra_say_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each lack has its own error and its own command; found at construction, not at the first text."""
+    monkeypatch.setattr(files, "find_spec", lambda name: True)
     with pytest.raises(ConfigurationError, match="rag-kit models install minilm"):
         MiniLMEmbeddings(cache=tmp_path)
     monkeypatch.setattr(files, "find_spec", lambda name: None if name == "onnxruntime" else True)
