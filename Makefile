@@ -10,6 +10,8 @@ INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(PIP) in
 PYV := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 CONSTRAINTS ?= $(firstword $(wildcard constraints/py$(PYV).txt) constraints/py3.13.txt)
 STAMPS := $(VENV)/stamps
+# processes of `make test`: one a core, at most 8 (each takes half a GB); JOBS=0 runs all in one
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))')
 # Nothing here sends telemetry, and a run without a key never waits for the network.
 export LANGSMITH_TRACING ?= false
 export RAGAS_DO_NOT_TRACK ?= true
@@ -59,8 +61,8 @@ comma := ,
 demo: $(STAMPS)/base  ## ask the guide three questions, with citations (no key, no model needed)
 	@$(BIN)/python scripts/demo.py
 
-test: $(STAMPS)/test  ## every test this machine can run, doctests and README snippets
-	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+test: $(STAMPS)/test  ## every fast test this environment can run, doctests and snippets (JOBS=2 processes)
+	@$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 test-slow: $(STAMPS)/all  ## the slow tests: kill loops, servers, data sets
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -19,6 +19,9 @@ for _name, _value in {
     "HF_HUB_OFFLINE": "1",
 }.items():
     os.environ.setdefault(_name, _value)
+# No test speaks TLS. Each HTTP client would read 140 root certificates, 25 ms and more, and a chat model makes two.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(Path(__file__).resolve().parent / "support")
 for _name in ("RAG_KIT_CHAT_MODEL", "RAG_KIT_EMBEDDING_MODEL", "RAG_KIT_BASE_URL", "RAG_KIT_PROMPTS"):
     os.environ.pop(_name, None)
 

@@ -239,6 +239,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16  # head and body in one packet: else each answer waits 40 ms for an acknowledgement
     server: _Server
 
     def log_message(self, *args: Any) -> None:
