@@ -66,9 +66,10 @@ class SelfQueryCall:
         schema = yield from self._schema()
         made = yield from self._construct(schema)
         self._tell(made)
-        limit = min(self.request.k, made.limit or self.request.k)
-        if made.limit is not None and made.limit > self.request.k:
-            self._note(f"{made.limit} documents were asked for; k={self.request.k} holds")
+        asked = made.limit if self.owner.enable_limit else None
+        limit = min(self.request.k, asked or self.request.k)
+        if asked is not None and asked > self.request.k:
+            self._note(f"{asked} documents were asked for; k={self.request.k} holds")
         found = yield from self._find(made, made.directive, limit)
         if not found:
             for directive, dropped in relaxed(made.directive, self.owner.relax, self.owner.max_relaxations):

@@ -42,6 +42,7 @@ class ModelConstructor:
         prompt_for: Gives the prompt for a question.
         today: What relative dates count from; ``None`` for the day of the call.
         timeout: Seconds for one request.
+        contents: What the documents are, in words for the model.
 
     Raises:
         ModelError: On call: the model could not be reached or gave no answer of the form.
@@ -55,8 +56,10 @@ class ModelConstructor:
         *,
         today: date | None = None,
         timeout: float | None = None,
+        contents: str | None = None,
     ) -> None:
         self.llm = llm
+        self._contents = contents
         self._prompt_for = prompt_for
         self._today = today
         self._timeout = timeout
@@ -66,6 +69,9 @@ class ModelConstructor:
         today = self._today or date.today()
         language = (getattr(prompt, "metadata", None) or {}).get("language", "en")
         fields = describe(schema, question, language)
+        if self._contents:
+            said = "正文：{}。可用的字段：\n{}" if language == "zh" else "The text is: {}. The fields:\n{}"
+            fields = said.format(_plain(self._contents, 300).rstrip(".。"), fields)
         known = {"question": question, "fields": fields, "today": today.isoformat()}
         values = {name: value for name, value in known.items() if name in prompt.input_variables}
         return self.llm, prompt, values, SelfQuery

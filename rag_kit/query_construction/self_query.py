@@ -11,6 +11,7 @@ from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr, field_validator, model_validator
 
 from rag_kit.documents import Filter, combine_filters
@@ -23,6 +24,7 @@ from rag_kit.query_construction.discovery import adiscover_schema, discover_sche
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import RuleConstructor
 from rag_kit.query_construction.sources import Source, as_retriever, rows_behind
+from rag_kit.retrieval import VectorRetriever
 from rag_kit.retrieval.base import Request, check_count
 from rag_kit.retrieval.bounded import CappedRetriever
 from rag_kit.retrieval.own_filter import own_filter
@@ -52,11 +54,13 @@ class SelfQueryRetriever(CappedRetriever):
         prompt: A prompt from ``load_prompt``, or one a language, with the variables ``question`` and ``fields``.
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the question.
         today: What relative dates ("last year") count from; ``None`` for the day of the call.
+        document_contents: What the documents are, in a few words for the model.
+        enable_limit: Whether a number in the question ("the three latest") holds.
         use_original_query: Search for the question itself rather than for what is left of it.
         relax: When nothing passes: ``True`` drops the question's last condition first; names of fields: only
             conditions on these, in that order; ``False``: nothing is dropped.
         max_relaxations: Most searches with weaker filters; the last one drops all that may go.
-        k: Most documents to return; a smaller number in the question ("the three latest") holds.
+        k: Most documents to return; a smaller number in the question holds.
         fetch_k: Candidates when they are to be sorted afterwards; ``None`` for ten times ``k``, at least 100.
         filter: The caller's filter; holds always.
         on_error: ``"skip"``: rules take over from a model that fails, and the notes say so; or ``"raise"``.
@@ -84,6 +88,15 @@ class SelfQueryRetriever(CappedRetriever):
     """
 
     task: ClassVar[str] = "self_query"
+    takes_search_kwargs: ClassVar[bool] = True
+    other_names: ClassVar[Mapping[str, str]] = {
+        "vectorstore": "retriever",
+        "schema": "schema_",
+        "metadata_field_info": "schema_",
+        "query_constructor": "from_llm(llm, retriever), with prompt= for words of your own",
+        "llm_chain": "from_llm(llm, retriever), with prompt= for words of your own",
+        "chain_kwargs": "prompt=, max_calls=, timeout=",
+    }
 
     retriever: Runnable[str, list[Document]]
     llm: Runnable[Any, Any] | None = None
@@ -93,6 +106,8 @@ class SelfQueryRetriever(CappedRetriever):
     prompt: Any = None
     language: Literal["auto", "en", "zh"] = "auto"
     today: date | None = None
+    document_contents: str | None = None
+    enable_limit: bool = True
     use_original_query: bool = False
     relax: bool | Sequence[str] = True
     max_relaxations: int = 8
@@ -108,9 +123,10 @@ class SelfQueryRetriever(CappedRetriever):
     def from_llm(
         cls,
         llm: Runnable[Any, Any],
-        retriever: Any,
+        retriever: Any = None,
+        document_contents: str | None = None,
+        metadata_field_info: Any = None,
         *,
-        schema: Any = None,
         prompt: Any = None,
         k: int = 4,
         **settings: Any,
@@ -120,7 +136,8 @@ class SelfQueryRetriever(CappedRetriever):
         Args:
             llm: The model.
             retriever: A retriever, a vector store, a ``BM25Index``, a ``DocumentIndex`` or documents.
-            schema: The fields that may be used; ``None`` to find them out.
+            document_contents: What the documents are, in a few words.
+            metadata_field_info: The fields that may be used, also as ``schema``; ``None`` to find them out.
             prompt: A prompt of one's own.
             k: Most documents to return.
             **settings: Any further argument of the class.
@@ -128,7 +145,11 @@ class SelfQueryRetriever(CappedRetriever):
         Raises:
             InvalidInputError: For arguments that are not allowed.
         """
-        return cls(llm=llm, retriever=retriever, schema_=schema, prompt=prompt, k=k, **settings)
+        if metadata_field_info is not None:
+            settings["metadata_field_info"] = metadata_field_info
+        if retriever is not None:
+            settings["retriever"] = retriever
+        return cls(llm=llm, document_contents=document_contents, prompt=prompt, k=k, **settings)
 
     @classmethod
     def from_rules(cls, retriever: Any, *, schema: Any = None, k: int = 4, **settings: Any) -> Self:
@@ -144,6 +165,23 @@ class SelfQueryRetriever(CappedRetriever):
             InvalidInputError: For arguments that are not allowed.
         """
         return cls(llm=None, retriever=retriever, schema_=schema, k=k, **settings)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _store_is_translated_for(cls, values: Any) -> Any:
+        translator = values.pop("structured_query_translator", None) if isinstance(values, dict) else None
+        if translator is None:
+            return values
+        store = values.get("retriever")
+        if not isinstance(store, VectorStore):
+            raise InvalidInputError(
+                "structured_query_translator goes with a vector store; for a retriever, give it to that: "
+                "VectorRetriever(vectorstore=..., structured_query_translator=...)."
+            )
+        return {
+            **values,
+            "retriever": VectorRetriever(vectorstore=store, structured_query_translator=translator),
+        }
 
     @field_validator("retriever", mode="before")
     @classmethod
@@ -186,7 +224,13 @@ class SelfQueryRetriever(CappedRetriever):
             self._found = self._discover(self._visible(self.filter))
         if self.llm is not None and not _is_extractive(self.llm):
             self._prompts = _prompts(self.prompt)
-            self._model = ModelConstructor(self.llm, self._prompt_for, today=self.today, timeout=self.timeout)
+            self._model = ModelConstructor(
+                self.llm,
+                self._prompt_for,
+                today=self.today,
+                timeout=self.timeout,
+                contents=self.document_contents,
+            )
         # dictionaries are loaded here rather than in an asynchronous call
         self._rules.construct("a 是", Schema())
         return self

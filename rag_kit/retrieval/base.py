@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import operator
+import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,12 +20,14 @@ from pydantic import ConfigDict, ValidationError, field_validator
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, clean_text, combine_filters, validate_filter
-from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.errors import InvalidInputError
 from rag_kit.models.listening import listened
+from rag_kit.retrieval.arguments import as_invalid_input, own_arguments, unknown_arguments
 from rag_kit.retrieval.unheard import callbacks_below, unheard
 
 _COPIED = ("tags", "metadata", "configurable")
 _OF_ONE_RUN = ("run_name", "run_id")
+ALL = sys.maxsize
 _LANGCHAIN_ARGUMENTS = frozenset({"verbose", "run_id"})
 
 
@@ -33,7 +36,7 @@ class Request:
     """What one call asks for.
 
     Attributes:
-        k: Most documents to return, >= 1.
+        k: Most documents to return, >= 1; ``ALL`` for whatever is found.
         filter: The retriever's own filter AND the call's.
         config: The caller's config; hand ``child(...)`` to what you call.
         run_manager: The callbacks of this run.
@@ -45,6 +48,10 @@ class Request:
     config: RunnableConfig
     run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
     extra: Mapping[str, Any]
+
+    def fetch(self, least: int | None = None) -> int | None:
+        """How many documents to ask a retriever inside for; ``None``, where all are wanted, leaves it to that."""
+        return least or None if self.k == ALL else max(self.k, least or 0)
 
     def child(self, tag: str | None = None) -> RunnableConfig:
         """The whole config (``configurable``, tags, metadata...) for a child run of this one."""
@@ -84,6 +91,10 @@ class RagKitRetriever(BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
     call_arguments: ClassVar[frozenset[str]] = frozenset()
+    # What other libraries call an argument: the name here, which takes its place, or what to do instead.
+    other_names: ClassVar[Mapping[str, str]] = {}
+    takes_search_kwargs: ClassVar[bool] = False
+    k_may_be_none: ClassVar[bool] = False
 
     k: int = 4
     filter: Mapping[str, Any] | None = None
@@ -93,14 +104,14 @@ class RagKitRetriever(BaseRetriever):
         if unnamed:
             raise InvalidInputError(f"{type(self).__name__} takes its arguments by name, such as k=4.")
         try:
-            super().__init__(**values)
+            super().__init__(**own_arguments(type(self), values))
         except ValidationError as error:
-            raise _as_invalid_input(type(self).__name__, type(self), error) from None
+            raise as_invalid_input(type(self), error) from None
 
     @field_validator("k", mode="before")
     @classmethod
-    def _k_is_allowed(cls, value: Any) -> int:
-        return check_count("k", value)
+    def _k_is_allowed(cls, value: Any) -> Any:
+        return None if value is None and cls.k_may_be_none else check_count("k", value)
 
     @field_validator("filter")
     @classmethod
@@ -198,12 +209,11 @@ class RagKitRetriever(BaseRetriever):
             raise InvalidInputError(f"A query must be a string, not {type(query).__name__}.")
         unknown = sorted(set(extra) - self.call_arguments - _LANGCHAIN_ARGUMENTS) if extra else None
         if unknown:
-            allowed = ", ".join(sorted({"k", "filter", *self.call_arguments}))
-            raise InvalidInputError(
-                f"{self.get_name()} was called with unknown arguments {unknown}; allowed: {allowed}."
-            )
+            said = unknown_arguments(unknown, {"k", "filter", *self.call_arguments}, {})
+            raise InvalidInputError(f"{self.get_name()} was called with unknown arguments: {said}.")
+        wanted = self.k if k is None else k
         return Request(
-            k=check_count("k", self.k if k is None else k),
+            k=ALL if wanted is None else check_count("k", wanted),
             filter=combine_filters(self.filter, filter),
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,
@@ -255,19 +265,3 @@ def check_count(name: str, value: Any) -> int:
     if count < 1:
         raise InvalidInputError(f"{name}={value!r} was given; it must be a whole number >= 1.")
     return count
-
-
-def _as_invalid_input(owner: str, cls: type[RagKitRetriever], error: ValidationError) -> RagKitError:
-    """Pydantic's report as the kit's own error, without the values given, which may be secret or huge."""
-    problems: list[str] = []
-    for item in error.errors(include_input=False, include_url=False):
-        cause = item.get("ctx", {}).get("error")
-        if isinstance(cause, RagKitError):
-            return cause
-        field = ".".join(str(part) for part in item["loc"])
-        if item["type"] == "extra_forbidden":
-            allowed = ", ".join(sorted(set(cls.model_fields) - {"tags", "metadata"}))
-            problems.append(f"{field!r} is no argument; allowed: {allowed}")
-        else:
-            problems.append(f"{field}: {item['msg']}" if field else item["msg"])
-    return InvalidInputError(f"{owner} cannot be made: {'; '.join(problems)}.")

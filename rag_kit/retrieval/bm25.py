@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import PROVENANCE_KEY, Filter
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.scoring import Variant
 from rag_kit.indexing.bm25.store import Hits
+from rag_kit.retrieval.arguments import unknown_arguments
 from rag_kit.retrieval.base import RagKitRetriever, Request
 
 LONG = 20_000  # characters; analysing a longer query would hold up an event loop
@@ -39,6 +41,13 @@ class BM25Retriever(RagKitRetriever):
         ['猫在睡觉。']
     """
 
+    other_names: ClassVar[Mapping[str, str]] = {
+        "vectorizer": "BM25Retriever.from_documents(documents)",
+        "docs": "BM25Retriever.from_documents(documents)",
+        "preprocess_func": "analyzer= of from_documents",
+        "bm25_params": "k1= and b= of from_documents",
+    }
+
     index: BM25Index
 
     def model_post_init(self, context: Any, /) -> None:
@@ -58,6 +67,8 @@ class BM25Retriever(RagKitRetriever):
         b: float = DEFAULT_B,
         variant: Variant = "lucene",
         analyzer: Callable[[str], list[str]] | None = None,
+        preprocess_func: Callable[[str], list[str]] | None = None,
+        bm25_params: Mapping[str, Any] | None = None,
         **fields: Any,
     ) -> BM25Retriever:
         """Index documents and search them.
@@ -71,13 +82,17 @@ class BM25Retriever(RagKitRetriever):
             b: How much longer documents are held back, 0 to 1.
             variant: ``"lucene"``, or ``"okapi"`` for rank_bm25's scores.
             analyzer: Turns a text into terms; ``None`` for the default.
+            preprocess_func: The same, under the name that langchain_community gives it.
+            bm25_params: ``k1`` and ``b`` as a dict, as langchain_community takes them.
             **fields: Further fields of a retriever: ``name``, ``tags``, ``metadata``...
 
         Raises:
             InvalidInputError: An argument is not allowed.
         """
-        index = BM25Index.from_documents(documents, ids=ids, k1=k1, b=b, variant=variant, analyzer=analyzer)
-        return cls(index=index, k=k, filter=filter, **fields)
+        settings = _settings(k1, b, variant, analyzer, preprocess_func, bm25_params)
+        return cls(
+            index=BM25Index.from_documents(documents, ids=ids, **settings), k=k, filter=filter, **fields
+        )
 
     @classmethod
     def from_texts(
@@ -92,6 +107,8 @@ class BM25Retriever(RagKitRetriever):
         b: float = DEFAULT_B,
         variant: Variant = "lucene",
         analyzer: Callable[[str], list[str]] | None = None,
+        preprocess_func: Callable[[str], list[str]] | None = None,
+        bm25_params: Mapping[str, Any] | None = None,
         **fields: Any,
     ) -> BM25Retriever:
         """Index texts and search them.
@@ -106,14 +123,15 @@ class BM25Retriever(RagKitRetriever):
             b: How much longer documents are held back, 0 to 1.
             variant: ``"lucene"``, or ``"okapi"`` for rank_bm25's scores.
             analyzer: Turns a text into terms; ``None`` for the default.
+            preprocess_func: The same, under the name that langchain_community gives it.
+            bm25_params: ``k1`` and ``b`` as a dict, as langchain_community takes them.
             **fields: Further fields of a retriever: ``name``, ``tags``, ``metadata``...
 
         Raises:
             InvalidInputError: An argument is not allowed.
         """
-        index = BM25Index.from_texts(
-            texts, metadatas, ids=ids, k1=k1, b=b, variant=variant, analyzer=analyzer
-        )
+        settings = _settings(k1, b, variant, analyzer, preprocess_func, bm25_params)
+        index = BM25Index.from_texts(texts, metadatas, ids=ids, **settings)
         return cls(index=index, k=k, filter=filter, **fields)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
@@ -124,6 +142,24 @@ class BM25Retriever(RagKitRetriever):
         if len(query) > LONG:
             return await run_in_thread(self._retrieve, query, request)
         return self._retrieve(query, request)
+
+
+def _settings(
+    k1: float,
+    b: float,
+    variant: Variant,
+    analyzer: Any,
+    preprocess_func: Any,
+    bm25_params: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The settings of the index; those of langchain_community's names among them."""
+    if analyzer is not None and preprocess_func is not None:
+        raise InvalidInputError("analyzer and preprocess_func were given, which are the same; give one.")
+    settings: dict[str, Any] = {"k1": k1, "b": b, "variant": variant}
+    if unknown := sorted(set(bm25_params or {}) - settings.keys()):
+        said = unknown_arguments(unknown, settings, {"epsilon": "nothing: a term's weight is never negative"})
+        raise InvalidInputError(f"bm25_params cannot be used: {said}.")
+    return {**settings, **(bm25_params or {}), "analyzer": analyzer or preprocess_func}
 
 
 def first_stage(hits: Hits, stage: str, name: str, query: str, **extra: Any) -> list[Document]:

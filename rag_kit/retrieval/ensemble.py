@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
@@ -52,10 +52,10 @@ class EnsembleRetriever(BranchingRetriever):
             ``"convex"``: the weighted mean of normalised scores.
             ``"auto"``: as ``"convex"`` over z-scores, with weights that follow each query's scores (see
             ``rag_kit.retrieval.auto_fusion``); for a keyword and a dense retriever.
-        rrf_k: See there; 60 as in the paper.
+        rrf_k: See there; 60 as in the paper. ``c``, as in ``langchain_classic``, is taken too.
         normalisation: For ``"convex"``: ``"min-max"``, ``"z-score"`` or ``"maximum"``, the division by the
             highest score possible (see ``rag_kit.retrieval.normalise``).
-        k: Most documents to return.
+        k: Most documents to return; ``None`` for all that the retrievers find with their own ``k``.
         fetch_k: How many each retriever is asked for; ``None`` for ``k`` with ``"rrf"`` and for 100 with the
             others, which need to see how scores fall off. Never fewer than ``k``.
         filter: Metadata filter; reaches every retriever (results of those that take none are filtered).
@@ -77,6 +77,10 @@ class EnsembleRetriever(BranchingRetriever):
         ['b', 'c']
     """
 
+    other_names: ClassVar[Mapping[str, str]] = {"c": "rrf_k"}
+    k_may_be_none: ClassVar[bool] = True
+
+    k: int | None = 4  # type: ignore[assignment]
     retrievers: list[Retriever]
     weights: Weights | None = None
     fusion: str = "rrf"
@@ -146,7 +150,7 @@ class EnsembleRetriever(BranchingRetriever):
     def _arguments(self, branch: _Branch, request: Request) -> dict[str, Any]:
         return {
             "config": request.child(f"retriever_{branch.number}"),
-            "k": max(request.k, self.fetch_k or (0 if self.fusion == "rrf" else _DEPTH)),
+            "k": request.fetch(self.fetch_k or (0 if self.fusion == "rrf" else _DEPTH)),
             "filter": request.filter,
         }
 

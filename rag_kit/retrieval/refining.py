@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
@@ -39,6 +39,8 @@ class RefiningRetriever(BudgetedRetriever):
         deadline: Seconds for the whole.
         id_key: Metadata key that identifies a document.
     """
+
+    other_names: ClassVar[Mapping[str, str]] = {"base_retriever": "retriever"}
 
     retriever: Runnable[str, list[Document]]
 

@@ -163,7 +163,7 @@ class RewriteCall:
         before, self._searched = self._searched, self._searched + len(searches)
         weights = self.weights(self._searched)[before:]
         weighted = [pair for pair in zip(searches, weights, strict=True) if pair[1] > 0]
-        k = max(request.k, owner.fetch_k or 0)
+        k = request.fetch(owner.fetch_k)
         asked = [owner.retriever if search.retriever is None else search.retriever for search, _ in weighted]
         groups = groups_of([(one, search.query) for one, (search, _) in zip(asked, weighted, strict=True)])
         names, calls = [], []

@@ -55,7 +55,7 @@ class RewritingRetriever(BudgetedRetriever):
         weights: One weight a search, in order, the question first if it is included; the last one holds for all
             further ones, so ``[2, 1]`` counts the question twice as much as each rewrite. Searches of weight 0
             are not made.
-        k: Most documents to return.
+        k: Most documents to return; ``None`` for all that the searches find with the retriever's own ``k``.
         fetch_k: How many each search is asked for; ``None`` for ``k``. Never fewer than ``k``.
         filter: Metadata filter; reaches every search.
         on_error: ``"skip"`` what fails and report it, or ``"raise"`` it. If all searches fail, that raises always.
@@ -78,6 +78,13 @@ class RewritingRetriever(BudgetedRetriever):
     task: ClassVar[str]
     answer_form: ClassVar[type[BaseModel]]
 
+    other_names: ClassVar[Mapping[str, str]] = {
+        "llm_chain": "llm= and, for words of your own, prompt=; or from_llm(llm, retriever)",
+        "parser_key": "nothing: answers are read in any form",
+    }
+    k_may_be_none: ClassVar[bool] = True
+
+    k: int | None = 4  # type: ignore[assignment]
     llm: Runnable[Any, Any]
     retriever: Runnable[str, list[Document]]
     prompt: Any = None
@@ -97,7 +104,7 @@ class RewritingRetriever(BudgetedRetriever):
         retriever: Any,
         *,
         prompt: Any = None,
-        k: int = 4,
+        k: int | None = 4,
         **settings: Any,
     ) -> Self:
         """Make the retriever from a model and the retriever to search with.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.structured_query import Visitor
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.documents import Filter, combine_filters, compile_filter, to_chroma
@@ -16,7 +17,9 @@ from rag_kit.retrieval.store_access import both_qdrant, made_by, payload_key, po
 from rag_kit.retrieval.translators import by_langchain
 
 
-def native_filter(store: VectorStore, where: Filter, *, static: Any = None) -> Any | None:
+def native_filter(
+    store: VectorStore, where: Filter, *, static: Any = None, translator: Visitor | None = None
+) -> Any | None:
     """A filter in the store's own language, ANDed with the store's own static one.
 
     Args:
@@ -24,6 +27,7 @@ def native_filter(store: VectorStore, where: Filter, *, static: Any = None) -> A
             and plain comparisons go to the stores that LangChain has a translator for.
         where: The filter of the kit.
         static: A filter in the store's own language that holds already, or ``None``.
+        translator: LangChain's translator for a store that is not known.
 
     Returns:
         What the store's ``filter`` argument takes; ``None`` if the store is unknown or cannot say it, so that
@@ -43,7 +47,7 @@ def native_filter(store: VectorStore, where: Filter, *, static: Any = None) -> A
             return both_qdrant(static, to_qdrant(where, metadata_key=payload_key(store)))
     except FilterError:
         return None
-    return by_langchain(store, where) if static is None else None
+    return by_langchain(store, where, translator) if static is None else None
 
 
 def _both(static: Any, mine: dict[str, Any] | None) -> Any | None:

@@ -18,8 +18,8 @@ _PLAIN = frozenset({"$eq", "$gt", "$gte", "$lt", "$lte", "$in"})
 _KNOWN: dict[type, bool] = {}
 
 
-def by_langchain(store: VectorStore, where: Filter) -> Any | None:
-    """A filter in a store's language by LangChain's translator, if that is installed and the filter is plain.
+def by_langchain(store: VectorStore, where: Filter, given: Visitor | None = None) -> Any | None:
+    """A filter in a store's language by LangChain's translator, if there is one and the filter is plain.
 
     Only comparisons joined by and, or are handed over: stores differ in what they find for ``$ne``, ``$not`` and
     missing keys, and the results could not be made right afterwards.
@@ -27,11 +27,12 @@ def by_langchain(store: VectorStore, where: Filter) -> Any | None:
     Args:
         store: A store of a LangChain integration package.
         where: The filter.
+        given: The translator; ``None`` for langchain_classic's own, if that is installed.
 
     Returns:
         What the store's ``filter`` argument takes, or ``None``.
     """
-    translator = _translator(store) if _plain(where) else None
+    translator = (given or _translator(store)) if _plain(where) else None
     if translator is None:
         return None
     try:

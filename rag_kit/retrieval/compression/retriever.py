@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
@@ -65,6 +65,8 @@ class CompressionRetriever(RefiningRetriever):
         >>> found.page_content, found.metadata["kept"]
         ('The fan is loud.', [{'start': 10, 'end': 26}])
     """
+
+    other_names: ClassVar[Mapping[str, str]] = {"base_compressor": "compressor"}
 
     compressor: Any = Field(default=None, validate_default=True)
     context: int = 0

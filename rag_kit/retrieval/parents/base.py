@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -57,6 +57,15 @@ class FamilyRetriever(RagKitRetriever):
         max_fetch_k: How many children to fetch at most; where that cuts the result short, a note says so.
         id_key: Metadata key that holds a document's id, for writing.
     """
+
+    other_names: ClassVar[Mapping[str, str]] = {
+        "vectorstore": "index=, a DocumentIndex or its folder; or from_documents(documents)",
+        "docstore": "nothing: the index holds documents and children",
+        "byte_store": "nothing: the index holds documents and children",
+        "search_kwargs": "fetch_k= for how many children are searched, and filter=",
+        "search_type": "pipeline=",
+        "child_metadata_fields": "nothing: children have the metadata of their document",
+    }
 
     index: DocumentIndex
     pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
@@ -72,6 +72,7 @@ class RerankRetriever(RefiningRetriever):
     """
 
     call_arguments: ClassVar[frozenset[str]] = frozenset({"shown"})
+    other_names: ClassVar[Mapping[str, str]] = {"base_compressor": "reranker"}
 
     reranker: Any
     score_threshold: float | None = None

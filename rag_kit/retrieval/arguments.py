@@ -1,0 +1,111 @@
+"""The arguments of a retriever: those of other libraries read as ours, and errors that name what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from rag_kit.errors import InvalidInputError, RagKitError
+
+if TYPE_CHECKING:
+    from rag_kit.retrieval.base import RagKitRetriever
+
+_MAKERS = ("from_llm", "from_rules", "from_documents", "from_texts")
+_SEARCH_TYPES = {
+    "mmr": "RerankRetriever(retriever=..., reranker=MMRReranker(embeddings))",
+    "similarity_score_threshold": "RerankRetriever(retriever=..., reranker=..., score_threshold=...)",
+}
+
+
+def own_arguments(cls: type[RagKitRetriever], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments under the names of this kit; ``cls.other_names`` holds those of other libraries.
+
+    Raises:
+        InvalidInputError: An argument was given twice, or a search is asked for that is a retriever of its own.
+    """
+    given = dict(values)
+    for name, own in _other_names(cls).items():
+        if name in given and own in cls.model_fields:
+            if own in given:
+                raise InvalidInputError(f"{name} and {own} were given, which are the same; give {own} alone.")
+            given[own] = given.pop(name)
+    return _with_search_kwargs(cls, given) if cls.takes_search_kwargs else given
+
+
+def _with_search_kwargs(cls: type[RagKitRetriever], given: dict[str, Any]) -> dict[str, Any]:
+    """``search_kwargs`` and ``search_type`` of a vector-store retriever as arguments of this kit."""
+    kind = given.pop("search_type", "similarity")
+    kind = getattr(kind, "value", kind)
+    if kind != "similarity":
+        instead = _SEARCH_TYPES.get(str(kind))
+        raise InvalidInputError(
+            f"search_type={kind!r} was given; allowed: 'similarity'."
+            + (f" Here that is a retriever of its own: {instead}." if instead else "")
+        )
+    search = given.pop("search_kwargs", None) or {}
+    if not isinstance(search, Mapping) or not search.keys() <= {"k", "filter"}:
+        named = sorted(map(str, search)) if isinstance(search, Mapping) else type(search).__name__
+        raise InvalidInputError(f"search_kwargs holds {named}; allowed: a dict with 'k' and 'filter'.")
+    for name, value in search.items():
+        if given.get(name, cls.model_fields[name].default) != cls.model_fields[name].default:
+            raise InvalidInputError(f"{name} was given twice, by itself and in search_kwargs; give it once.")
+        given[name] = value
+    return given
+
+
+def unknown_arguments(names: Iterable[str], allowed: Collection[str], instead: Mapping[str, str]) -> str:
+    """What to say of arguments that are not known: the nearest name of each, then every name once.
+
+    Example:
+        >>> unknown_arguments(["kk", "c"], ["filter", "k"], {"c": "rrf_k"})
+        "'kk' is no argument (did you mean 'k'?); 'c' is no argument (here: rrf_k); allowed: filter, k"
+    """
+    said = []
+    for name in names:
+        near = difflib.get_close_matches(name, allowed, 1)
+        hint = (
+            f" (here: {instead[name]})"
+            if name in instead
+            else f" (did you mean {near[0]!r}?)"
+            if near
+            else ""
+        )
+        said.append(f"{name!r} is no argument{hint}")
+    return f"{'; '.join(said)}; allowed: {', '.join(sorted(allowed))}"
+
+
+def as_invalid_input(cls: type[RagKitRetriever], error: ValidationError) -> RagKitError:
+    """Pydantic's report as the kit's own error, without the values given, which may be secret or huge."""
+    problems, unknown = [], []
+    for item in error.errors(include_input=False, include_url=False):
+        cause = item.get("ctx", {}).get("error")
+        if isinstance(cause, RagKitError):
+            return cause
+        field = ".".join(str(part) for part in item["loc"])
+        if item["type"] == "extra_forbidden":
+            unknown.append(field)
+        else:
+            problems.append(f"{field}: {item['msg']}" if field else item["msg"])
+    if unknown:
+        problems.append(unknown_arguments(unknown, _allowed(cls), _other_names(cls)))
+    return InvalidInputError(f"{cls.__name__} cannot be made: {'; '.join(problems)}.")
+
+
+def _other_names(cls: type[RagKitRetriever]) -> dict[str, str]:
+    """The names of the class and of those it is made from."""
+    return {
+        name: own for base in reversed(cls.__mro__) for name, own in vars(base).get("other_names", {}).items()
+    }
+
+
+def _allowed(cls: type[RagKitRetriever]) -> set[str]:
+    """Every argument of the class, and of the functions that make one."""
+    names = set(cls.model_fields)
+    for maker in _MAKERS:
+        parameters = inspect.signature(getattr(cls, maker)).parameters if hasattr(cls, maker) else {}
+        names |= {name for name, one in parameters.items() if one.kind is not inspect.Parameter.VAR_KEYWORD}
+    return names
