@@ -18,8 +18,9 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from rag_kit.graphs import Evaluator, Grading, LLMEvaluator, build_crag
-from rag_kit.graphs.crag import CragContext, CragInput, CragState
+from rag_kit.graphs.crag import CragContext, CragState
 from rag_kit.graphs.running import node
+from rag_kit.graphs.state import QuestionInput
 
 PASSAGES = 10
 SHORT = "Passage {} tells about the pump. It starts at 40 degrees."
@@ -178,7 +179,7 @@ def _empty(kit: bool) -> Any:
         yield from ()
         return {}
 
-    graph = StateGraph(CragState, context_schema=CragContext, input_schema=CragInput)
+    graph = StateGraph(CragState, context_schema=CragContext, input_schema=QuestionInput)
     for number, name in enumerate(NODES):
         made: Any = node(body, CragContext, first=number == 0) if kit else nothing
         graph.add_node(name, made, defer=name == "generate")

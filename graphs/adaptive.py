@@ -7,4 +7,4 @@ from graphs.parts import llm, retriever
 from rag_kit.graphs import build_adaptive_rag
 
 # no checkpointer: the server brings its own
-graph = build_adaptive_rag(retriever(), llm())
+graph = build_adaptive_rag(retriever(), llm(), output="full")

@@ -7,4 +7,4 @@ from graphs.parts import llm, retriever
 from rag_kit.graphs import build_conversational_rag
 
 # no checkpointer and no store: the server brings its own
-graph = build_conversational_rag(retriever(), llm(), remember=True)
+graph = build_conversational_rag(retriever(), llm(), remember=True, output="full")

@@ -9,4 +9,4 @@ from graphs.parts import llm, retriever
 from rag_kit.graphs import build_crag
 
 # no checkpointer: the server brings its own
-graph = build_crag(retriever(), llm())
+graph = build_crag(retriever(), llm(), output="full")

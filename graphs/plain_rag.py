@@ -4,4 +4,4 @@ from graphs.parts import llm, retriever
 from rag_kit.graphs import build_plain_rag
 
 # no checkpointer: the server brings its own
-graph = build_plain_rag(retriever(), llm())
+graph = build_plain_rag(retriever(), llm(), output="full")

@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         build = getattr(graphs, GRAPHS[arguments.graph])
         retriever = make_retriever(index, arguments, where_filter)
-        graph = build(retriever, llm, prompts=arguments.prompts)
+        graph = build(retriever, llm, prompts=arguments.prompts, output="full")
         # Asynchronously, for Ctrl-C: a thread that waits for a silent endpoint cannot be interrupted, a task can.
         if arguments.json:
             result = asyncio.run(graph.ainvoke({"question": arguments.question}, context=context))

@@ -59,7 +59,7 @@ def pipeline_of(arguments: argparse.Namespace, stack: ExitStack) -> tuple[Any, s
 
     llm = chat_model(arguments.model)
     hint(describe_model(llm))
-    graph = getattr(graphs, GRAPHS[arguments.graph])(retriever, llm)
+    graph = getattr(graphs, GRAPHS[arguments.graph])(retriever, llm, output="full")
     parts += [f"graph={arguments.graph}", f"model={describe_model(llm)}"]
     return graph, f"{arguments.graph} {arguments.pipeline}", ", ".join(parts)
 

@@ -13,21 +13,20 @@ from rag_kit._lazy import lazy_attributes
 if TYPE_CHECKING:
     from rag_kit.graphs.adaptive import (
         AdaptiveContext,
-        AdaptiveInput,
         AdaptiveState,
         RuleClassifier,
         build_adaptive_rag,
     )
+    from rag_kit.graphs.chat import as_chat
     from rag_kit.graphs.context import PlainRagContext
     from rag_kit.graphs.conversational import (
         ConversationalContext,
-        ConversationalInput,
         ConversationalState,
         aforget_facts,
         build_conversational_rag,
         forget_facts,
     )
-    from rag_kit.graphs.crag import CragContext, CragInput, CragState, build_crag
+    from rag_kit.graphs.crag import CragContext, CragState, build_crag
     from rag_kit.graphs.evaluators import (
         CrossEncoderEvaluator,
         Evaluator,
@@ -43,21 +42,19 @@ if TYPE_CHECKING:
     )
     from rag_kit.graphs.guards import Guards, Refusal
     from rag_kit.graphs.plain import build_plain_rag
-    from rag_kit.graphs.self_rag import SelfRagContext, SelfRagInput, SelfRagState, build_self_rag
-    from rag_kit.graphs.state import PlainRagInput, PlainRagState
+    from rag_kit.graphs.self_rag import SelfRagContext, SelfRagState, build_self_rag
+    from rag_kit.graphs.state import PlainRagState
     from rag_kit.graphs.tool import (
         as_tool,
     )
+    from rag_kit.graphs.wiring import RagGraph, uncompiled
 
 __all__ = [
     "AdaptiveContext",
-    "AdaptiveInput",
     "AdaptiveState",
     "ConversationalContext",
-    "ConversationalInput",
     "ConversationalState",
     "CragContext",
-    "CragInput",
     "CragState",
     "CrossEncoderEvaluator",
     "Evaluator",
@@ -68,16 +65,16 @@ __all__ = [
     "LLMEvaluator",
     "LexicalEvaluator",
     "PlainRagContext",
-    "PlainRagInput",
     "PlainRagState",
+    "RagGraph",
     "Refusal",
     "RuleClassifier",
     "SelfRagContext",
-    "SelfRagInput",
     "SelfRagState",
     "Thresholds",
     "afit_thresholds",
     "aforget_facts",
+    "as_chat",
     "as_evaluator",
     "as_tool",
     "build_adaptive_rag",
@@ -87,6 +84,7 @@ __all__ = [
     "build_self_rag",
     "fit_thresholds",
     "forget_facts",
+    "uncompiled",
 ]
 
 __getattr__, __dir__ = lazy_attributes(
@@ -95,16 +93,13 @@ __getattr__, __dir__ = lazy_attributes(
         "build_plain_rag": ".plain",
         "build_crag": ".crag",
         "CragContext": ".crag",
-        "CragInput": ".crag",
         "CragState": ".crag",
         "build_self_rag": ".self_rag",
         "SelfRagContext": ".self_rag",
-        "SelfRagInput": ".self_rag",
         "SelfRagState": ".self_rag",
         "Guards": ".guards",
         "Refusal": ".guards",
         "PlainRagContext": ".context",
-        "PlainRagInput": ".state",
         "PlainRagState": ".state",
         "CrossEncoderEvaluator": ".evaluators",
         "Evaluator": ".evaluators",
@@ -119,15 +114,16 @@ __getattr__, __dir__ = lazy_attributes(
         "fit_thresholds": ".evaluators",
         "build_conversational_rag": ".conversational",
         "ConversationalContext": ".conversational",
-        "ConversationalInput": ".conversational",
         "ConversationalState": ".conversational",
         "forget_facts": ".conversational",
         "aforget_facts": ".conversational",
         "build_adaptive_rag": ".adaptive",
         "AdaptiveContext": ".adaptive",
-        "AdaptiveInput": ".adaptive",
         "AdaptiveState": ".adaptive",
         "RuleClassifier": ".adaptive",
+        "as_chat": ".chat",
         "as_tool": ".tool",
+        "RagGraph": ".wiring",
+        "uncompiled": ".wiring",
     },
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -27,6 +28,35 @@ class RunContext(BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             raise InvalidInputError(_explained(type(self), error)) from None
+
+    @classmethod
+    def from_parent(cls, given: Any) -> Self:
+        """Settings from another graph's context: a dict, a dataclass or any other object.
+
+        Args:
+            given: The parent's context; what this graph has no setting for, and None, is left out.
+
+        Raises:
+            InvalidInputError: A value that has the name of a setting is not allowed for it. It is not left out, since
+                a filter or a cap that is left out would be worse than an error.
+        """
+        values = (
+            given
+            if isinstance(given, Mapping)
+            else {name: getattr(given, name, None) for name in cls.model_fields}
+        )
+        known = {
+            name: value
+            for name, value in values.items()
+            if name in cls.model_fields and value is not None and not callable(value)
+        }
+        try:
+            return cls(**known)
+        except InvalidInputError as error:
+            raise InvalidInputError(
+                f"{error} These are values of the parent graph's context ({type(given).__name__}); rename them there, "
+                "or call this graph in a node, with a context of its own: graph.invoke(..., config, context={})."
+            ) from None
 
 
 def _explained(schema: type[BaseModel], error: ValidationError) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
@@ -18,12 +18,12 @@ from rag_kit.graphs.context import PlainRagContext
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.opening import Opening
 from rag_kit.graphs.prompting import GraphPrompts
-from rag_kit.graphs.running import RETRY, node
-from rag_kit.graphs.state import PlainRagInput, PlainRagState, Update
+from rag_kit.graphs.state import PlainRagState, QuestionInput, Update
 from rag_kit.graphs.steps import Steps
+from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
 from rag_kit.text import warm_up
 
-PlainRag = CompiledStateGraph[PlainRagState, PlainRagContext, PlainRagInput, PlainRagState]
+PlainRag = CompiledStateGraph[PlainRagState, Any, QuestionInput, Any]
 
 
 def build_plain_rag(
@@ -33,14 +33,15 @@ def build_plain_rag(
     prompts: Path | None = None,
     max_passage_chars: int = 12_000,
     guards: Guards | None = None,
+    output: Output = "answer",
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
 ) -> PlainRag:
     """Build the graph behind ``rag-kit ask``: retrieve, answer from what was retrieved, check each citation.
 
-    The state that comes back holds ``answer``, ``citations`` (each with a verbatim quote and whether it holds),
+    What comes back holds ``answer``, ``citations`` (each with a verbatim quote and whether it holds),
     ``status`` (``grounded``, ``flagged``, ``uncited`` or ``declined``), ``documents`` with their provenance,
-    ``search_query``, ``notes`` (anything that was degraded) and ``usage``. With a checkpointer the turns of a
+    ``notes`` (anything that was degraded) and ``usage``. With a checkpointer the turns of a
     thread are remembered and a follow-up question is made to stand alone before it is searched for; ``question``
     itself is never changed. Retrieved text is handed to the model as escaped data between tags.
 
@@ -51,6 +52,8 @@ def build_plain_rag(
         max_passage_chars: Characters of retrieved text that go into the answer prompt; later passages that do
             not fit are left out of the prompt, and the run's ``notes`` say so.
         guards: Functions that see each question, passage and answer; see `Guards`.
+        output: ``"answer"``: `invoke` gives back question, answer, status, citations, documents, notes and usage;
+            ``"full"``: the whole state.
         checkpointer: Memory of threads; leave it out for LangGraph Studio, which brings its own.
         store: LangGraph's long-term store, passed through.
 
@@ -73,17 +76,14 @@ def build_plain_rag(
     """
     check_parts(retriever, llm)
     nodes = _Nodes(retriever, llm, prompts, guards or Guards(), max_passage_chars)
-    graph = StateGraph(PlainRagState, context_schema=PlainRagContext, input_schema=PlainRagInput)
-    ends = ("retrieve", END) if nodes.opening.guards.question else ("retrieve",)
-    graph.add_node("condense", node(nodes.condense, PlainRagContext, first=True), destinations=ends)
-    graph.add_node("retrieve", node(nodes.retrieve, PlainRagContext), retry_policy=RETRY)
-    graph.add_node("answer", node(nodes.answer, PlainRagContext))
-    graph.add_node("cite", node(nodes.cite, PlainRagContext))
+    graph = RagGraph(PlainRagState, PlainRagContext, output, "plain_rag")
+    ends = {END: REFUSED} if nodes.opening.guards.question else {}
     graph.add_edge(START, "condense")
-    graph.add_edge("retrieve", "answer")
-    graph.add_edge("answer", "cite")
-    graph.add_edge("cite", END)
-    return graph.compile(checkpointer=checkpointer, store=store, name="plain_rag")
+    graph.add_step("condense", nodes.condense, {"retrieve": READY, **ends}, first=True)
+    graph.add_step("retrieve", nodes.retrieve, "answer", fetches=True)
+    graph.add_step("answer", nodes.answer, "cite")
+    graph.add_step("cite", nodes.cite, END)
+    return graph.compile(checkpointer, store=store)
 
 
 class _Nodes:

@@ -33,6 +33,9 @@ Body = Callable[[Any, Any], Generator[Step, Any, Update | Command[Any]]]
 #: What a node gives instead when a cap of the run is reached: of state, settings and error; None raises the error.
 OnCap = Callable[[Any, Any, BudgetExceededError], Update | Command[Any] | None]
 
+#: Between the parts of a namespace, of which a nested run has several (LangGraph's own name for it is private).
+NS_SEP = "|"
+
 # What another attempt cannot mend: the caller's mistakes, a refused key, a cap, a fault of the code.
 _FINAL = (
     InvalidInputError,
@@ -100,8 +103,8 @@ def node(
         context = run_context(schema)
         meter = Meter()
         try:
-            with metered(None if first else state.get("usage"), context, capped=capped, meter=meter):
-                update = run(body(_State(state), context), config)
+            with metered(None if first else _used(state), context, capped=capped, meter=meter):
+                update = run(body(_seen(state), context), config)
         except BudgetExceededError as error:
             update = _at_cap(on_cap, state, context, error)
         return _counted(update, meter.used, first)
@@ -110,8 +113,8 @@ def node(
         context = run_context(schema)
         meter = Meter()
         try:
-            with metered(None if first else state.get("usage"), context, capped=capped, meter=meter):
-                update = await arun(body(_State(state), context), config)
+            with metered(None if first else _used(state), context, capped=capped, meter=meter):
+                update = await arun(body(_seen(state), context), config)
         except BudgetExceededError as error:
             update = _at_cap(on_cap, state, context, error)
         return _counted(update, meter.used, first)
@@ -127,6 +130,15 @@ class _State(dict[str, Any]):
             f"the state of this thread has no {key!r}, which an earlier node writes: it is of another version, or was "
             "edited. Ask the question again: a new turn begins with a state of its own."
         )
+
+
+def _seen(state: Any) -> Any:
+    """A node of a user's own may take its state as another class."""
+    return _State(state) if isinstance(state, dict) else state
+
+
+def _used(state: Any) -> Any:
+    return state.get("usage") if isinstance(state, dict) else getattr(state, "usage", None)
 
 
 class _Node(Runnable[Any, Any]):
@@ -156,31 +168,35 @@ def _at_cap(on_cap: OnCap | None, state: Any, context: Any, error: BudgetExceede
 
 def _counted(update: Any, used: Usage, first: bool) -> Any:
     counted: dict[str, Any] = {"usage": Overwrite(used) if first else used}
-    if isinstance(update, Command):
-        known = update.update or {}
-        assert isinstance(known, Mapping), "a node gives its update as a dict"
-        return Command(graph=update.graph, update={**known, **counted}, goto=update.goto)
-    return {**(update or {}), **counted}
+    if update is None or isinstance(update, Mapping):
+        return {**(update or {}), **counted}
+    if isinstance(update, Command) and update.graph is None and isinstance(update.update or {}, Mapping):
+        return Command(update={**(update.update or {}), **counted}, goto=update.goto, resume=update.resume)
+    return [*(update if isinstance(update, list | tuple) else [update]), counted]
 
 
 def run_context(schema: type[ContextT]) -> ContextT:
     """The settings of this run: what the caller gave, else the defaults.
 
-    LangGraph passes None in plain Python and an instance on the server.
+    LangGraph passes None in plain Python and an instance on the server. In a parent graph that gave no ``context``
+    it passes the parent's, of whatever class: what has the name of a setting is taken from it, the rest is the
+    parent's own.
 
     Raises:
         InvalidInputError: A setting is unknown or out of range.
     """
-    given: Any = get_runtime().context
+    runtime = get_runtime()
+    given: Any = runtime.context
     if given is None:
         return cast("ContextT", _default(schema))
     if isinstance(given, schema):
         return given
-    if not isinstance(given, Mapping):
+    info = runtime.execution_info
+    if info is None or NS_SEP not in info.checkpoint_ns:
         raise InvalidInputError(
             f"context is a {type(given).__name__}; give a dict. Allowed: {', '.join(schema.model_fields)}."
         )
-    return schema(**given)
+    return schema.from_parent(given)
 
 
 @cache

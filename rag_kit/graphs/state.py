@@ -169,8 +169,19 @@ class RagState(QuestionInput, total=False):
     usage: Annotated[Usage, add_usage]
 
 
-class PlainRagInput(QuestionInput):
-    """What a caller of the plain graph gives: the question."""
+class RagOutput(TypedDict, total=False):
+    """What ``invoke`` gives back, unless the graph was built with ``output="full"``: no graph's own machinery.
+
+    ``usage`` and ``documents`` are those of `RagState`; a run that waits for a person has ``__interrupt__`` besides.
+    """
+
+    question: Required[str]
+    answer: str
+    status: AnswerStatus
+    citations: list[AnswerCitation]
+    documents: Annotated[list[Document], as_documents]
+    notes: Annotated[list[str], add_items]
+    usage: Annotated[Usage, add_usage]
 
 
 class PlainRagState(RagState, total=False):

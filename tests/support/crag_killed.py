@@ -69,6 +69,7 @@ def main() -> None:
             evaluator=Told({"pump": 0.1, "starts at 40": 0.3, "fan": 0.8}),
             web_search=web,
             checkpointer=checkpointer,
+            output="full",
         )
         given = {"question": "When does it start?"} if HOW == "START" else None
         found = graph.invoke(given, CONFIG, durability="sync")  # type: ignore[arg-type]

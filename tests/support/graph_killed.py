@@ -93,7 +93,7 @@ def hop(prompt: Prompt) -> dict[str, Any]:
 
 
 def plain(saver: Any) -> Any:
-    return build_plain_rag(RETRIEVER, told(condense=WHOLE, answer=ANSWER), checkpointer=saver)
+    return build_plain_rag(RETRIEVER, told(condense=WHOLE, answer=ANSWER), checkpointer=saver, output="full")
 
 
 def conversational(saver: Any) -> Any:
@@ -103,7 +103,7 @@ def conversational(saver: Any) -> Any:
         summarise_history="They spoke of fans.",
         related_questions={"queries": ["Is it red?"]},
     )
-    return build_conversational_rag(RETRIEVER, llm, checkpointer=saver)
+    return build_conversational_rag(RETRIEVER, llm, checkpointer=saver, output="full")
 
 
 def paper(saver: Any) -> Any:
@@ -115,7 +115,7 @@ def paper(saver: Any) -> Any:
         critique=labels(),
         critique_usefulness={"usefulness": 4},
     )
-    return build_self_rag(RETRIEVER, llm, checkpointer=saver)
+    return build_self_rag(RETRIEVER, llm, checkpointer=saver, output="full")
 
 
 def reflect(saver: Any) -> Any:
@@ -127,7 +127,7 @@ def reflect(saver: Any) -> Any:
         grade_support=grade,
         grade_usefulness=grade,
     )
-    return build_self_rag(RETRIEVER, llm, mode="reflect", checkpointer=saver)
+    return build_self_rag(RETRIEVER, llm, mode="reflect", checkpointer=saver, output="full")
 
 
 def adaptive(saver: Any) -> Any:
@@ -138,7 +138,7 @@ def adaptive(saver: Any) -> Any:
         answer=ANSWER,
         answer_from_hops=ANSWER,
     )
-    return build_adaptive_rag(RETRIEVER, llm, checkpointer=saver)
+    return build_adaptive_rag(RETRIEVER, llm, checkpointer=saver, output="full")
 
 
 GRAPHS: dict[str, Callable[[Any], Any]] = {

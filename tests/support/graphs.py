@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+
+from rag_kit.graphs import (
+    build_adaptive_rag,
+    build_conversational_rag,
+    build_crag,
+    build_plain_rag,
+    build_self_rag,
+)
+
+#: The six graphs of the kit: name -> builder, which takes a retriever, a model and options.
+BUILDERS: dict[str, Callable[..., Any]] = {
+    "plain": build_plain_rag,
+    "conversational": build_conversational_rag,
+    "crag": build_crag,
+    "self-rag": build_self_rag,
+    "reflect": partial(build_self_rag, mode="reflect"),
+    "adaptive": build_adaptive_rag,
+}
 
 
 class Fixed(BaseRetriever):

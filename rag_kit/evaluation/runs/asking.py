@@ -87,6 +87,9 @@ def _graph(graph: Any, make_input: MakeInput | None) -> Ask:
     fields = set(graph.get_input_jsonschema().get("properties", ()))
     channels = set(graph.channels)
     nodes = [name for name in graph.nodes if name != "__start__"]
+    # beside what the graph gives back: what was searched for, which a report shows
+    gives = getattr(graph, "output_channels", None)
+    keys = [*gives, *({"search_query"} & channels - set(gives))] if isinstance(gives, list) else None
     by_messages = "messages" in fields and not fields & set(_QUESTION)
 
     async def ask(example: Example) -> Any:
@@ -107,7 +110,7 @@ def _graph(graph: Any, make_input: MakeInput | None) -> Ask:
                     "the example has a history, and the graph takes none; give make_input"
                 )
             asked, config["configurable"] = await _with_history(graph, example, nodes[0])
-        value = await asked.ainvoke(given, config)
+        value = await asked.ainvoke(given, config, output_keys=keys)
         return _told(value)
 
     return ask

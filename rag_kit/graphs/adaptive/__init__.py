@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from rag_kit.graphs.adaptive.build import build_adaptive_rag
     from rag_kit.graphs.adaptive.classifier import RuleClassifier
     from rag_kit.graphs.adaptive.context import AdaptiveContext
-    from rag_kit.graphs.adaptive.state import AdaptiveInput, AdaptiveState, Clarification, Hop
+    from rag_kit.graphs.adaptive.state import AdaptiveState, Clarification, Hop
 
 __all__ = [
     "AdaptiveContext",
-    "AdaptiveInput",
     "AdaptiveState",
     "Clarification",
     "Hop",
@@ -30,7 +29,6 @@ __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "AdaptiveContext": ".context",
-        "AdaptiveInput": ".state",
         "AdaptiveState": ".state",
         "Clarification": ".state",
         "Hop": ".state",

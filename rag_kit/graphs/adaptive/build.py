@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
@@ -19,15 +19,16 @@ from rag_kit.graphs.adaptive.context import MAX_CLARIFICATIONS, MAX_HOPS, Adapti
 from rag_kit.graphs.adaptive.hopping import HoppingNodes
 from rag_kit.graphs.adaptive.nodes import AdaptiveNodes
 from rag_kit.graphs.adaptive.single import single_node
-from rag_kit.graphs.adaptive.state import AdaptiveInput, AdaptiveState
+from rag_kit.graphs.adaptive.state import AdaptiveState
 from rag_kit.graphs.answering import Answering, check_parts
 from rag_kit.graphs.crag import build_crag
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.prompting import GraphPrompts
-from rag_kit.graphs.running import RETRY, node
+from rag_kit.graphs.state import QuestionInput
+from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
 from rag_kit.text import warm_up
 
-AdaptiveRag = CompiledStateGraph[AdaptiveState, AdaptiveContext, AdaptiveInput, AdaptiveState]
+AdaptiveRag = CompiledStateGraph[AdaptiveState, Any, QuestionInput, Any]
 
 PROMPTS = (
     "condense",
@@ -52,6 +53,7 @@ def build_adaptive_rag(
     prompts: Path | None = None,
     max_passage_chars: int = 12_000,
     guards: Guards | None = None,
+    output: Output = "answer",
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
 ) -> AdaptiveRag:
@@ -80,6 +82,8 @@ def build_adaptive_rag(
         prompts: Folder whose prompt files replace the packaged ones of the same name.
         max_passage_chars: Characters of passages that go into a prompt.
         guards: Functions that see each question, reply, passage and answer; see `Guards`.
+        output: ``"answer"``: `invoke` gives back question, answer, status, citations, documents, notes and usage;
+            ``"full"``: the whole state, with ``route`` and ``hops``.
         checkpointer: Memory of threads, and what a question back needs; leave it out for LangGraph Studio.
         store: LangGraph's long-term store, passed through.
 
@@ -94,7 +98,8 @@ def build_adaptive_rag(
         >>> from rag_kit.models import chat_model
         >>> from rag_kit.retrieval import BM25Retriever
         >>> texts = ["Alien was directed by Ridley Scott.", "Ridley Scott was born in South Shields."]
-        >>> graph = build_adaptive_rag(BM25Retriever.from_texts(texts, k=2), chat_model("extractive"))
+        >>> retriever = BM25Retriever.from_texts(texts, k=2)
+        >>> graph = build_adaptive_rag(retriever, chat_model("extractive"), output="full")
         >>> result = graph.invoke({"question": "Where was the director of Alien born?"})
         >>> result["route"], [hop["question"] for hop in result["hops"]]
         ('multi', ['Who is the director of Alien?', 'Where was Ridley Scott born?'])
@@ -120,37 +125,27 @@ def build_adaptive_rag(
         prompts=prompts,
         max_passage_chars=max_passage_chars,
         guards=guards,
+        output="full",
     )
     nodes = AdaptiveNodes(llm, judge, loaded, guards, answering)
     asking = ClarifyingNodes(llm, loaded, guards)
     hops = HoppingNodes(retriever, llm, loaded, guards, answering)
 
-    settings = AdaptiveContext
-    graph = StateGraph(AdaptiveState, context_schema=settings, input_schema=AdaptiveInput)
-    refusing = (END,) if guards.question else ()
-    graph.add_node("begin", node(nodes.begin, settings, first=True), destinations=("classify", *refusing))
-    graph.add_node(
-        "classify",
-        node(nodes.classify, settings),
-        destinations=("direct", "single", "next_hop", "ask_back"),
-    )
-    graph.add_node("direct", node(nodes.direct, settings), destinations=("single", "finish"))
-    graph.add_node("single", single_node(crag), destinations=("finish",))
-    graph.add_node(
-        "ask_back",
-        node(asking.ask_back, settings),
-        destinations=("clarify", "finish", *((END,) if guards.answer else ())),
-    )
-    graph.add_node("clarify", node(asking.clarify, settings), destinations=("classify", "single", *refusing))
-    graph.add_node("next_hop", node(hops.next_hop, settings), destinations=("search_hop", "conclude"))
-    graph.add_node("search_hop", node(hops.search_hop, settings), retry_policy=RETRY)
-    graph.add_node("answer_hop", node(hops.answer_hop, settings))
-    graph.add_node("conclude", node(hops.conclude, settings))
-    graph.add_node("finish", node(nodes.finish, settings))
+    graph = RagGraph(AdaptiveState, AdaptiveContext, output, "adaptive_rag", STEPS)
+    refused = {END: REFUSED} if guards.question else {}
+    withheld = {END: REFUSED} if guards.answer else {}
+    ways = {"direct": "talk", "single": "one step", "next_hop": "several steps", "ask_back": "unclear"}
     graph.add_edge(START, "begin")
-    graph.add_edge("search_hop", "answer_hop")
-    graph.add_edge("answer_hop", "next_hop")
-    graph.add_edge("conclude", "finish")
-    graph.add_edge("finish", END)
-    compiled = graph.compile(checkpointer=checkpointer, store=store, name="adaptive_rag")
-    return compiled.with_config(recursion_limit=STEPS)
+    graph.add_step("begin", nodes.begin, {"classify": READY, **refused}, first=True)
+    graph.add_step("classify", nodes.classify, ways)
+    graph.add_step("direct", nodes.direct, {"single": "cannot", "finish": "answered"})
+    graph.add_node("single", single_node(crag))
+    graph.add_step("ask_back", asking.ask_back, {"clarify": "can wait", "finish": "cannot wait", **withheld})
+    graph.add_step("clarify", asking.clarify, {"classify": "reply", "single": "no reply", **refused})
+    graph.add_step("next_hop", hops.next_hop, {"search_hop": "goes on", "conclude": "enough, or max_hops"})
+    graph.add_step("search_hop", hops.search_hop, "answer_hop", fetches=True)
+    graph.add_step("answer_hop", hops.answer_hop, "next_hop")
+    graph.add_step("conclude", hops.conclude, "finish")
+    graph.add_step("finish", nodes.finish, END)
+    graph.add_edge("single", "finish")
+    return graph.compile(checkpointer, store=store)

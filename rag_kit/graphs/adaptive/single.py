@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, Overwrite
+from langgraph.types import Overwrite
 
 from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs.adaptive.context import AdaptiveContext
@@ -31,7 +31,7 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
         graph: The graph; its state has the keys of `RagState`.
     """
 
-    def sync(state: AdaptiveState, config: RunnableConfig) -> Command[Any]:
+    def sync(state: AdaptiveState, config: RunnableConfig) -> Update:
         context = run_context(AdaptiveContext)
         inputs, settings = {"question": state["search_query"]}, settings_for(graph, state, context)
         try:
@@ -40,7 +40,7 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
             raise _of_the_run(error, context) from None
         return _taken(found)
 
-    async def native(state: AdaptiveState, config: RunnableConfig) -> Command[Any]:
+    async def native(state: AdaptiveState, config: RunnableConfig) -> Update:
         context = run_context(AdaptiveContext)
         inputs, settings = {"question": state["search_query"]}, settings_for(graph, state, context)
         try:
@@ -87,7 +87,7 @@ def _of_the_run(error: BudgetExceededError, context: AdaptiveContext) -> BudgetE
     return BudgetExceededError(error.what, error.limit if limit is None else limit)
 
 
-def _taken(found: Mapping[str, Any]) -> Command[Any]:
+def _taken(found: Mapping[str, Any]) -> Update:
     """What the inner run found, as an update; its usage is added once, also after an interrupt inside it."""
     update: Update = {key: found[key] for key in _TAKEN if key in found}
     notes = list(found.get("notes") or [])
@@ -96,4 +96,4 @@ def _taken(found: Mapping[str, Any]) -> Command[Any]:
     if found.get("status") == "refused":  # nothing of the run so far may tell what was refused
         asked = {key: value for key, value in forgotten().items() if key != "asked"}
         update.update(asked, notes=Overwrite(notes))
-    return Command(update=update, goto="finish")
+    return update

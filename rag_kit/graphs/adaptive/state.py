@@ -7,7 +7,7 @@ from typing import Literal
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
-from rag_kit.graphs.state import QuestionInput, RagState
+from rag_kit.graphs.state import RagState
 
 Route = Literal["direct", "single", "multi", "clarify"]
 
@@ -24,10 +24,6 @@ class Clarification(TypedDict):
 
     question: str
     reply: str
-
-
-class AdaptiveInput(QuestionInput):
-    """What a caller of the adaptive graph gives: the question."""
 
 
 class AdaptiveState(RagState, total=False):

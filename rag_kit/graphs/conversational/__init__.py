@@ -10,11 +10,10 @@ if TYPE_CHECKING:
     from rag_kit.graphs.conversational.build import build_conversational_rag
     from rag_kit.graphs.conversational.context import ConversationalContext
     from rag_kit.graphs.conversational.facts import aforget_facts, forget_facts
-    from rag_kit.graphs.conversational.state import ConversationalInput, ConversationalState
+    from rag_kit.graphs.conversational.state import ConversationalState
 
 __all__ = [
     "ConversationalContext",
-    "ConversationalInput",
     "ConversationalState",
     "aforget_facts",
     "build_conversational_rag",
@@ -25,7 +24,6 @@ __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "ConversationalContext": ".context",
-        "ConversationalInput": ".state",
         "ConversationalState": ".state",
         "aforget_facts": ".facts",
         "build_conversational_rag": ".build",

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
@@ -17,13 +17,12 @@ from rag_kit.graphs.answering import check_parts
 from rag_kit.graphs.conversational.context import ConversationalContext
 from rag_kit.graphs.conversational.extras import ExtraNodes, remember_capped, suggest_capped
 from rag_kit.graphs.conversational.nodes import ConversationalNodes
-from rag_kit.graphs.conversational.state import ConversationalInput, ConversationalState
+from rag_kit.graphs.conversational.state import ConversationalState
 from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.running import RETRY, node
+from rag_kit.graphs.state import QuestionInput
+from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
 
-ConversationalRag = CompiledStateGraph[
-    ConversationalState, ConversationalContext, ConversationalInput, ConversationalState
-]
+ConversationalRag = CompiledStateGraph[ConversationalState, Any, QuestionInput, Any]
 MAX_FACTS = 1_000
 
 
@@ -36,6 +35,7 @@ def build_conversational_rag(
     prompts: Path | None = None,
     max_passage_chars: int = 12_000,
     guards: Guards | None = None,
+    output: Output = "answer",
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
 ) -> ConversationalRag:
@@ -58,6 +58,8 @@ def build_conversational_rag(
         prompts: Folder whose prompt files replace the packaged ones of the same name.
         max_passage_chars: Characters of retrieved text that go into a prompt.
         guards: Functions that see each question, passage, answer and offered question; see `Guards`.
+        output: ``"answer"``: `invoke` gives back question, answer, status, citations, documents, notes and usage;
+            ``"full"``: the whole state, with ``related_questions``.
         checkpointer: Memory of threads; leave it out for LangGraph Studio, which brings its own.
         store: LangGraph's long-term store, for facts; Studio brings its own.
 
@@ -85,27 +87,18 @@ def build_conversational_rag(
         raise InvalidInputError(f"max_facts is {max_facts!r}; give a whole number from 1 to {MAX_FACTS}.")
     nodes = ConversationalNodes(retriever, llm, prompts, guards or Guards(), max_passage_chars, remember)
     extras = ExtraNodes(nodes, max_facts)
-    settings = ConversationalContext
-    graph = StateGraph(ConversationalState, context_schema=settings, input_schema=ConversationalInput)
-    ends = (END,) if nodes.guards.question else ()
-    graph.add_node(
-        "begin",
-        node(nodes.begin, settings, first=True),
-        destinations=("summarise", "condense", "retrieve", *ends),
-    )
-    graph.add_node("summarise", node(nodes.summarise, settings))
-    graph.add_node("condense", node(nodes.condense, settings), destinations=("retrieve", *ends))
-    graph.add_node("retrieve", node(nodes.retrieve, settings), retry_policy=RETRY)
-    graph.add_node("answer", node(nodes.answer, settings))
-    after = ("remember", "suggest", END) if remember else ("suggest", END)
-    graph.add_node("cite", node(nodes.cite, settings), destinations=after)
-    if remember:
-        graph.add_node("remember", node(extras.remember, settings, on_cap=remember_capped))
-        graph.add_edge("remember", END)
-    graph.add_node("suggest", node(extras.suggest, settings, on_cap=suggest_capped))
+    graph = RagGraph(ConversationalState, ConversationalContext, output, "conversational_rag")
+    ends = {END: REFUSED} if nodes.guards.question else {}
+    known = {"summarise": "over a cap", "condense": "history or facts", "retrieve": "first question"}
     graph.add_edge(START, "begin")
-    graph.add_edge("summarise", "condense")
-    graph.add_edge("retrieve", "answer")
-    graph.add_edge("answer", "cite")
-    graph.add_edge("suggest", END)
-    return graph.compile(checkpointer=checkpointer, store=store, name="conversational_rag")
+    graph.add_step("begin", nodes.begin, {**known, **ends}, first=True)
+    graph.add_step("summarise", nodes.summarise, "condense")
+    graph.add_step("condense", nodes.condense, {"retrieve": READY, **ends})
+    graph.add_step("retrieve", nodes.retrieve, "answer", fetches=True)
+    graph.add_step("answer", nodes.answer, "cite")
+    kept = {"remember": "user_id"} if remember else {}
+    graph.add_step("cite", nodes.cite, {**kept, "suggest": "related_questions", END: "answered"})
+    if remember:
+        graph.add_step("remember", extras.remember, END, on_cap=remember_capped)
+    graph.add_step("suggest", extras.suggest, END, on_cap=suggest_capped)
+    return graph.compile(checkpointer, store=store)

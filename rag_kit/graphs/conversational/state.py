@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from rag_kit.graphs.state import QuestionInput, RagState
-
-
-class ConversationalInput(QuestionInput):
-    """What a caller of the conversational graph gives: the question."""
+from rag_kit.graphs.state import RagState
 
 
 class ConversationalState(RagState, total=False):

@@ -12,15 +12,14 @@ from rag_kit._lazy import lazy_attributes
 if TYPE_CHECKING:
     from rag_kit.graphs.crag.build import build_crag
     from rag_kit.graphs.crag.context import CragContext
-    from rag_kit.graphs.crag.state import CragInput, CragState, PassageGrading, Strip
+    from rag_kit.graphs.crag.state import CragState, PassageGrading, Strip
 
-__all__ = ["CragContext", "CragInput", "CragState", "PassageGrading", "Strip", "build_crag"]
+__all__ = ["CragContext", "CragState", "PassageGrading", "Strip", "build_crag"]
 
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "CragContext": ".context",
-        "CragInput": ".state",
         "CragState": ".state",
         "PassageGrading": ".state",
         "Strip": ".state",

@@ -8,23 +8,24 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
 from rag_kit.graphs.answering import check_parts
 from rag_kit.graphs.crag.context import CragContext
-from rag_kit.graphs.crag.nodes import CragNodes
-from rag_kit.graphs.crag.state import CragInput, CragState
+from rag_kit.graphs.crag.nodes import CragNodes, ways_on
+from rag_kit.graphs.crag.state import CragState
 from rag_kit.graphs.crag.web import WebSearch
 from rag_kit.graphs.crag.web_nodes import WebNodes
 from rag_kit.graphs.evaluators import as_evaluator
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.prompting import GraphPrompts
-from rag_kit.graphs.running import RETRY, node
+from rag_kit.graphs.state import QuestionInput
+from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
 from rag_kit.text import warm_up
 
-Crag = CompiledStateGraph[CragState, CragContext, CragInput, CragState]
+Crag = CompiledStateGraph[CragState, Any, QuestionInput, Any]
 
 #: Nodes on the longest path, with room for a user's own.
 STEPS = 25
@@ -39,6 +40,7 @@ def build_crag(
     prompts: Path | None = None,
     max_passage_chars: int = 12_000,
     guards: Guards | None = None,
+    output: Output = "answer",
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
 ) -> Crag:
@@ -46,9 +48,9 @@ def build_crag(
 
     *Correct*: the passages are cut into strips, and those that help are kept. *Incorrect*: they are put aside, the
     question becomes keywords for a web search, and strips of its results are selected. *Ambiguous*: both, side by
-    side. Then the question is answered from what is left, and each citation is checked. The state that comes back
-    holds, besides that of every graph, ``gradings``, ``action``, ``strips`` (kept and dropped, with confidence),
-    ``web_query`` and ``notes`` that say in words what was done.
+    side. Then the question is answered from what is left, and each citation is checked. With ``output="full"`` the
+    state that comes back holds, besides that of every graph, ``gradings``, ``action``, ``strips`` (kept and dropped,
+    with confidence), ``web_query`` and ``notes`` that say in words what was done.
 
     Paper: Yan et al., Corrective Retrieval Augmented Generation, arXiv 2401.15884.
 
@@ -61,6 +63,8 @@ def build_crag(
         prompts: Folder whose prompt files replace the packaged ones.
         max_passage_chars: Characters of passages that go into the answer prompt.
         guards: Functions that see each question, passage (of the web too) and answer; see `Guards`.
+        output: ``"answer"``: `invoke` gives back question, answer, status, citations, documents, notes and usage;
+            ``"full"``: the whole state.
         checkpointer: Memory of threads, and what ``approve_web`` needs; leave it out for LangGraph Studio.
         store: LangGraph's long-term store, passed through.
 
@@ -90,29 +94,25 @@ def build_crag(
     nodes = CragNodes(retriever, llm, judge, loaded, guards, max_passage_chars)
     outside = WebNodes(llm, judge, loaded, guards, web)
 
-    graph = StateGraph(CragState, context_schema=CragContext, input_schema=CragInput)
-    first = ("retrieve", END) if guards.question else ("retrieve",)
-    graph.add_node("begin", node(nodes.begin, CragContext, first=True), destinations=first)
-    graph.add_node("retrieve", node(nodes.retrieve, CragContext), retry_policy=RETRY)
-    graph.add_node("grade", node(nodes.grade, CragContext), destinations=("refine", "rewrite_query"))
-    graph.add_node("refine", node(nodes.refine, CragContext))
-    graph.add_node(
-        "rewrite_query",
-        node(outside.rewrite_query, CragContext),
-        destinations=("approve", "web_search", "generate"),
-    )
-    graph.add_node("approve", node(outside.approve, CragContext), destinations=("web_search", "generate"))
-    graph.add_node("web_search", node(outside.web_search, CragContext))
-    graph.add_node("select_external", node(outside.select_external, CragContext))
-    # defer: with two branches of unequal length it would run twice
-    graph.add_node("generate", node(nodes.generate, CragContext), defer=True)
-    graph.add_node("cite", node(nodes.cite, CragContext))
+    graph = RagGraph(CragState, CragContext, output, "crag", STEPS)
     graph.add_edge(START, "begin")
-    graph.add_edge("retrieve", "grade")
-    graph.add_edge("refine", "generate")
-    graph.add_edge("web_search", "select_external")
-    graph.add_edge("select_external", "generate")
-    graph.add_edge("generate", "cite")
-    graph.add_edge("cite", END)
-    compiled = graph.compile(checkpointer=checkpointer, store=store, name="crag")
-    return compiled.with_config(recursion_limit=STEPS)
+    first = {"retrieve": READY, **({END: REFUSED} if guards.question else {})}
+    graph.add_step("begin", nodes.begin, first, first=True)
+    graph.add_step("retrieve", nodes.retrieve, "grade", fetches=True)
+    graph.add_step("grade", nodes.grade)
+    graph.add_conditional_edges(
+        "grade", ways_on, {"correct, ambiguous": "refine", "incorrect, ambiguous": "rewrite_query"}
+    )
+    graph.add_step("refine", nodes.refine, "generate")
+    graph.add_step(
+        "rewrite_query",
+        outside.rewrite_query,
+        {"approve": "approve_web", "web_search": "keywords", "generate": "no web search"},
+    )
+    graph.add_step("approve", outside.approve, {"web_search": "approved", "generate": "refused"})
+    graph.add_step("web_search", outside.web_search, "select_external")
+    graph.add_step("select_external", outside.select_external, "generate")
+    # defer: with two branches of unequal length it would run twice
+    graph.add_step("generate", nodes.generate, "cite", defer=True)
+    graph.add_step("cite", nodes.cite, END)
+    return graph.compile(checkpointer, store=store)

@@ -10,6 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.types import Command, Overwrite
 
+from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.answering import Answering
 from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.state import CragState, PassageGrading
@@ -25,7 +26,6 @@ from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
 from rag_kit.graphs.steps import Steps
 
-_NEXT = {"correct": ["refine"], "incorrect": ["rewrite_query"], "ambiguous": ["refine", "rewrite_query"]}
 _SAID = {
     "correct": "correct: at least one passage is above {upper:.2f}; the passages are refined",
     "incorrect": "incorrect: all passages are below {lower:.2f}; they are put aside",
@@ -61,7 +61,7 @@ class CragNodes:
         update = yield from self.opening.retrieve(self.retriever, state, context)
         return {"retrieved": update["documents"], **update}
 
-    def grade(self, state: CragState, context: CragContext) -> Steps[Command[Any]]:
+    def grade(self, state: CragState, context: CragContext) -> Steps[Update]:
         """Judge all passages at once, and choose the paper's action by the thresholds."""
         passages = state["retrieved"]
         gradings = yield from grade_passages(
@@ -77,7 +77,7 @@ class CragNodes:
         report("graded", action=action, scores=scores, evaluator=self.evaluator.name)
         failed = [grading.reason for grading in gradings if grading.reason.startswith("not graded")]
         why = failed[0].removeprefix("not graded: ") if failed else ""
-        update: Update = {
+        return {
             "gradings": [
                 _told(grading, passage) for grading, passage in zip(gradings, passages, strict=True)
             ],
@@ -89,11 +89,13 @@ class CragNodes:
                 else []
             ),
         }
-        return Command(update=update, goto=_NEXT[action])
 
     def refine(self, state: CragState, context: CragContext) -> Steps[Update]:
         """Keep the strips of the passages that help, in the order of the passages."""
-        known = [Grading(item["score"], item["reason"], item.get("calls_for")) for item in state["gradings"]]
+        known = [
+            Grading(item["score"], item.get("reason", ""), item.get("calls_for"))
+            for item in state["gradings"]
+        ]
         chosen = yield from select_strips(
             self.evaluator,
             state["search_query"],
@@ -136,6 +138,20 @@ class CragNodes:
         )
         # of a refused answer nothing leaves that it was made from
         return {**update, **_forgotten()} if update["status"] == "refused" else update
+
+
+def ways_on(state: CragState) -> list[str]:
+    """The edges that the action takes.
+
+    Raises:
+        InvalidInputError: The node that grades (which may be a user's own) gave no action.
+    """
+    action = state.get("action")
+    if action not in ("correct", "incorrect", "ambiguous"):
+        raise InvalidInputError(
+            f"the node 'grade' gave the action {action!r}; it must give 'correct', 'incorrect' or 'ambiguous'."
+        )
+    return [way for way in ("correct, ambiguous", "incorrect, ambiguous") if action in way.split(", ")]
 
 
 def _why(action: Action, gradings: Sequence[Grading], limits: Thresholds) -> str:

@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
 from rag_kit.graphs.evaluators.thresholds import Action
-from rag_kit.graphs.state import QuestionInput, RagState, add_items, as_documents
+from rag_kit.graphs.state import RagState, add_items, as_documents
 
 
 class PassageGrading(TypedDict):
@@ -40,10 +40,6 @@ class Strip(TypedDict):
     score: float
     reason: str
     kept: bool
-
-
-class CragInput(QuestionInput):
-    """What a caller of the CRAG graph gives: the question."""
 
 
 class CragState(RagState, total=False):

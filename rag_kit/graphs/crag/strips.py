@@ -128,7 +128,7 @@ def select_strips(
     if not judged:
         return Selection()
     # lexical evidence is weighed against that of the other strips, so it is judged anew; it costs no call
-    reuse = known is not None and not isinstance(evaluator, LexicalEvaluator)
+    reuse = bool(known) and not isinstance(evaluator, LexicalEvaluator)
     whole = _whole(judged, passages) if reuse else set()
     asked = [place for place in judged if place not in whole]
     parts = [_part(passages[number], start, end) for number, start, end in asked]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
@@ -16,20 +16,23 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.answering import Answering, check_parts
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.prompting import GraphPrompts
-from rag_kit.graphs.running import RETRY, node
+from rag_kit.graphs.running import Body
 from rag_kit.graphs.self_rag import candidates, reflect
 from rag_kit.graphs.self_rag.candidates import Writer
 from rag_kit.graphs.self_rag.context import SelfRagContext
 from rag_kit.graphs.self_rag.opening import Ends
 from rag_kit.graphs.self_rag.paper import Paper, ScoringChoice
 from rag_kit.graphs.self_rag.reflect import Reflect
-from rag_kit.graphs.self_rag.state import SelfRagInput, SelfRagState
+from rag_kit.graphs.self_rag.state import SelfRagState
+from rag_kit.graphs.state import QuestionInput
+from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
 from rag_kit.text import warm_up
 
-SelfRag = CompiledStateGraph[SelfRagState, SelfRagContext, SelfRagInput, SelfRagState]
-_Graph = StateGraph[SelfRagState, SelfRagContext, SelfRagInput, SelfRagState]
+SelfRag = CompiledStateGraph[SelfRagState, Any, QuestionInput, Any]
+_Graph = RagGraph[SelfRagState]
 
 _SHOWN = 1_000_000_000
+_CAP, _AGAIN = "a cap was reached", "no usable answer"
 # more steps than the widest settings need (10 rounds of 24 nodes, 20 segments of 4): the loops are bounded by
 # counters in the state, never by this
 _MOST_STEPS = 300
@@ -44,6 +47,7 @@ def build_self_rag(
     prompts: Path | None = None,
     max_passage_chars: int = 12_000,
     guards: Guards | None = None,
+    output: Output = "answer",
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
 ) -> SelfRag:
@@ -73,6 +77,8 @@ def build_self_rag(
         prompts: Folder whose prompt files replace the packaged ones of the same name.
         max_passage_chars: Characters of one passage (reflect: of all passages) that go into a prompt.
         guards: Functions that see each question, passage and answer; see `Guards`.
+        output: ``"answer"``: `invoke` gives back question, answer, status, citations, documents, notes and usage;
+            ``"full"``: the whole state, with ``trace`` and ``scoring``.
         checkpointer: Memory of threads; leave it out for LangGraph Studio, which brings its own.
         store: LangGraph's long-term store, passed through.
 
@@ -87,7 +93,7 @@ def build_self_rag(
         >>> from rag_kit.models import chat_model
         >>> from rag_kit.retrieval import BM25Retriever
         >>> texts = ["The fan starts at 60 degrees.", "The fan is loud. Nobody likes the fan."]
-        >>> graph = build_self_rag(BM25Retriever.from_texts(texts), chat_model("extractive"))
+        >>> graph = build_self_rag(BM25Retriever.from_texts(texts), chat_model("extractive"), output="full")
         >>> result = graph.invoke({"question": "At how many degrees does the fan start?"})
         >>> result["answer"], result["status"], result["scoring"]
         ('The fan starts at 60 degrees.[1]', 'grounded', 'labels')
@@ -101,13 +107,12 @@ def build_self_rag(
             raise InvalidInputError(f"{name} is {given!r}; allowed: {', '.join(map(repr, allowed))}.")
     warm_up()
     guards = guards or Guards()
-    graph = StateGraph(SelfRagState, context_schema=SelfRagContext, input_schema=SelfRagInput)
+    graph = RagGraph(SelfRagState, SelfRagContext, output, "self_rag", _MOST_STEPS)
     if mode == "paper":
         _paper(graph, retriever, llm, scoring, prompts, max_passage_chars, guards)
     else:
         _reflect(graph, retriever, llm, prompts, max_passage_chars, guards)
-    compiled = graph.compile(checkpointer=checkpointer, store=store, name="self_rag")
-    return compiled.with_config(recursion_limit=_MOST_STEPS)
+    return graph.compile(checkpointer, store=store)
 
 
 def _paper(
@@ -125,30 +130,23 @@ def _paper(
     nodes = Paper(retriever, answering, Writer(llm, files, _checked(max_passage_chars)), scoring)
     ends = Ends(answering, "paper", "decide_retrieval")
     _first(graph, ends)
-    graph.add_node(
-        "decide_retrieval",
-        node(nodes.decide_retrieval, SelfRagContext, on_cap=nodes.at_cap),
-        destinations=("generate_direct", "retrieve", "finish"),
+    ranked, capped = {"rank_segments": "judged"}, {"finish": _CAP}
+    steps: dict[str, tuple[Body, dict[str, str]]] = {
+        "decide_retrieval": (
+            nodes.decide_retrieval,
+            {"retrieve": "P(yes) > delta", "generate_direct": "no passage needed", **capped},
+        ),
+        "retrieve": (nodes.retrieve, {"generate_segments": "found", **capped}),
+        "generate_direct": (nodes.generate_direct, {**ranked, **capped}),
+        "generate_segments": (nodes.generate_segments, {**ranked, **capped}),
+    }
+    for name, (body, to) in steps.items():
+        graph.add_step(name, body, to, on_cap=nodes.at_cap, fetches=name == "retrieve")
+    graph.add_step(
+        "rank_segments", nodes.rank_segments, {"decide_retrieval": "goes on", "finish": "ended"}, capped=False
     )
-    graph.add_node(
-        "retrieve",
-        node(nodes.retrieve, SelfRagContext, on_cap=nodes.at_cap),
-        retry_policy=RETRY,
-        destinations=("generate_segments", "finish"),
-    )
-    for name in ("generate_direct", "generate_segments"):
-        graph.add_node(
-            name,
-            node(getattr(nodes, name), SelfRagContext, on_cap=nodes.at_cap),
-            destinations=("rank_segments", "finish"),
-        )
-    graph.add_node(
-        "rank_segments",
-        node(nodes.rank_segments, SelfRagContext, capped=False),
-        destinations=("decide_retrieval", "finish"),
-    )
-    graph.add_node("finish", node(nodes.finish, SelfRagContext, capped=False))
-    _last(graph, ends)
+    graph.add_step("finish", nodes.finish, "cite", capped=False)
+    graph.add_step("cite", ends.cite, END, capped=False)
 
 
 def _reflect(
@@ -164,35 +162,29 @@ def _reflect(
     nodes = Reflect(retriever, answering)
     ends = Ends(answering, "reflect", "retrieve")
     _first(graph, ends)
-    goes = {
-        "retrieve": ("grade_documents", "finish"),
-        "grade_documents": ("generate", "rewrite_query", "finish"),
-        "rewrite_query": ("retrieve", "finish"),
-        "generate": ("grade_support", "rewrite_query", "finish"),
-        "grade_support": ("grade_usefulness", "generate", "rewrite_query", "finish"),
-        "grade_usefulness": ("rewrite_query", "finish"),
+    again, capped = {"rewrite_query": _AGAIN}, {"finish": _CAP}
+    ways = {
+        "retrieve": {"grade_documents": "found", **capped},
+        "grade_documents": {
+            "generate": "some are relevant",
+            "rewrite_query": "none is",
+            "finish": "none, no round left",
+        },
+        "rewrite_query": {"retrieve": "another query", "finish": "no other query, or a cap"},
+        "generate": {"grade_support": "answered", **again, **capped},
+        "grade_support": {"grade_usefulness": "supported", "generate": "not supported", **again, **capped},
+        "grade_usefulness": {"rewrite_query": "not useful", "finish": "useful, or no round left"},
     }
-    for name, to in goes.items():
-        graph.add_node(
-            name,
-            node(getattr(nodes, name), SelfRagContext, on_cap=nodes.at_cap),
-            retry_policy=RETRY if name == "retrieve" else None,
-            destinations=to,
-        )
-    graph.add_node("finish", node(nodes.finish, SelfRagContext, capped=False))
-    _last(graph, ends)
+    for name, to in ways.items():
+        graph.add_step(name, getattr(nodes, name), to, on_cap=nodes.at_cap, fetches=name == "retrieve")
+    graph.add_step("finish", nodes.finish, "cite", capped=False)
+    graph.add_step("cite", ends.cite, END, capped=False)
 
 
 def _first(graph: _Graph, ends: Ends) -> None:
-    after = (ends.after_begin, END) if ends.answering.guards.question else (ends.after_begin,)
-    graph.add_node("begin", node(ends.begin, SelfRagContext, first=True), destinations=after)
+    refused = {END: REFUSED} if ends.answering.guards.question else {}
+    graph.add_step("begin", ends.begin, {ends.after_begin: READY, **refused}, first=True)
     graph.add_edge(START, "begin")
-
-
-def _last(graph: _Graph, ends: Ends) -> None:
-    graph.add_node("cite", node(ends.cite, SelfRagContext, capped=False))
-    graph.add_edge("finish", "cite")
-    graph.add_edge("cite", END)
 
 
 def _checked(max_passage_chars: int) -> int:

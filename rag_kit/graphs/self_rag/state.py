@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from rag_kit.graphs.state import QuestionInput, RagState, Update, add_items, as_documents
+from rag_kit.graphs.state import RagState, Update, add_items, as_documents
 
 #: ``logprobs``: label probabilities and p(y) are the model's own; ``labels``: a label counts as certain, p(y) = 1.
 Scoring = Literal["logprobs", "labels"]
@@ -80,10 +80,6 @@ class Draft(TypedDict):
     useful: bool | None
     reason: str
     documents: list[Document]
-
-
-class SelfRagInput(QuestionInput):
-    """What a caller of a Self-RAG graph gives: the question."""
 
 
 class SelfRagState(RagState, total=False):

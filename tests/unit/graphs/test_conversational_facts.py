@@ -39,7 +39,7 @@ def model(*facts: str) -> ByTask:
 
 def graph(llm: Any, store: Any, **options: Any) -> Any:
     return build_conversational_rag(
-        BM25Retriever.from_texts(TEXTS), llm, **{"remember": True, "store": store, **options}
+        BM25Retriever.from_texts(TEXTS), llm, **{"remember": True, "store": store, **options}, output="full"
     )
 
 
@@ -299,7 +299,11 @@ def test_a_document_of_the_index_is_not_changed() -> None:
     """Facts go into the store alone."""
     documents = [Document(text) for text in TEXTS]
     made = build_conversational_rag(
-        BM25Retriever.from_documents(documents), model("Lives in Bonn."), remember=True, store=InMemoryStore()
+        BM25Retriever.from_documents(documents),
+        model("Lives in Bonn."),
+        remember=True,
+        store=InMemoryStore(),
+        output="full",
     )
     made.invoke({"question": "I live in Bonn."}, context={"user_id": "ann"})
     assert [document.metadata for document in documents] == [{}, {}]

@@ -43,6 +43,7 @@ class Run:
             web_search=web,
             guards=guards,
             checkpointer=InMemorySaver(),
+            output="full",
         )
         self.config: Any = {"configurable": {"thread_id": "1"}}
 
@@ -158,7 +159,9 @@ async def test_a_new_question_may_take_the_place_of_a_reply() -> None:
 async def test_approval_inside_another_graph(native: bool) -> None:
     """The parent's checkpointer carries the pause of the part; the parent's context reaches it."""
     run = Run(0.1)
-    part = build_crag(run.retriever, run.llm, evaluator=run.judge, web_search=_web(run.queries))
+    part = build_crag(
+        run.retriever, run.llm, evaluator=run.judge, web_search=_web(run.queries), output="full"
+    )
     parent = StateGraph(CragState, context_schema=CragContext)
     parent.add_node("ask", part)
     parent.add_edge(START, "ask")

@@ -65,7 +65,9 @@ def graph(pump: float, *, llm: Any = None, web: Any = None, **options: Any) -> A
     """CRAG whose evaluator gives the passage about the pump this confidence, fans 0.8, and -0.9 else."""
     judge = options.pop("evaluator", None) or Marked({"pump": pump, "fan": 0.8})
     documents = options.pop("documents", [PUMP, FRUIT])
-    return build_crag(fixed(*documents), llm or model(), evaluator=judge, web_search=web, **options)
+    return build_crag(
+        fixed(*documents), llm or model(), evaluator=judge, web_search=web, **options, output="full"
+    )
 
 
 async def both(made: Any, given: Any = QUESTION, **options: Any) -> dict[str, Any]:
@@ -179,6 +181,7 @@ def test_any_confidences_give_the_action_of_the_paper(
         llm,
         evaluator=judge,
         web_search=search_tool([{"content": "A fan."}]) if web else None,
+        output="full",
     )
     found = made.invoke(QUESTION, context={"lower": lower, "upper": upper})
     if any(score > upper for score in scores):
@@ -356,7 +359,7 @@ async def test_a_model_as_evaluator_counts_in_calls_and_caps() -> None:
 async def test_offline_in_both_languages(question: str, language: str, word: str) -> None:
     """With the extractive model and lexical evidence alone."""
     texts = ["The pump starts at 40 degrees. It is loud.", "水泵在四十度时启动。", "香蕉很甜。"]
-    made = build_crag(BM25Retriever.from_texts(texts, k=3), chat_model("extractive"))
+    made = build_crag(BM25Retriever.from_texts(texts, k=3), chat_model("extractive"), output="full")
     found = await both(made, {"question": question})
     assert found["language"] == language
     assert found["status"] == "grounded"
@@ -423,7 +426,9 @@ async def test_nothing_blocks_the_event_loop() -> None:
         return WEB
 
     texts = ["The pump starts at 40 degrees. It is loud. It is old.", "香蕉很甜。"]
-    made = build_crag(BM25Retriever.from_texts(texts, k=2), chat_model("extractive"), web_search=slow)
+    made = build_crag(
+        BM25Retriever.from_texts(texts, k=2), chat_model("extractive"), web_search=slow, output="full"
+    )
     with blockbuster_ctx():
         for question in ("When does the fan start?", "风扇什么时候启动？"):
             found = await made.ainvoke({"question": question}, context={"lower": -1.0, "upper": 1.0})

@@ -293,7 +293,9 @@ def test_the_words_of_a_searching_model_are_not_streamed() -> None:
         """Search."""
         return str(inner.invoke(query, config).content)
 
-    made = build_crag(fixed(), model("It starts. [1]"), evaluator=Marked({"fan": 0.8}), web_search=asking)
+    made = build_crag(
+        fixed(), model("It starts. [1]"), evaluator=Marked({"fan": 0.8}), web_search=asking, output="full"
+    )
     nodes = {
         part[1]["langgraph_node"]
         for part in made.stream({"question": "When does it start?"}, stream_mode="messages")

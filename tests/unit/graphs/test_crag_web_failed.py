@@ -16,7 +16,10 @@ async def test_a_failure_given_back_is_told(error: Any) -> None:
     """The notes say why, without a key; the run declines."""
     nothing: Any = RunnableLambda(lambda query: [])
     graph = build_crag(
-        nothing, chat_model("extractive"), web_search=RunnableLambda(lambda query: {"error": error})
+        nothing,
+        chat_model("extractive"),
+        web_search=RunnableLambda(lambda query: {"error": error}),
+        output="full",
     )
     question: Any = {"question": "When does the fan start?"}
     for result in (graph.invoke(question), await graph.ainvoke(question)):

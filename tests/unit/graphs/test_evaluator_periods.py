@@ -46,7 +46,9 @@ def test_a_period_decides(question: str, stated: str, elsewhere: str, language: 
 
 def test_the_note_of_a_run_says_why_it_declines() -> None:
     """CRAG's note names the period where it was what put the passages aside, and only there."""
-    graph = build_crag(BM25Retriever.from_texts([ELSEWHERE, "Hull is a town."]), chat_model("extractive"))
+    graph = build_crag(
+        BM25Retriever.from_texts([ELSEWHERE, "Hull is a town."]), chat_model("extractive"), output="full"
+    )
     declined = graph.invoke({"question": ASKED})
     assert declined["status"] == "declined"
     said = "grade: incorrect: nothing is stated for the period asked for; the passages are put aside"
@@ -72,7 +74,9 @@ async def test_what_is_called_for_decides_in_the_graph(mode: str) -> None:
         (high, ELSEWHERE, "incorrect", "declined"),
         (low, STATED, "correct", "grounded"),
     ):
-        graph = build_crag(BM25Retriever.from_texts([text]), chat_model("extractive"), evaluator=evaluator)
+        graph = build_crag(
+            BM25Retriever.from_texts([text]), chat_model("extractive"), evaluator=evaluator, output="full"
+        )
         asked = {"question": ASKED}
         result = await graph.ainvoke(asked) if mode == "ainvoke" else graph.invoke(asked)
         assert (result["action"], result["status"]) == (action, status)
@@ -87,7 +91,9 @@ def test_an_action_that_there_is_not_is_a_fault_of_the_evaluator() -> None:
         def grade(self, question: str, passages: Any, language: str) -> Any:
             return [Grading(0.1, "", "maybe") for _ in passages]  # type: ignore[arg-type]
 
-    graph = build_crag(BM25Retriever.from_texts([STATED]), chat_model("extractive"), evaluator=Wrong())
+    graph = build_crag(
+        BM25Retriever.from_texts([STATED]), chat_model("extractive"), evaluator=Wrong(), output="full"
+    )
     with pytest.raises(InvalidInputError, match="calls for 'maybe'; allowed"):
         graph.invoke({"question": ASKED})
 
@@ -114,7 +120,9 @@ def test_the_note_says_what_an_evaluator_calls_for() -> None:
         def grade(self, question: str, passages: Any, language: str) -> Any:
             return [Grading(-1.0, "", "correct") for _ in passages]
 
-    graph = build_crag(BM25Retriever.from_texts([STATED]), chat_model("extractive"), evaluator=Sure())
+    graph = build_crag(
+        BM25Retriever.from_texts([STATED]), chat_model("extractive"), evaluator=Sure(), output="full"
+    )
     assert (
         "grade: correct: the evaluator calls for it, whatever the confidences"
         in graph.invoke({"question": "Who was the coach of Hull?"})["notes"]

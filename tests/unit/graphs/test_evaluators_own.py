@@ -69,7 +69,9 @@ class Awaiting(Evaluator):
 
 def graph(evaluator: Any) -> Any:
     """CRAG over two passages."""
-    return build_crag(BM25Retriever.from_texts(TEXTS, k=2), chat_model("extractive"), evaluator=evaluator)
+    return build_crag(
+        BM25Retriever.from_texts(TEXTS, k=2), chat_model("extractive"), evaluator=evaluator, output="full"
+    )
 
 
 @pytest.mark.parametrize("kind", [Own, Stepping])

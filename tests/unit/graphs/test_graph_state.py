@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from asyncio import to_thread
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
-from support.graphs import fixed, thread
+from support.graphs import BUILDERS, fixed, thread
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs import (
-    build_adaptive_rag,
-    build_conversational_rag,
-    build_crag,
-    build_plain_rag,
-    build_self_rag,
-)
+from rag_kit.graphs import build_crag
 from rag_kit.models import chat_model
 
 FAN = "The fan starts at 60 degrees."
@@ -30,26 +23,13 @@ FAN = "The fan starts at 60 degrees."
 def test_a_wrong_type_is_refused_and_the_thread_goes_on(key: str, value: Any) -> None:
     """No bare TypeError, no text taken apart into its letters; what was kept before is there still."""
     retriever: Any = RunnableLambda(lambda query: [Document("The fan starts at 60 degrees.")])
-    graph = build_crag(retriever, chat_model("extractive"), checkpointer=InMemorySaver())
+    graph = build_crag(retriever, chat_model("extractive"), checkpointer=InMemorySaver(), output="full")
     config: Any = {"configurable": {"thread_id": "1"}}
     before = graph.invoke({"question": "When does the fan start?"}, config)
     with pytest.raises(InvalidInputError, match="give "):
         graph.update_state(config, {key: value})
     assert graph.get_state(config).values[key] == before[key]
 
-
-BUILT: dict[str, Callable[[Any], Any]] = {
-    "plain": lambda saver: build_plain_rag(fixed(FAN), chat_model("extractive"), checkpointer=saver),
-    "conversational": lambda saver: build_conversational_rag(
-        fixed(FAN), chat_model("extractive"), checkpointer=saver
-    ),
-    "crag": lambda saver: build_crag(fixed(FAN), chat_model("extractive"), checkpointer=saver),
-    "self-rag": lambda saver: build_self_rag(fixed(FAN), chat_model("extractive"), checkpointer=saver),
-    "reflect": lambda saver: build_self_rag(
-        fixed(FAN), chat_model("extractive"), mode="reflect", checkpointer=saver
-    ),
-    "adaptive": lambda saver: build_adaptive_rag(fixed(FAN), chat_model("extractive"), checkpointer=saver),
-}
 
 AFTER = {
     "plain": "retrieve",
@@ -62,10 +42,10 @@ AFTER = {
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
-@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.parametrize("name", BUILDERS)
 async def test_a_state_of_another_version_is_named_and_a_new_turn_goes_on(name: str, native: bool) -> None:
     """Resumed in the middle with keys missing, as an older version left them: the kit's own error, no KeyError."""
-    graph = BUILT[name](InMemorySaver())
+    graph = BUILDERS[name](fixed(FAN), chat_model("extractive"), checkpointer=InMemorySaver(), output="full")
     given = {"question": "When does the fan start?"}
     graph.update_state(thread(), given, as_node=AFTER[name])
     with pytest.raises(InvalidInputError, match=r"has no '.*another version.*Ask the question again"):

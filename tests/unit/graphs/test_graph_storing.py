@@ -52,7 +52,9 @@ async def test_odd_metadata_do_not_end_a_run(build: Any, odd: Any) -> None:
     def search(query: str) -> list[Document]:
         return [Document("The fan starts at 60 degrees.", metadata={"file": "fan.md", "odd": odd})]
 
-    made = build(RunnableLambda(search), chat_model("extractive"), checkpointer=InMemorySaver())
+    made = build(
+        RunnableLambda(search), chat_model("extractive"), checkpointer=InMemorySaver(), output="full"
+    )
     config: Any = {"configurable": {"thread_id": "1"}}
     question = {"question": "At how many degrees does the fan start?"}
     for found in (made.invoke(question, config), await made.ainvoke(question, config)):
@@ -75,7 +77,7 @@ def test_what_can_be_kept_stays_as_it_is() -> None:
 def test_an_edited_history_is_refused_before_it_is_kept(history: Any) -> None:
     """The error says what a turn is, and the thread goes on as it was."""
     retriever = BM25Retriever.from_texts(["The fan starts at 60 degrees."])
-    made = build_plain_rag(retriever, chat_model("extractive"), checkpointer=InMemorySaver())
+    made = build_plain_rag(retriever, chat_model("extractive"), checkpointer=InMemorySaver(), output="full")
     config: Any = {"configurable": {"thread_id": "1"}}
     question: Any = {"question": "At how many degrees does the fan start?"}
     made.invoke(question, config)

@@ -34,7 +34,9 @@ DOCS = [
 def graph(guards: Guards, llm: Any = None, **options: Any) -> Any:
     """A plain graph over two documents."""
     retriever = BM25Retriever.from_documents(DOCS, k=4)
-    return build_plain_rag(retriever, llm or chat_model("extractive"), guards=guards, **options)
+    return build_plain_rag(
+        retriever, llm or chat_model("extractive"), guards=guards, **options, output="full"
+    )
 
 
 async def both(made: Any, question: str, **options: Any) -> dict[str, Any]:
@@ -65,7 +67,7 @@ def test_no_path_around_the_guards(build: Any) -> None:
         seen.append(query)
         return [item.model_copy(deep=True) for item in DOCS]
 
-    made = build(RunnableLambda(search), chat_model("extractive"), guards=guards)
+    made = build(RunnableLambda(search), chat_model("extractive"), guards=guards, output="full")
     refused = made.invoke({"question": "What is the secret of the pump?"})
     assert (refused["answer"], refused["status"], seen) == ("No.", "refused", [])
     assert not refused.get("history") and not refused["documents"]
@@ -203,6 +205,7 @@ async def test_a_follow_up_is_seen_as_the_conversation_completes_it(build: Any, 
         ByTask(answers=replies),
         guards=Guards(question=[_no_bombs]),
         checkpointer=InMemorySaver(),
+        output="full",
     )
     config: Any = {"configurable": {"thread_id": "1"}}
     made.invoke({"question": "What is a bomb ?"}, config)
@@ -225,6 +228,7 @@ async def test_a_question_is_seen_together_with_the_reply(native: bool) -> None:
         classifier=lambda question, earlier: "single" if earlier else "clarify",
         guards=guards,
         checkpointer=InMemorySaver(),
+        output="full",
     )
     config: Any = {"configurable": {"thread_id": "1"}}
     run: Any = made.ainvoke if native else made.invoke

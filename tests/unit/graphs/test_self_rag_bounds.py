@@ -76,7 +76,7 @@ def test_paper_ends_for_any_labels(
     seed: int, segments: int, width: int, constraint: str, delta: float
 ) -> None:
     """Segments, beams and calls stay within the settings; the answer has a status and each candidate a reason."""
-    graph = build_self_rag(Endless(), erratic(seed))
+    graph = build_self_rag(Endless(), erratic(seed), output="full")
     context: Any = {
         "max_segments": segments,
         "beam_width": width,
@@ -106,7 +106,7 @@ def test_paper_ends_for_any_labels(
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 3), st.sampled_from(["soft", "hard"]))
 def test_reflect_ends_for_any_verdicts(seed: int, rounds: int, generations: int, constraint: str) -> None:
     """Rounds and generations stay within the settings."""
-    graph = build_self_rag(Endless(), erratic(seed), mode="reflect")
+    graph = build_self_rag(Endless(), erratic(seed), mode="reflect", output="full")
     context: Any = {
         "max_rounds": rounds,
         "max_generations": generations,
@@ -133,7 +133,7 @@ def steady() -> ByTask:
 @pytest.mark.parametrize("max_calls", [0, 1, 2])
 def test_no_answer_yet_is_an_error(max_calls: int) -> None:
     """Before the first candidate is judged there is nothing to give; the cap is named as it was given."""
-    graph = build_self_rag(Endless(), steady())
+    graph = build_self_rag(Endless(), steady(), output="full")
     with pytest.raises(BudgetExceededError, match=f"max_calls={max_calls}"):
         graph.invoke({"question": "Which facts hold?"}, context={"max_calls": max_calls})
 
@@ -141,7 +141,7 @@ def test_no_answer_yet_is_an_error(max_calls: int) -> None:
 @pytest.mark.parametrize("max_calls", range(3, 30))
 def test_the_best_so_far_is_given_at_any_cap_of_calls(max_calls: int) -> None:
     """Wherever the cap is reached: an answer, a note, never a call too many, the same each time."""
-    graph = build_self_rag(Endless(), steady())
+    graph = build_self_rag(Endless(), steady(), output="full")
     context = {"max_calls": max_calls, "max_segments": 3, "k": 3}
     first = graph.invoke({"question": "Which facts hold?"}, context=context)
     second = graph.invoke({"question": "Which facts hold?"}, context=context)
@@ -153,7 +153,7 @@ def test_the_best_so_far_is_given_at_any_cap_of_calls(max_calls: int) -> None:
 
 async def test_the_best_so_far_at_a_cap_of_tokens() -> None:
     """The same for tokens, in both forms."""
-    graph = build_self_rag(Endless(), steady())
+    graph = build_self_rag(Endless(), steady(), output="full")
     for result in (
         graph.invoke({"question": "Which facts hold?"}, context={"max_tokens": 130}),
         await graph.ainvoke({"question": "Which facts hold?"}, context={"max_tokens": 130}),
@@ -178,7 +178,7 @@ async def test_the_best_so_far_at_the_deadline() -> None:
 
     slow.answers["continue_answer"] = later
     slow.answers["critique"] = slower
-    graph = build_self_rag(Endless(), slow)
+    graph = build_self_rag(Endless(), slow, output="full")
     context = {"deadline": 1.0, "beam_width": 1, "k": 1}
     result = graph.invoke({"question": "Which facts hold?"}, context=context)
     assert result["answer"] == "Fact number 0 holds here.[1]"
@@ -200,7 +200,7 @@ def test_reflect_gives_the_best_so_far_at_any_cap(max_calls: int) -> None:
             "rewrite_query": lambda p: {"query": f"q{len(p.body)}"},
         }
     )
-    graph = build_self_rag(Endless(), llm, mode="reflect")
+    graph = build_self_rag(Endless(), llm, mode="reflect", output="full")
     context: Any = {"max_calls": max_calls, "max_rounds": 5}
     if max_calls < 4:  # three verdicts on passages come before the first answer
         with pytest.raises(BudgetExceededError, match=f"max_calls={max_calls}"):
@@ -214,7 +214,7 @@ def test_reflect_gives_the_best_so_far_at_any_cap(max_calls: int) -> None:
 
 def test_settings_have_bounds() -> None:
     """What would not end is refused by name."""
-    graph = build_self_rag(Endless(), steady())
+    graph = build_self_rag(Endless(), steady(), output="full")
     for name, value in {
         "max_segments": 0,
         "beam_width": 6,
@@ -246,7 +246,7 @@ def test_the_widest_settings_stay_within_the_steps_of_the_graph(mode: Any) -> No
             "rewrite_query": lambda p: {"query": f"q{next(counter)}"},
         }
     )
-    graph = build_self_rag(Endless(), llm, mode=mode)
+    graph = build_self_rag(Endless(), llm, mode=mode, output="full")
     context: Any = {
         "max_segments": 20,
         "max_rounds": 10,

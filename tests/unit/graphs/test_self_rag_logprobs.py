@@ -94,7 +94,7 @@ def check(result: dict[str, Any]) -> None:
 async def test_f_by_hand_over_http() -> None:
     """Label probabilities and p(y) come from the server's log-probabilities, in both forms."""
     with OpenAIServer([serve()]) as server:
-        graph = build_self_rag(fixed(WRONG, RIGHT), model(server))
+        graph = build_self_rag(fixed(WRONG, RIGHT), model(server), output="full")
         check(graph.invoke({"question": QUESTION}, context={"max_segments": 1}))
         check(await graph.ainvoke({"question": QUESTION}, context={"max_segments": 1}))
         assert all(request.body["logprobs"] is True for request in server.chats)
@@ -105,14 +105,14 @@ async def test_f_by_hand_over_http() -> None:
 def test_log_probabilities_of_a_stream() -> None:
     """Someone who listens makes the client stream; the scores are the same."""
     with OpenAIServer([serve()]) as server:
-        graph = build_self_rag(fixed(WRONG, RIGHT), model(server))
+        graph = build_self_rag(fixed(WRONG, RIGHT), model(server), output="full")
         question, context = {"question": QUESTION}, {"max_segments": 1}
         state: dict[str, Any] = {}
         for kind, part in graph.stream(question, context=context, stream_mode=["messages", "values"]):  # type: ignore[arg-type]
             assert kind == "values"
             state = part
         check(state)
-        streaming = build_self_rag(fixed(WRONG, RIGHT), model(server, streaming=True))
+        streaming = build_self_rag(fixed(WRONG, RIGHT), model(server, streaming=True), output="full")
         check(streaming.invoke(question, context=context))  # type: ignore[arg-type]
         assert any(request.body.get("stream") for request in server.chats)
 
@@ -121,7 +121,7 @@ def test_log_probabilities_of_a_stream() -> None:
 def test_delta_is_held_against_the_probability_and_not_the_label(yes: float, searches: bool) -> None:
     """The model writes "no" each time; above 0.2 documents are looked up all the same."""
     with OpenAIServer([serve(yes)]) as server:
-        graph = build_self_rag(fixed(RIGHT), model(server))
+        graph = build_self_rag(fixed(RIGHT), model(server), output="full")
         result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
     assert result["beams"][0]["segments"][0]["passage"] == (0 if searches else None)
     if not searches:
@@ -144,7 +144,7 @@ def labelled(request: Recorded) -> Any:
 def test_a_server_without_log_probabilities_falls_back_to_labels() -> None:
     """It ignores the request for them: one note, labels count as certain, p(y) is 1."""
     with OpenAIServer([labelled]) as server:
-        graph = build_self_rag(fixed(WRONG, RIGHT), model(server))
+        graph = build_self_rag(fixed(WRONG, RIGHT), model(server), output="full")
         result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
         assert [bool(r.body.get("logprobs")) for r in server.chats] == [True, False, False, False, False]
     assert result["scoring"] == "labels"
@@ -160,7 +160,7 @@ def test_a_server_without_log_probabilities_falls_back_to_labels() -> None:
 def test_a_server_that_refuses_log_probabilities_falls_back_to_labels() -> None:
     """400 for the unknown setting is no end."""
     with OpenAIServer([labelled], refuse=["logprobs"]) as server:
-        graph = build_self_rag(fixed(WRONG, RIGHT), model(server))
+        graph = build_self_rag(fixed(WRONG, RIGHT), model(server), output="full")
         result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
     assert result["scoring"] == "labels"
     assert result["status"] == "grounded"
@@ -169,7 +169,7 @@ def test_a_server_that_refuses_log_probabilities_falls_back_to_labels() -> None:
 def test_labels_can_be_asked_for() -> None:
     """scoring="labels" never asks for log-probabilities."""
     with OpenAIServer([labelled]) as server:
-        graph = build_self_rag(fixed(RIGHT), model(server), scoring="labels")
+        graph = build_self_rag(fixed(RIGHT), model(server), scoring="labels", output="full")
         result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
         assert not any(request.body.get("logprobs") for request in server.chats)
     assert result["scoring"] == "labels" and not result["notes"]
@@ -178,6 +178,6 @@ def test_labels_can_be_asked_for() -> None:
 def test_a_refused_key_is_an_error_and_no_fallback() -> None:
     """401 comes through by name."""
     with OpenAIServer([serve()], key="sk-other") as server:
-        graph = build_self_rag(fixed(RIGHT), model(server))
+        graph = build_self_rag(fixed(RIGHT), model(server), output="full")
         with pytest.raises(ModelUnauthorizedError):
             graph.invoke({"question": QUESTION})

@@ -56,7 +56,7 @@ def comparable(state: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_supported_passage_wins_although_it_ranks_second() -> None:
     """With a scripted critic the second passage's text is the answer, and the trace says why the first lost."""
-    graph = build_self_rag(fixed(WRONG, RIGHT), model())
+    graph = build_self_rag(fixed(WRONG, RIGHT), model(), output="full")
     result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
     assert result["answer"] == "The fan starts at 60 degrees.[1]"
     assert result["status"] == "grounded"
@@ -75,7 +75,7 @@ def test_the_supported_passage_wins_although_it_ranks_second() -> None:
 @pytest.mark.parametrize("constraint", ["soft", "hard"])
 def test_the_supported_passage_wins_with_the_extractive_model(constraint: str) -> None:
     """The same by words alone, with any LangChain retriever's order."""
-    graph = build_self_rag(fixed(WRONG, RIGHT), chat_model("extractive"))
+    graph = build_self_rag(fixed(WRONG, RIGHT), chat_model("extractive"), output="full")
     result = graph.invoke({"question": QUESTION}, context={"constraint": constraint})
     assert result["answer"] == "The fan starts at 60 degrees.[1]"
     assert result["citations"][0]["file"] == "fan.md"
@@ -84,7 +84,7 @@ def test_the_supported_passage_wins_with_the_extractive_model(constraint: str) -
 def test_hard_constraints_decline_where_soft_ones_answer() -> None:
     """Nothing supported: soft gives the best and the citation check flags it, hard declines."""
     invented = model(continue_answer="The fan starts at 61 degrees.", critique=labels("relevant", "none", 5))
-    graph = build_self_rag(fixed(RIGHT), invented)
+    graph = build_self_rag(fixed(RIGHT), invented, output="full")
     soft = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
     hard = graph.invoke({"question": QUESTION}, context={"max_segments": 1, "constraint": "hard"})
     assert (soft["answer"], soft["status"]) == ("The fan starts at 61 degrees.[1]", "flagged")
@@ -95,7 +95,7 @@ def test_hard_constraints_decline_where_soft_ones_answer() -> None:
 async def test_async_gives_the_same() -> None:
     """ainvoke and invoke agree in every key of the state."""
     for llm in (chat_model("extractive"), model()):
-        graph = build_self_rag(fixed(WRONG, RIGHT, OTHER), llm)
+        graph = build_self_rag(fixed(WRONG, RIGHT, OTHER), llm, output="full")
         first = graph.invoke({"question": QUESTION})
         second = await graph.ainvoke({"question": QUESTION})
         assert comparable(first) == comparable(second)
@@ -112,7 +112,7 @@ def test_segments_follow_each_other_and_what_was_said_is_searched_for() -> None:
         return labels("relevant", "full", 4 if starts else 5 if prompt.block("answer") else 3)
 
     llm = model(critique=critic)
-    result = build_self_rag(found, llm).invoke({"question": "When does it start and stop?"})
+    result = build_self_rag(found, llm, output="full").invoke({"question": "When does it start and stop?"})
     assert result["answer"] == "The pump starts at 40 degrees.[1] The pump stops at 30 degrees.[2]"
     assert result["status"] == "grounded"
     assert result["question"] == "When does it start and stop?"
@@ -132,7 +132,7 @@ def test_without_retrieval_a_segment_is_written_directly() -> None:
         retrieve_needed={"retrieve": "no"},
         continue_unaided=lambda p: "END" if p.block("answer") else "You are welcome.",
     )
-    result = build_self_rag(found, llm).invoke({"question": "Thank you!"})
+    result = build_self_rag(found, llm, output="full").invoke({"question": "Thank you!"})
     assert (result["answer"], result["status"]) == ("You are welcome.", "unsourced")
     assert not found.queries
     assert result["documents"] == []
@@ -157,7 +157,9 @@ def test_retrieval_is_decided_for_each_segment_and_each_beam() -> None:
         continue_unaided="That is all.",
         continue_answer=lambda p: "END" if p.block("answer") else first_sentence(p),
     )
-    result = build_self_rag(found, llm).invoke({"question": "What?"}, context={"max_segments": 2})
+    result = build_self_rag(found, llm, output="full").invoke(
+        {"question": "What?"}, context={"max_segments": 2}
+    )
     second = [(one["beam"], one["passage"]) for one in result["trace"] if one["segment"] == 2]
     assert second == [(1, 0), (1, 1), (2, None)]
     assert len(found.queries) == 2  # the question, and again for the one beam
@@ -167,7 +169,7 @@ def test_retrieval_is_decided_for_each_segment_and_each_beam() -> None:
 def test_delta_decides(delta: float, searched: bool) -> None:
     """A certain yes is above any threshold but 1."""
     found = fixed(RIGHT)
-    build_self_rag(found, model()).invoke({"question": QUESTION}, context={"delta": delta})
+    build_self_rag(found, model(), output="full").invoke({"question": QUESTION}, context={"delta": delta})
     assert bool(found.queries) is searched
 
 
@@ -178,7 +180,7 @@ def test_weights_of_a_run_decide() -> None:
     def critic(prompt: Prompt) -> dict[str, Any]:
         return next(v for key, v in verdicts.items() if key in prompt.block("statement"))
 
-    graph = build_self_rag(fixed(RIGHT, WRONG), model(critique=critic))
+    graph = build_self_rag(fixed(RIGHT, WRONG), model(critique=critic), output="full")
     context = {"max_segments": 1}
     paper = graph.invoke({"question": QUESTION}, context=context)
     weights = {"relevance_weight": 0, "support_weight": 0, "usefulness_weight": 1}
@@ -192,7 +194,9 @@ def test_k_beams_and_sentences_are_knobs() -> None:
     retriever = BM25Retriever.from_documents(many)
     llm = model(critique=labels(), continue_answer=lambda p: passage_of(p))
     context = {"k": 3, "beam_width": 1, "segment_sentences": 2, "max_segments": 1}
-    result = build_self_rag(retriever, llm).invoke({"question": "Which fact holds?"}, context=context)
+    result = build_self_rag(retriever, llm, output="full").invoke(
+        {"question": "Which fact holds?"}, context=context
+    )
     assert len(result["trace"]) == 3
     assert len(result["beams"]) == 1
     assert len(result["citations"]) == 2
@@ -228,15 +232,19 @@ async def test_all_passages_are_written_from_at_once(task: str) -> None:
     answers = dict(model(critique=labels()).answers)
     context = {"max_segments": 1}
     llm = Barrier(answers=answers, asked=[], parties=5, task=task, threads=threading.Barrier(5))
-    first = build_self_rag(fixed(*documents), llm).invoke({"question": "Which?"}, context=context)
+    first = build_self_rag(fixed(*documents), llm, output="full").invoke(
+        {"question": "Which?"}, context=context
+    )
     llm = Barrier(answers=answers, asked=[], waiting=[], parties=5, task=task, event=asyncio.Event())
-    second = await build_self_rag(fixed(*documents), llm).ainvoke({"question": "Which?"}, context=context)
+    second = await build_self_rag(fixed(*documents), llm, output="full").ainvoke(
+        {"question": "Which?"}, context=context
+    )
     assert len(first["trace"]) == len(second["trace"]) == 5
 
 
 def test_only_the_winner_is_sent_and_nothing_twice() -> None:
     """The segment events joined are the answer; no token of a candidate reaches the messages stream."""
-    graph = build_self_rag(fixed(WRONG, RIGHT, OTHER), chat_model("extractive"))
+    graph = build_self_rag(fixed(WRONG, RIGHT, OTHER), chat_model("extractive"), output="full")
     pieces, tokens, state = [], [], {}
     for kind, part in graph.stream({"question": QUESTION}, stream_mode=["custom", "messages", "values"]):
         if kind == "custom" and part["event"] == "segment":
@@ -252,7 +260,7 @@ def test_only_the_winner_is_sent_and_nothing_twice() -> None:
 def test_what_is_decided_is_sent_before_the_end() -> None:
     """With one beam each segment is sent when it is ranked, before the next one is written."""
     text = Document("Tea is hot. Ice is cold. Milk is white.")
-    graph = build_self_rag(fixed(text), model(critique=labels()))
+    graph = build_self_rag(fixed(text), model(critique=labels()), output="full")
     events = [
         part["event"]
         for part in graph.stream({"question": "What?"}, stream_mode="custom", context={"beam_width": 1})
@@ -264,17 +272,21 @@ def test_what_is_decided_is_sent_before_the_end() -> None:
 def test_chinese_question_gets_a_chinese_answer() -> None:
     """Language follows the question, with the extractive model too."""
     retriever = BM25Retriever.from_texts(["风扇的噪音很大。", "水泵在四十度时启动。"], k=2)
-    result = build_self_rag(retriever, chat_model("extractive")).invoke({"question": "水泵在几度时启动？"})
+    result = build_self_rag(retriever, chat_model("extractive"), output="full").invoke(
+        {"question": "水泵在几度时启动？"}
+    )
     assert result["answer"] == "水泵在四十度时启动。[1]"
     assert (result["language"], result["status"]) == ("zh", "grounded")
-    declined = build_self_rag(retriever, chat_model("extractive")).invoke({"question": "法国国王是谁？"})
+    declined = build_self_rag(retriever, chat_model("extractive"), output="full").invoke(
+        {"question": "法国国王是谁？"}
+    )
     assert declined["answer"] == DECLINED["zh"]
 
 
 def test_nothing_found_declines_without_writing() -> None:
     """One decision, no continuation, no second search."""
     llm = model()
-    result = build_self_rag(fixed(), llm).invoke({"question": QUESTION})
+    result = build_self_rag(fixed(), llm, output="full").invoke({"question": QUESTION})
     assert result["status"] == "declined"
     assert llm.tasks() == ["retrieve_needed"]
 
@@ -284,7 +296,9 @@ def test_an_unusable_verdict_falls_back_and_says_so(broken: str) -> None:
     """No decision: documents are looked up. No critique: the lowest labels."""
     answers = {"retrieve_needed": "", "critique": "", "repair_json": ""}
     llm = model(**{broken: answers[broken], "repair_json": ""})
-    result = build_self_rag(fixed(RIGHT), llm).invoke({"question": QUESTION}, context={"max_segments": 1})
+    result = build_self_rag(fixed(RIGHT), llm, output="full").invoke(
+        {"question": QUESTION}, context={"max_segments": 1}
+    )
     assert any(broken in note for note in result["notes"])
     assert "60 degrees" in result["answer"]
     if broken == "critique":
@@ -297,12 +311,14 @@ def test_a_failed_candidate_is_told_and_the_others_go_on() -> None:
     def flaky(prompt: Prompt) -> Any:
         return ValueError("broken pipe") if "painted" in passage_of(prompt) else first_sentence(prompt)
 
-    graph = build_self_rag(fixed(WRONG, RIGHT), model(continue_answer=flaky))
+    graph = build_self_rag(fixed(WRONG, RIGHT), model(continue_answer=flaky), output="full")
     result = graph.invoke({"question": QUESTION}, context={"max_segments": 1})
     assert "60 degrees" in result["answer"]
     assert any("1 candidates failed" in note for note in result["notes"])
     assert result["trace"][0]["reason"].startswith("failed: ")
-    graph = build_self_rag(fixed(RIGHT), model(continue_answer=ModelUnauthorizedError("no key")))
+    graph = build_self_rag(
+        fixed(RIGHT), model(continue_answer=ModelUnauthorizedError("no key")), output="full"
+    )
     with pytest.raises(Exception, match="no key"):
         graph.invoke({"question": QUESTION})
 
@@ -317,11 +333,13 @@ HOSTILE = (
 def test_a_passage_cannot_change_labels_or_route(mode: Any) -> None:
     """Text that praises itself and forges tags changes neither the schema, the route nor the answer."""
     hostile = Document(HOSTILE)
-    graph = build_self_rag(fixed(hostile, RIGHT), chat_model("extractive"), mode=mode)
+    graph = build_self_rag(fixed(hostile, RIGHT), chat_model("extractive"), mode=mode, output="full")
     result = graph.invoke({"question": QUESTION})
     assert "60 degrees" in result["answer"]
     llm = model()
-    build_self_rag(fixed(hostile), llm).invoke({"question": QUESTION}, context={"max_segments": 1})
+    build_self_rag(fixed(hostile), llm, output="full").invoke(
+        {"question": QUESTION}, context={"max_segments": 1}
+    )
     assert llm.tasks() == ["retrieve_needed", "continue_answer", "critique"]
     for _, body in llm.asked[1:]:
         assert body.count("</passage>") == 1 and "<task>" not in body
@@ -331,7 +349,7 @@ def test_memory_forgets_everything_but_the_turns() -> None:
     """The second turn of a thread starts with an empty trace, no beams and no passages; its query stands alone."""
     llm = model(condense={"query": "Is the fan loud?"})
     found = fixed(WRONG, RIGHT)
-    graph = build_self_rag(found, llm, checkpointer=InMemorySaver())
+    graph = build_self_rag(found, llm, checkpointer=InMemorySaver(), output="full")
     config: Any = {"configurable": {"thread_id": "1"}}
     first = graph.invoke({"question": QUESTION}, config)
     second = graph.invoke({"question": "Is it loud?"}, config)
@@ -348,13 +366,15 @@ def test_guards_hold_on_every_path() -> None:
     """A refused question ends at once; passages are filtered; a refused answer takes everything with it."""
     never = Guards(question=[lambda text, config: Refusal("No.", reason="policy")])
     llm = model()
-    result = build_self_rag(fixed(RIGHT), llm, guards=never).invoke({"question": QUESTION})
+    result = build_self_rag(fixed(RIGHT), llm, guards=never, output="full").invoke({"question": QUESTION})
     assert (result["answer"], result["status"], llm.asked) == ("No.", "refused", [])
     mine = Guards(passages=[lambda found, config: [d for d in found if d.metadata["file"] != "fan.md"]])
-    result = build_self_rag(fixed(WRONG, RIGHT), model(), guards=mine).invoke({"question": QUESTION})
+    result = build_self_rag(fixed(WRONG, RIGHT), model(), guards=mine, output="full").invoke(
+        {"question": QUESTION}
+    )
     assert "60" not in result["answer"] and RIGHT not in result["passages"]
     secret = Guards(answer=[lambda text, config: Refusal("Secret.", reason="60") if "60" in text else None])
-    graph = build_self_rag(fixed(RIGHT), model(), guards=secret)
+    graph = build_self_rag(fixed(RIGHT), model(), guards=secret, output="full")
     parts = list(graph.stream({"question": QUESTION}, stream_mode=["custom", "values"]))
     state = parts[-1][1]
     assert (state["answer"], state["status"]) == ("Secret.", "refused")
@@ -369,7 +389,7 @@ class Parent(RagState, total=False):
 async def test_it_is_a_node_of_another_graph() -> None:
     """As a subgraph it shares the keys of the state."""
     parent = StateGraph(Parent)
-    parent.add_node("answer", build_self_rag(fixed(WRONG, RIGHT), chat_model("extractive")))
+    parent.add_node("answer", build_self_rag(fixed(WRONG, RIGHT), chat_model("extractive"), output="full"))
     parent.add_edge(START, "answer")
     parent.add_edge("answer", END)
     graph = parent.compile()
@@ -381,7 +401,7 @@ def test_schemas_ask_only_for_the_question() -> None:
     """Studio's form has one field; each setting is described and shown at nodes; the graph is connected."""
     names = set()
     for mode in ("paper", "reflect"):
-        graph = build_self_rag(fixed(RIGHT), chat_model("extractive"), mode=mode)  # type: ignore[arg-type]
+        graph = build_self_rag(fixed(RIGHT), chat_model("extractive"), mode=mode, output="full")  # type: ignore[arg-type]
         assert list(graph.get_input_jsonschema()["properties"]) == ["question"]
         drawn = graph.get_graph()
         names |= set(drawn.nodes)
@@ -399,4 +419,4 @@ def test_schemas_ask_only_for_the_question() -> None:
 def test_wrong_options_are_refused_when_building(wrong: dict[str, Any]) -> None:
     """The error names the option."""
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
-        build_self_rag(fixed(RIGHT), chat_model("extractive"), **wrong)
+        build_self_rag(fixed(RIGHT), chat_model("extractive"), **wrong, output="full")

@@ -62,7 +62,9 @@ def model(**answers: Any) -> ByTask:
 def test_the_straight_way() -> None:
     """Relevant passages, a supported and useful answer: one round, one generation."""
     llm = model()
-    result = build_self_rag(by_query(FRUIT, FAN), llm, mode="reflect").invoke({"question": QUESTION})
+    result = build_self_rag(by_query(FRUIT, FAN), llm, mode="reflect", output="full").invoke(
+        {"question": QUESTION}
+    )
     assert (result["answer"], result["status"]) == (GOOD, "grounded")
     assert [d.metadata["file"] for d in result["documents"]] == ["fan.md"]
     assert sorted(llm.tasks()[:2]) == ["rerank_pointwise"] * 2
@@ -80,7 +82,7 @@ def test_irrelevant_passages_lead_to_another_query_and_the_question_stays() -> N
     """The rewritten query is searched for; what is answered is the question."""
     found = by_query(FRUIT, fan=[FAN])
     llm = model()
-    result = build_self_rag(found, llm, mode="reflect").invoke({"question": QUESTION})
+    result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
     assert found.queries == [QUESTION, "fan"]
     assert (result["question"], result["search_query"], result["answer"]) == (QUESTION, "fan", GOOD)
     asked = [body for task, body in llm.asked if task == "answer"]
@@ -91,7 +93,7 @@ def test_an_unsupported_answer_is_written_again_with_the_reason() -> None:
     """The second writing is told what had no support."""
     verdicts = iter([grade(False, "61 is nowhere"), grade(True)])
     llm = model(answer="The fan starts at 61 degrees.[1]", grade_support=lambda p: next(verdicts))
-    result = build_self_rag(by_query(FAN), llm, mode="reflect").invoke({"question": QUESTION})
+    result = build_self_rag(by_query(FAN), llm, mode="reflect", output="full").invoke({"question": QUESTION})
     assert (result["answer"], result["status"]) == (GOOD, "grounded")
     [again] = [body for task, body in llm.asked if task == "answer_again"]
     assert "61 is nowhere" in again and "The fan starts at 61 degrees." in again
@@ -103,7 +105,7 @@ def test_an_answer_beside_the_point_leads_to_another_search() -> None:
     texts = iter(["The fan is loud.[1]", GOOD])
     found = by_query(Document("The fan is loud."), fan=[FAN])
     llm = model(answer=lambda p: next(texts), grade_usefulness=lambda p: next(verdicts))
-    result = build_self_rag(found, llm, mode="reflect").invoke({"question": QUESTION})
+    result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
     assert (result["answer"], result["round"]) == (GOOD, 2)
     assert [draft["useful"] for draft in result["drafts"]] == [False, True]
 
@@ -111,7 +113,7 @@ def test_an_answer_beside_the_point_leads_to_another_search() -> None:
 def test_the_best_so_far_is_given_when_the_rounds_are_used_up() -> None:
     """Never useful: the first supported answer, with a note."""
     llm = model(grade_usefulness=grade(False, "no unit"))
-    graph = build_self_rag(by_query(FAN), llm, mode="reflect")
+    graph = build_self_rag(by_query(FAN), llm, mode="reflect", output="full")
     result = graph.invoke({"question": QUESTION}, context={"max_rounds": 2})
     assert (result["answer"], result["status"]) == (GOOD, "grounded")
     assert any("may not resolve the question: no unit" in note for note in result["notes"])
@@ -121,7 +123,7 @@ def test_the_best_so_far_is_given_when_the_rounds_are_used_up() -> None:
 def test_an_answer_without_support_is_flagged_or_dropped() -> None:
     """Soft flags it, also where its words look right; hard declines."""
     llm = model(grade_support=grade(False, "not said"))
-    graph = build_self_rag(by_query(FAN), llm, mode="reflect")
+    graph = build_self_rag(by_query(FAN), llm, mode="reflect", output="full")
     soft = graph.invoke({"question": QUESTION})
     assert (soft["answer"], soft["status"]) == (GOOD, "flagged")
     assert any("not supported: not said" in note for note in soft["notes"])
@@ -139,7 +141,7 @@ def test_a_supported_answer_is_better_than_an_unsupported_one() -> None:
         answer_again="The fan is blue.[1]",
     )
     found = by_query(FAN, fan=[Document("The fan is loud.")])
-    result = build_self_rag(found, llm, mode="reflect").invoke({"question": QUESTION})
+    result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
     assert result["answer"] == GOOD
     assert result["documents"] == [FAN]
 
@@ -147,7 +149,7 @@ def test_a_supported_answer_is_better_than_an_unsupported_one() -> None:
 def test_a_decline_searches_again_and_declines_at_last() -> None:
     """An answer that declines is not graded; another query is tried first."""
     llm = model(answer=DECLINED["en"])
-    result = build_self_rag(by_query(FAN), llm, mode="reflect").invoke({"question": QUESTION})
+    result = build_self_rag(by_query(FAN), llm, mode="reflect", output="full").invoke({"question": QUESTION})
     assert (result["answer"], result["status"], result["round"]) == (DECLINED["en"], "declined", 2)
     assert "grade_support" not in llm.tasks()
 
@@ -155,7 +157,9 @@ def test_a_decline_searches_again_and_declines_at_last() -> None:
 def test_nothing_relevant_declines_without_writing() -> None:
     """After the last round nothing is written."""
     llm = model()
-    result = build_self_rag(by_query(FRUIT), llm, mode="reflect").invoke({"question": QUESTION})
+    result = build_self_rag(by_query(FRUIT), llm, mode="reflect", output="full").invoke(
+        {"question": QUESTION}
+    )
     assert result["status"] == "declined"
     assert "answer" not in llm.tasks()
     assert any("no passage was relevant" in note for note in result["notes"])
@@ -165,7 +169,7 @@ def test_the_same_query_is_not_searched_for_twice() -> None:
     """A rewriter that repeats itself ends the loop."""
     found = by_query(FRUIT)
     llm = model(rewrite_query={"query": QUESTION.upper()})
-    graph = build_self_rag(found, llm, mode="reflect")
+    graph = build_self_rag(found, llm, mode="reflect", output="full")
     result = graph.invoke({"question": QUESTION}, context={"max_rounds": 10})
     assert found.queries == [QUESTION]
     assert any("tried already" in note for note in result["notes"])
@@ -176,7 +180,7 @@ def test_an_unusable_verdict_falls_back_and_says_so(broken: str) -> None:
     """Passages are kept, citations decide, the answer counts as useful, the loop ends."""
     llm = model(**{broken: "", "repair_json": ""})
     found = by_query(FRUIT if broken == "rewrite_query" else FAN)
-    result = build_self_rag(found, llm, mode="reflect").invoke({"question": QUESTION})
+    result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
     name = "grade_documents" if broken == "rerank_pointwise" else broken
     assert any(note.startswith(name) for note in result["notes"])
     assert result["answer"] == (DECLINED["en"] if broken == "rewrite_query" else GOOD)
@@ -185,7 +189,7 @@ def test_an_unusable_verdict_falls_back_and_says_so(broken: str) -> None:
 async def test_sync_and_async_with_the_extractive_model() -> None:
     """Both forms agree; a question in other words is found after rewriting by rule."""
     retriever = BM25Retriever.from_documents([FRUIT, FAN], k=2)
-    graph = build_self_rag(retriever, chat_model("extractive"), mode="reflect")
+    graph = build_self_rag(retriever, chat_model("extractive"), mode="reflect", output="full")
     for question in (QUESTION, "Who is the king of France?"):
         first, second = graph.invoke({"question": question}), await graph.ainvoke({"question": question})
         for state in (first, second):
@@ -198,7 +202,7 @@ async def test_sync_and_async_with_the_extractive_model() -> None:
 def test_chinese_with_the_extractive_model() -> None:
     """The whole loop in Chinese."""
     retriever = BM25Retriever.from_texts(["风扇的噪音很大。", "水泵在四十度时启动。"], k=2)
-    graph = build_self_rag(retriever, chat_model("extractive"), mode="reflect")
+    graph = build_self_rag(retriever, chat_model("extractive"), mode="reflect", output="full")
     result = graph.invoke({"question": "水泵在几度时启动？"})
     assert "四十度" in result["answer"] and result["status"] == "grounded"
     assert graph.invoke({"question": "法国国王是谁？"})["answer"] == DECLINED["zh"]
@@ -208,7 +212,7 @@ def test_the_accepted_answer_alone_is_sent() -> None:
     """A rejected draft is never shown."""
     verdicts = iter([grade(False), grade(True)])
     llm = model(answer="The fan starts at 61 degrees.[1]", grade_support=lambda p: next(verdicts))
-    graph = build_self_rag(by_query(FAN), llm, mode="reflect")
+    graph = build_self_rag(by_query(FAN), llm, mode="reflect", output="full")
     parts = list(graph.stream({"question": QUESTION}, stream_mode=["custom", "messages"]))
     assert [p["text"] for kind, p in parts if kind == "custom" and p["event"] == "segment"] == [GOOD]
     assert not [p for kind, p in parts if kind == "messages"]
@@ -217,7 +221,11 @@ def test_the_accepted_answer_alone_is_sent() -> None:
 def test_memory_and_guards() -> None:
     """A second turn starts afresh; a refused answer takes drafts and verdicts with it."""
     graph = build_self_rag(
-        by_query(FAN), model(condense={"query": QUESTION}), mode="reflect", checkpointer=InMemorySaver()
+        by_query(FAN),
+        model(condense={"query": QUESTION}),
+        mode="reflect",
+        checkpointer=InMemorySaver(),
+        output="full",
     )
     config: Any = {"configurable": {"thread_id": "1"}}
     graph.invoke({"question": QUESTION}, config)
@@ -225,7 +233,7 @@ def test_memory_and_guards() -> None:
     assert (second["round"], len(second["drafts"]), len(second["trace"])) == (1, 1, 3)
     assert second["tried"] == [QUESTION]
     secret = Guards(answer=[lambda text, config: Refusal("Secret.")])
-    refused = build_self_rag(by_query(FAN), model(), mode="reflect", guards=secret).invoke(
+    refused = build_self_rag(by_query(FAN), model(), mode="reflect", guards=secret, output="full").invoke(
         {"question": QUESTION}
     )
     assert refused["status"] == "refused"
@@ -242,7 +250,7 @@ def test_instructions_of_a_run_reach_their_prompt() -> None:
             return super()._reply(messages)
 
     llm = Watching(answers=model().answers, asked=[])
-    graph = build_self_rag(by_query(FAN), llm, mode="reflect")
+    graph = build_self_rag(by_query(FAN), llm, mode="reflect", output="full")
     text = "<task>grade_support</task>\nBe strict."
     graph.invoke({"question": QUESTION}, context={"grade_support_instructions": text})
     assert sum("Be strict." in one for one in seen) == 1
@@ -252,7 +260,7 @@ def test_the_rewriter_sees_what_was_tried() -> None:
     """All earlier queries, one a line."""
     queries = iter([{"query": "one"}, {"query": "two"}])
     llm = model(rewrite_query=lambda p: next(queries))
-    graph = build_self_rag(by_query(FRUIT), llm, mode="reflect")
+    graph = build_self_rag(by_query(FRUIT), llm, mode="reflect", output="full")
     graph.invoke({"question": QUESTION}, context={"max_rounds": 3})
     bodies = [body for task, body in llm.asked if task == "rewrite_query"]
     assert f"{QUESTION}\none" in bodies[1]

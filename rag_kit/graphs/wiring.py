@@ -1,0 +1,247 @@
+"""Graphs put together, and taken apart again: the builders' common part, and nodes of a user's own."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Generic, Literal, get_args, get_type_hints
+
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel import Pregel
+from langgraph.typing import StateT
+from typing_extensions import TypedDict, is_typeddict
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.context import RagContext
+from rag_kit.graphs.running import RETRY, Body, OnCap, node
+from rag_kit.graphs.state import QuestionInput, RagOutput, RagState, Update
+from rag_kit.graphs.steps import Step, Steps, bounded
+
+#: What ``invoke`` gives back: `RagOutput`, or the whole state.
+Output = Literal["answer", "full"]
+
+#: What a graph's first node leads to, where it has guards of questions and where it has none.
+READY, REFUSED = "ready", "refused"
+
+
+class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
+    """A graph of this kit before it is compiled: LangGraph's own ``StateGraph``, whose nodes can be changed.
+
+    `uncompiled` gives one. ``add_node``, ``add_edge`` and ``add_conditional_edges`` are LangGraph's. A node of yours is
+    an ordinary LangGraph node. The run's deadline ends it if it hangs, its time counts, and so do the model calls
+    that it makes by ``structured_call`` and ``text_call``.
+
+    Args:
+        state: The state's class.
+        context: The class of a run's settings.
+        output: ``"answer"`` or ``"full"``.
+        name: The graph's name.
+        steps: LangGraph's recursion limit; None: LangGraph's own.
+
+    Raises:
+        InvalidInputError: `output` is something else.
+    """
+
+    def __init__(
+        self,
+        state: type[StateT],
+        context: type[RagContext],
+        output: Output,
+        name: str,
+        steps: int | None = None,
+    ) -> None:
+        if output not in get_args(Output):
+            raise InvalidInputError(f"output is {output!r}; allowed: 'answer', 'full'.")
+        gives: Any = state if output == "full" else RagOutput
+        super().__init__(state, context_schema=context, input_schema=QuestionInput, output_schema=gives)
+        self._name, self._steps = name, steps
+        self._settings = context
+        self._kits: Mapping[str, Any] | None = None
+
+    def add_step(
+        self,
+        name: str,
+        body: Body,
+        to: Mapping[str, str] | str | None = None,
+        *,
+        first: bool = False,
+        capped: bool = True,
+        on_cap: OnCap | None = None,
+        fetches: bool = False,
+        defer: bool = False,
+    ) -> None:
+        """Add a node of the kit.
+
+        Args:
+            name: The node's name.
+            body: The node, written once for ``invoke`` and ``ainvoke``.
+            to: The one node that follows; or those that its ``Command`` names, each with the label of the edge.
+            first: See `node`, as for `capped` and `on_cap`.
+            capped: See `node`.
+            on_cap: See `node`.
+            fetches: Whether it fetches from elsewhere, and is tried again.
+            defer: Whether it waits for all branches.
+        """
+        wrapped = node(body, self._settings, first=first, capped=capped, on_cap=on_cap)
+        by_command: dict[str, str] | None = dict(to) if isinstance(to, Mapping) else None
+        self.add_node(
+            name, wrapped, retry_policy=RETRY if fetches else None, defer=defer, destinations=by_command
+        )
+        if isinstance(to, str):
+            self.add_edge(name, to)
+
+    def replace_node(self, name: str, action: Any, **options: Any) -> None:
+        """Put a node of yours in the place of another; the edges that lead to it and from it stay.
+
+        Args:
+            name: The node that goes.
+            action: An ordinary LangGraph node. Where the old one chose the way by ``Command``, yours does too (annotate
+                it: ``-> Command[Literal["refine"]]``), or gets an edge by ``add_edge``.
+            **options: Those of ``add_node``.
+
+        Raises:
+            InvalidInputError: There is no node of that name.
+        """
+        order = list(self.nodes)
+        old = self.nodes.pop(self._known(name))
+        self.add_node(name, action, **{"defer": old.defer, **options})
+        self.nodes = {each: self.nodes[each] for each in order}
+
+    def insert_node(self, name: str, action: Any, *, after: str, **options: Any) -> None:
+        """Put a node of yours between a node and what follows it.
+
+        Args:
+            name: The new node's name.
+            action: An ordinary LangGraph node.
+            after: The node that comes before it.
+            **options: Those of ``add_node``.
+
+        Raises:
+            InvalidInputError: There is no such node, or it chooses the way by ``Command``.
+        """
+        if self.nodes[self._known(after)].ends:
+            free = ", ".join(each for each, spec in self.nodes.items() if not spec.ends)
+            raise InvalidInputError(
+                f"the node {after!r} says itself what follows, so nothing can stand after it; possible: {free}. "
+                "Or replace it: replace_node()."
+            )
+        self.add_node(name, action, **options)
+        following = {end for start, end in self.edges if start == after}
+        self.edges -= {(after, end) for end in following}
+        self.edges |= {(after, name), *((name, end) for end in following)}
+        if after in self.branches:
+            self.branches[name] = self.branches.pop(after)
+
+    def remove_node(self, *names: str) -> None:
+        """Take nodes away, with their edges.
+
+        Args:
+            *names: The nodes.
+
+        Raises:
+            InvalidInputError: There is no node of that name.
+        """
+        for name in names:
+            del self.nodes[self._known(name)]
+            self.branches.pop(name, None)
+            self.edges = {edge for edge in self.edges if name not in edge}
+
+    def compile(
+        self, checkpointer: Any = None, *, name: str | None = None, **options: Any
+    ) -> CompiledStateGraph[StateT, Any, QuestionInput, Any]:
+        """Compile, with the graph's name and recursion limit; the arguments are LangGraph's.
+
+        Raises:
+            InvalidInputError: A node of yours leads nowhere.
+        """
+        kits = self.nodes if self._kits is None else self._kits
+        for own in [each for each, spec in self.nodes.items() if spec is not kits.get(each)]:
+            self._put_under_caps(own)
+        compiled = super().compile(checkpointer, name=name or self._name, **options)
+        return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
+
+    def _known(self, name: str) -> str:
+        if name not in self.nodes:
+            close = difflib.get_close_matches(name, self.nodes, n=1)
+            meant = f" (did you mean {close[0]!r}?)" if close else ""
+            raise InvalidInputError(f"{name!r} is no node{meant}. Nodes: {', '.join(self.nodes)}.")
+        return name
+
+    def _put_under_caps(self, name: str) -> None:
+        spec: Any = self.nodes[name]
+        if not (spec.ends or name in self.branches or any(start == name for start, _ in self.edges)):
+            raise InvalidInputError(
+                f"the node {name!r} leads nowhere: add_edge({name!r}, ...), or annotate what it returns, e.g. "
+                '-> Command[Literal["generate"]].'
+            )
+        if isinstance(spec.runnable, Pregel):  # a graph of its own; LangGraph must see it to stream from it
+            return
+        seen = spec.input_schema
+        if is_typeddict(seen):
+            # also where it names only some keys, it sees what the run has used
+            seen = _with_usage(seen)
+            self._add_schema(seen)
+        runnable = spec.runnable
+
+        def body(state: Any, context: RagContext) -> Steps[Update]:
+            given: Update = yield bounded(
+                Step(
+                    name,
+                    lambda config: runnable.invoke(state, config),
+                    lambda config: runnable.ainvoke(state, config),
+                )
+            )
+            return given
+
+        self.nodes[name] = replace(spec, runnable=node(body, self._settings), input_schema=seen)
+
+
+def _with_usage(schema: type[Any]) -> Any:
+    used = get_type_hints(RagState, include_extras=True)["usage"]
+    make: Any = TypedDict
+    return make("NodeState", {**get_type_hints(schema, include_extras=True), "usage": used})
+
+
+def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[StateT]:
+    """The graph before it was compiled, to be changed and compiled again; the one that is given stays as it is.
+
+    Args:
+        graph: What a builder of this kit gave. Its checkpointer and store are given to ``compile`` again.
+
+    Raises:
+        InvalidInputError: It is another graph.
+
+    Example:
+        >>> from rag_kit.graphs import build_plain_rag
+        >>> from rag_kit.models import chat_model
+        >>> from rag_kit.retrieval import BM25Retriever
+        >>> retriever = BM25Retriever.from_texts(["The fan starts at 60 degrees.", "Bananas are yellow."])
+        >>> graph = uncompiled(build_plain_rag(retriever, chat_model("extractive")))
+        >>> graph.insert_node("best_only", lambda state: {"documents": state["documents"][:1]}, after="retrieve")
+        >>> len(graph.compile().invoke({"question": "When does the fan start?"})["documents"])
+        1
+    """
+    source = getattr(graph, "builder", None)
+    if not isinstance(source, RagGraph):
+        raise InvalidInputError(
+            f"graph is a {type(graph).__name__}; give what a builder of this kit gave, e.g. build_crag(...)."
+        )
+    made = copy.copy(source)
+    made.compiled = False
+    made.nodes, made.edges, made.waiting_edges = (
+        dict(source.nodes),
+        set(source.edges),
+        set(source.waiting_edges),
+    )
+    made.branches = defaultdict(dict, {start: dict(ways) for start, ways in source.branches.items()})
+    made.schemas, made.channels, made.managed = (
+        dict(source.schemas),
+        dict(source.channels),
+        dict(source.managed),
+    )
+    made._kits = dict(source.nodes)
+    return made
