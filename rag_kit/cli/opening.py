@@ -53,7 +53,10 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     add_index_argument(parser)
     parser.add_argument("-k", type=int, metavar="N", help=f"how many passages (default {DEFAULT_K})")
     parser.add_argument(
-        "--filter", metavar="JSON", help="only passages whose metadata match, e.g. '{\"page\": 3}'"
+        "--filter",
+        metavar="JSON",
+        help="only passages whose metadata match, e.g. '{\"page\": 3}', or those of a folder: "
+        '\'{"file": {"$startswith": "contracts/"}}\'',
     )
     parser.add_argument(
         "--pipeline",

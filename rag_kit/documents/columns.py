@@ -139,6 +139,8 @@ class _Column:
     def mask(self, key: str, operator: str, operand: Any) -> Mask:
         if operator in _RANGES:
             return self._between(operator, _scalar(operand))
+        if operator == "$startswith":
+            return self._begins(operand)
         if operator in ("$eq", "$ne"):
             return self._among([operand], negate=operator == "$ne")
         if operator in ("$in", "$nin"):
@@ -148,8 +150,16 @@ class _Column:
     def _between(self, operator: str, operand: Any) -> Mask:
         values, offset = (self.strings, len(self.numbers)) if isinstance(operand, str) else (self.numbers, 0)
         low, high = _RANGES[operator]
-        start = offset + (low(values, operand) if low else 0)
-        stop = offset + (high(values, operand) if high else len(values))
+        start = low(values, operand) if low else 0
+        stop = high(values, operand) if high else len(values)
+        return self._places(offset + start, offset + stop)
+
+    def _begins(self, prefix: str) -> Mask:
+        start = bisect_left(self.strings, prefix)
+        stop = bisect_right(self.strings, prefix, key=lambda text: text[: len(prefix)])
+        return self._places(len(self.numbers) + start, len(self.numbers) + stop)
+
+    def _places(self, start: int, stop: int) -> Mask:
         result: Mask = (self.codes >= start) & (self.codes < stop)
         return result
 

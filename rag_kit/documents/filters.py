@@ -8,6 +8,7 @@ meaning of every operator that Chroma has is Chroma's:
 - ``$ne`` and ``$nin`` hold where the key is missing, all other operators (but ``$exists: false``) do not;
 - ``$gt``... compare numbers with numbers; strings with strings only here, not in Chroma;
 - ``$contains`` asks whether a list holds a value; it is no search in strings;
+- ``$startswith`` asks how a string begins: ``{"file": {"$startswith": "contracts/"}}`` is a folder;
 - a ``date`` or ``datetime`` is its ISO text.
 """
 
@@ -25,7 +26,7 @@ Filter = Mapping[str, Any]
 Predicate = Callable[[Mapping[str, Any]], bool]
 
 LOGICAL = ("$and", "$or", "$not")
-OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$exists")
+OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$startswith", "$exists")
 _ORDER = ("$gt", "$gte", "$lt", "$lte")
 _MAX_DEPTH = 16
 _MAX_NODES = 1000
@@ -157,7 +158,10 @@ class _Checker:
         for operator, operand in value.items():
             self._count(depth)
             if operator not in OPERATORS:
-                raise FilterError(f"Unknown operator {operator!r} for {key!r}. Allowed: {_allowed()}.")
+                raise FilterError(
+                    f"Unknown operator {operator!r} for {key!r}. Allowed: {_allowed()} ($contains asks whether a list "
+                    "holds a value, $startswith how a string begins)."
+                )
             if operator in ("$in", "$nin"):
                 if not isinstance(operand, (list, tuple, set, frozenset)):
                     raise FilterError(f"{operator} on {key!r} needs a list of values, not {_short(operand)}.")
@@ -167,6 +171,8 @@ class _Checker:
             elif operator == "$exists":
                 if not isinstance(operand, bool):
                     raise FilterError(f"$exists on {key!r} needs true or false, not {_short(operand)}.")
+            elif operator == "$startswith" and not isinstance(operand, str):
+                raise FilterError(f"$startswith on {key!r} needs a string, not {_short(operand)}.")
             else:
                 _check_scalar(key, operator, operand)
                 if operator in _ORDER and isinstance(operand, bool):
@@ -248,6 +254,8 @@ def _condition(key: str, operator: str, operand: Any) -> Predicate:
         return lambda metadata: bool(_typed(_scalar(metadata.get(key))) != typed)
     if operator == "$contains":
         return lambda metadata: _contains(metadata.get(key), typed)
+    if operator == "$startswith":
+        return lambda metadata: isinstance(found := metadata.get(key), str) and found.startswith(operand)
     return _ordering(key, operator, value)
 
 

@@ -30,8 +30,9 @@ def to_chroma(where: Filter | None) -> dict[str, Any] | None:
         Chroma's ``where``, or ``None`` if everything passes.
 
     Raises:
-        FilterError: If the filter is wrong, or asks for what Chroma lacks: ``$exists``, ordering of strings,
-            the negation of an ordering (it would have to find rows without the key), integers beyond 64 bits.
+        FilterError: If the filter is wrong, or asks for what Chroma lacks: ``$exists``, ``$startswith``, ordering
+            of strings, the negation of an ordering (it would have to find rows without the key), integers
+            beyond 64 bits.
 
     Example:
         >>> to_chroma({"lang": "en", "year": {"$gte": 2020}})
@@ -71,6 +72,8 @@ def _join(operator: str, clauses: Sequence[_Clause]) -> _Clause:
 
 
 def _condition(key: str, operator: str, operand: Any, negate: bool) -> _Clause:
+    if operator == "$startswith":
+        raise FilterError(f"Chroma cannot ask how {key!r} begins. Filter the results.")
     if operator == "$exists":
         raise FilterError(
             f"Chroma cannot ask whether {key!r} exists. Leave $exists out, or filter the results."

@@ -40,8 +40,8 @@ def to_postgres(
 
     Raises:
         FilterError: If the filter is wrong, or asks for what the store cannot do: a key without a column, a
-            column of a type that is not known here (lists among them), ``$contains``, ordering of texts (their
-            order depends on the collation).
+            column of a type that is not known here (lists among them), ``$contains``, ``$startswith``, ordering
+            of texts (their order depends on the collation).
 
     Example:
         >>> to_postgres({"year": {"$ne": 2010}}, {"year": "integer"})
@@ -67,6 +67,8 @@ def _leaf(columns: Mapping[str, str], key: str, operator: str, operand: Any, neg
     kind, type_ = _column(columns, key)
     if operator == "$exists":
         return {key: {"$exists": bool(operand) != negated}}
+    if operator == "$startswith":
+        raise FilterError(f"PGVectorStore cannot ask how {key!r} begins. Filter the results.")
     if operator == "$contains":
         raise FilterError(
             f"PGVectorStore cannot ask whether a list contains a value ($contains on {key!r}). Filter the results, or "

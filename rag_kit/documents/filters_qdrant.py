@@ -68,6 +68,8 @@ def _positive(models: Any, path: str, key: str, operator: str, operand: Any) -> 
             f"Qdrant takes an empty list for a missing key, so it cannot say $exists on {key!r}. Leave it out, or "
             "filter the results."
         )
+    if operator == "$startswith":
+        raise FilterError(f"Qdrant cannot ask how {key!r} begins. Filter the results.")
     if operator == "$contains":
         return _equal(models, f"{path}[]", key, operand)
     no_list = models.IsEmptyCondition(is_empty=models.PayloadField(key=f"{path}[]"))

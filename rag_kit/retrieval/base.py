@@ -7,6 +7,7 @@ import operator
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
@@ -20,11 +21,14 @@ from pydantic import ConfigDict, ValidationError, field_validator
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, clean_text, combine_filters, validate_filter
+from rag_kit.documents.fields import fields_of_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.listening import listened
 from rag_kit.retrieval.arguments import as_invalid_input, own_arguments, unknown_arguments
+from rag_kit.retrieval.filter_fields import check_fields, known_already
 from rag_kit.retrieval.unheard import callbacks_below, unheard
 
+_inside: ContextVar[bool] = ContextVar("rag_kit_inside_a_retriever", default=False)
 _COPIED = ("tags", "metadata", "configurable")
 _OF_ONE_RUN = ("run_name", "run_id")
 ALL = sys.maxsize
@@ -78,7 +82,8 @@ class RagKitRetriever(BaseRetriever):
         id_key: Metadata key that identifies a document; without it ``Document.id``, else the text.
 
     Raises:
-        InvalidInputError: On construction and on call, for arguments that are unknown or not allowed.
+        InvalidInputError: On construction and on call, for arguments that are unknown or not allowed, and for a
+            filter on a field that no document has, where the documents can be listed.
 
     Example:
         >>> class First(RagKitRetriever):
@@ -181,7 +186,13 @@ class RagKitRetriever(BaseRetriever):
         **extra: Any,
     ) -> list[Document]:
         request = self._request(query, run_manager, k, filter, call_config, extra)
-        return self._retrieve(query, request)[: request.k] if query.strip() else []
+        if wanted := self._wanted_fields(request):
+            check_fields(self, wanted, request.config)
+        inside = _inside.set(True)
+        try:
+            return self._retrieve(query, request)[: request.k] if query.strip() else []
+        finally:
+            _inside.reset(inside)
 
     async def _aget_relevant_documents(
         self,
@@ -194,7 +205,19 @@ class RagKitRetriever(BaseRetriever):
         **extra: Any,
     ) -> list[Document]:
         request = self._request(query, run_manager, k, filter, call_config, extra)
-        return (await self._aretrieve(query, request))[: request.k] if query.strip() else []
+        if wanted := self._wanted_fields(request):
+            await run_in_thread(check_fields, self, wanted, request.config)
+        inside = _inside.set(True)
+        try:
+            return (await self._aretrieve(query, request))[: request.k] if query.strip() else []
+        finally:
+            _inside.reset(inside)
+
+    def _wanted_fields(self, request: Request) -> dict[str, bool]:
+        """Fields of the filter that have to be looked for; another retriever's filter is checked by that one."""
+        where = self.filter if _inside.get() else request.filter
+        wanted = fields_of_filter(where) if where else {}
+        return {} if not wanted or known_already(self, wanted, request.config) else wanted
 
     def _request(
         self,

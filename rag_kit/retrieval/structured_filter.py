@@ -99,6 +99,8 @@ def _join(operator: Operator, parts: Sequence[FilterDirective]) -> FilterDirecti
 def _comparison(key: str, word: str, operand: Any) -> FilterDirective:
     if word == "$exists":
         return Comparison(Comparator.NE if operand else Comparator.EQ, key, None)
+    if word not in _COMPARATORS:
+        raise FilterError(f"{word} on {key!r} has no comparator in LangChain's language of filters.")
     return Comparison(_COMPARATORS[word], key, list(operand) if _many(operand) else operand)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.indexing.bm25.parameters import check_id_list
 from rag_kit.indexing.bm25.store import Store, documents_at
@@ -33,6 +33,11 @@ class InvertedIndex:
         """The ids in insertion order, as a new list."""
         view = self._store.current()
         return view.columns.ids[: len(view)]
+
+    def metadata_rows(self) -> Iterator[Mapping[str, Any]]:
+        """The metadata of all documents, in insertion order; only to be read."""
+        view = self._store.current()
+        return iter(view.columns.metadata[: len(view)])
 
     def get(self, ids: Iterable[str]) -> list[Document]:
         """Copies of the documents with these ids, in that order; an id that is not there is passed over.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,19 @@ class ReadableIndex:
         query = "SELECT id FROM chunks WHERE ? IS NULL OR source = ? ORDER BY source, ordinal, id"
         with self._store.reading() as connection:
             return [key for (key,) in connection.execute(query, (source, source))]
+
+    def metadata_rows(self) -> Iterator[dict[str, Any]]:
+        """The metadata of all documents, read in pages."""
+        last = -1
+        while True:
+            with self._store.reading() as connection:
+                page = connection.execute(
+                    "SELECT n, metadata FROM chunks WHERE n > ? ORDER BY n LIMIT 1000", (last,)
+                ).fetchall()
+            yield from (json.loads(metadata) for _, metadata in page)
+            if len(page) < 1000:
+                return
+            last = page[-1][0]
 
     def vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
         """Stored vectors by id, as the model gave them (float32)."""

@@ -1,0 +1,87 @@
+"""Which metadata fields a filter asks for, and which ones there are: a filter on a field of no document is an error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from rag_kit.documents.clean import clean_text
+from rag_kit.documents.filters import Filter
+from rag_kit.documents.provenance import PROVENANCE_KEY
+from rag_kit.errors import InvalidInputError
+
+Fields = dict[str, bool]
+"""Name of a field -> whether some document has a list there."""
+
+_SHOWN = 40
+_CONTAINS = "$contains asks whether a list holds a value; it does not search inside a text"
+_FOLDER = "for a folder write {'file': {'$startswith': 'folder/'}}"
+
+
+def fields_of_filter(where: Filter | None) -> Fields:
+    """The fields that a filter needs, and whether it needs a list there.
+
+    A field that the filter asks for with ``$exists`` may be missing.
+
+    Example:
+        >>> fields_of_filter({"year": 2020, "tags": {"$contains": "a"}, "draft": {"$exists": False}})
+        {'year': False, 'tags': True}
+    """
+    found: Fields = {}
+    optional: set[str] = set()
+    pending: list[Filter] = [where] if where else []
+    while pending:
+        for key, value in pending.pop().items():
+            if key in ("$and", "$or"):
+                pending.extend(value)
+            elif key == "$not":
+                pending.append(value)
+            else:
+                operators = value if isinstance(value, Mapping) else {"$eq": value}
+                found[key] = found.get(key, False) or "$contains" in operators
+                if "$exists" in operators:
+                    optional.add(key)
+    return {key: many for key, many in found.items() if key not in optional}
+
+
+def lacking(wanted: Mapping[str, bool], known: Mapping[str, bool]) -> Fields:
+    """What is wanted and not known."""
+    return {key: many for key, many in wanted.items() if key not in known or (many and not known[key])}
+
+
+def read_fields(rows: Iterable[Mapping[str, Any]], wanted: Mapping[str, bool]) -> tuple[Fields, bool]:
+    """Read metadata until all fields that are wanted were seen.
+
+    Returns:
+        The fields seen, and whether all rows were read.
+    """
+    seen: Fields = {}
+    left = dict(wanted)
+    for row in rows:
+        for name, value in row.items():
+            if value is not None and name != PROVENANCE_KEY:
+                many = isinstance(value, (list, tuple, set, frozenset))
+                seen[name] = seen.get(name, False) or many
+        if left and not (left := lacking(left, seen)):
+            return seen, False
+    return seen, True
+
+
+def unknown_field(missing: Mapping[str, bool], known: Mapping[str, bool]) -> InvalidInputError:
+    """The error for a filter that no document can pass because of its fields; it names fields, never values."""
+    name = next(iter(missing))
+    names = [clean_text(each)[:60] for each in islice(sorted(known), _SHOWN)]
+    listed = ", ".join(names) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
+    if name in known:
+        return InvalidInputError(
+            f"The filter asks with $contains for {name!r:.80}, which is a list in no document. {_CONTAINS}; {_FOLDER}. "
+            f"The fields there are: {listed}."
+        )
+    near = difflib.get_close_matches(name, names, n=1)
+    meant = f" (did you mean {near[0]!r}?)" if near else ""
+    return InvalidInputError(
+        f"The filter asks for {name!r:.80}, a field that no document has{meant}. The fields there are: {listed}. "
+        f"{_CONTAINS}; {_FOLDER}. Where a field may be missing, say so: {{'$exists': false}}."
+    )

@@ -1,0 +1,141 @@
+"""Whether the documents behind a retriever have the fields that a filter asks for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig, RunnableSequence, RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+from rag_kit.documents.fields import Fields, lacking, read_fields, unknown_field
+from rag_kit.retrieval.store_access import made_by
+
+_log = logging.getLogger(__name__)
+_known: WeakKeyDictionary[Any, Fields] = WeakKeyDictionary()
+_MAX_DEPTH = 16
+_PAGE = 1_000
+_MAX_ROWS = 20_000  # rows of a foreign store that are read to find a field; with more it is not known
+_INSIDE = ("index", "vectorstore", "documents", "retriever", "base_retriever", "retrievers", "sources")
+
+
+class _NotKnownError(Exception):
+    """The rows of a source cannot be listed."""
+
+
+def known_already(retriever: Any, wanted: Fields, config: RunnableConfig | None) -> bool:
+    """Whether all fields that are wanted were seen in earlier calls, which takes no reading."""
+    try:
+        seen = [_known.get(source, {}) for source in _sources(retriever, config, 0) if _kept(source)]
+    except _NotKnownError:
+        return True
+    return not lacking(wanted, {name: any(each.get(name) for each in seen) for each in seen for name in each})
+
+
+def check_fields(retriever: Any, wanted: Fields, config: RunnableConfig | None = None) -> None:
+    """Refuse a filter on a field that no document has.
+
+    Nothing is refused where the documents cannot be listed (a foreign store, a retriever that is a function), and
+    where there are none.
+
+    Args:
+        retriever: The retriever that the filter was given to.
+        wanted: The filter's fields (`rag_kit.documents.fields.fields_of_filter`).
+        config: The config of the call, where it may choose between retrievers.
+
+    Raises:
+        InvalidInputError: No document has one of the fields; the message lists the fields there are.
+    """
+    known: Fields = {}
+    try:
+        for source in list(_sources(retriever, config, 0)):
+            for name, many in _fields(source, lacking(wanted, known)).items():
+                known[name] = known.get(name, False) or many
+            if not lacking(wanted, known):
+                return
+    except _NotKnownError:
+        return
+    if known:
+        raise unknown_field(lacking(wanted, known), known)
+
+
+def _sources(retriever: Any, config: RunnableConfig | None, depth: int) -> Iterator[Any]:
+    """The indexes, stores and lists of documents that a retriever searches.
+
+    Raises:
+        _NotKnownError: One of them cannot be listed, or is not known.
+    """
+    if depth > _MAX_DEPTH:
+        raise _NotKnownError
+    if isinstance(retriever, RunnableBindingBase):
+        yield from _sources(retriever.bound, config, depth + 1)
+    elif isinstance(retriever, DynamicRunnable):
+        yield from _sources(retriever.prepare(config)[0], config, depth + 1)
+    elif isinstance(retriever, RunnableWithFallbacks):
+        for one in (retriever.runnable, *retriever.fallbacks):
+            yield from _sources(one, config, depth + 1)
+    elif isinstance(retriever, RunnableSequence):
+        yield from _sources(retriever.first, config, depth + 1)
+    elif hasattr(retriever, "metadata_rows") or isinstance(retriever, InMemoryVectorStore):
+        yield retriever
+    elif isinstance(retriever, VectorStore):
+        inner = getattr(retriever, "vectorstore", retriever)  # an ExactVectorStore is a view of another one
+        if not made_by(inner, "langchain_chroma"):
+            raise _NotKnownError
+        yield inner
+    elif isinstance(retriever, list) and all(isinstance(each, Document) for each in retriever):
+        yield retriever
+    else:
+        part = next(
+            (found for name in _INSIDE if (found := getattr(retriever, name, None)) is not None), None
+        )
+        if part is None:
+            raise _NotKnownError
+        several = isinstance(part, (list, tuple)) and not all(isinstance(each, Document) for each in part)
+        for one in part if several else [part]:
+            # a source of a router is no runnable; it has one
+            yield from _sources(one, config, depth + 1)
+
+
+def _fields(source: Any, wanted: Fields) -> Fields:
+    """The fields of a source: all of them where one that is wanted is missing."""
+    kept = _known.get(source, {}) if _kept(source) else {}
+    if wanted and not lacking(wanted, kept):
+        return kept
+    try:
+        found, whole = read_fields(_rows(source), wanted)
+    except _NotKnownError:
+        raise
+    except Exception as error:
+        _log.debug("The fields of %s cannot be listed: %s", type(source).__name__, type(error).__name__)
+        raise _NotKnownError from error
+    if not whole:
+        found = {name: found.get(name, False) or kept.get(name, False) for name in {**kept, **found}}
+    if _kept(source):
+        _known[source] = found
+    return found
+
+
+def _kept(source: Any) -> bool:
+    return not isinstance(source, list)
+
+
+def _rows(source: Any) -> Iterator[Mapping[str, Any]]:
+    if hasattr(source, "metadata_rows"):
+        yield from source.metadata_rows()
+    elif isinstance(source, InMemoryVectorStore):
+        yield from [row["metadata"] for row in list(source.store.values())]
+    elif isinstance(source, list):
+        yield from [document.metadata for document in source]
+    else:
+        for start in range(0, _MAX_ROWS + 1, _PAGE):
+            page = source.get(limit=_PAGE, offset=start, include=["metadatas"])["metadatas"]
+            yield from [row or {} for row in page]
+            if len(page) < _PAGE:
+                return
+        raise _NotKnownError

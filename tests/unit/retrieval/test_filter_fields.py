@@ -1,0 +1,170 @@
+"""A filter on a field that no document has is an error that lists the fields; folders can be filtered by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_chroma import Chroma
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from rag_kit.cli.main import main
+from rag_kit.documents import get_provenance
+from rag_kit.errors import FilterError, InvalidInputError
+from rag_kit.indexing import DocumentIndex
+from rag_kit.retrieval import (
+    BM25Retriever,
+    EnsembleRetriever,
+    MultiQueryRetriever,
+    SparseRetriever,
+    TrigramRetriever,
+    VectorRetriever,
+    index_retriever,
+)
+from tests.support.chroma import memory_client
+
+MODEL = DeterministicFakeEmbedding(size=8)
+DOCUMENTS = [
+    Document("The pump starts at 40 degrees.", id="a", metadata={"file": "hr/2024/pump.md", "年份": 2020}),
+    Document("The pump stops at 30 degrees.", id="b", metadata={"file": "hr/stop.md", "tags": ["heat"]}),
+    Document("水泵四十度启动。", id="c", metadata={"file": "hrx/pump.md", "secret": "salary of Ada"}),
+]
+
+
+def in_memory() -> VectorRetriever:
+    store = InMemoryVectorStore(MODEL)
+    store.add_documents(DOCUMENTS)
+    return VectorRetriever(vectorstore=store)
+
+
+def refused(retriever: Any, where: dict[str, Any], match: str) -> str:
+    """The message of the error, which is the same from both doors."""
+    with pytest.raises(InvalidInputError, match=match) as caught:
+        retriever.invoke("pump", filter=where)
+    with pytest.raises(InvalidInputError, match=match):
+        asyncio.run(retriever.ainvoke("pump", filter=where))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: BM25Retriever.from_documents(DOCUMENTS),
+        lambda: TrigramRetriever.from_documents(DOCUMENTS),
+        lambda: SparseRetriever.from_documents(DOCUMENTS),
+        in_memory,
+        lambda: EnsembleRetriever(retrievers=[BM25Retriever.from_documents(DOCUMENTS), in_memory()]),
+    ],
+    ids=["bm25", "trigram", "sparse", "vectors", "ensemble"],
+)
+def test_a_field_of_no_document_is_an_error(make: Callable[[], Any]) -> None:
+    """It lists the fields and what was meant, says what $contains means, and gives away no value."""
+    retriever = make()
+    message = refused(
+        retriever, {"fiel": "hr/stop.md"}, "'fiel', a field that no document has .did you mean 'file'"
+    )
+    assert "file, secret, tags, 年份" in message and "Ada" not in message
+    assert "$contains asks whether a list holds a value" in message
+    for where in ({"$or": [{"file": "x"}, {"年月": 1}]}, {"$not": {"year": 1}}, {"year": {"$ne": 1}}):
+        refused(retriever, where, "a field that no document has")
+    assert retriever.invoke("pump", filter={"file": "hr/stop.md"})[0].id == "b"
+    assert retriever.invoke("pump", filter={"file": "nowhere.md"}) == []
+    assert len(retriever.invoke("pump", filter={"$or": [{"year": {"$exists": False}}, {"year": 1}]})) >= 2
+
+
+def test_contains_on_text_is_an_error_that_says_what_it_means() -> None:
+    """It never held of a text, so nothing was found and nobody knew why."""
+    retriever = BM25Retriever.from_documents(DOCUMENTS)
+    message = refused(retriever, {"file": {"$contains": "hr"}}, "'file', which is a list in no document")
+    assert "does not search inside a text" in message and "{'file': {'$startswith': 'folder/'}}" in message
+    assert [doc.id for doc in retriever.invoke("pump", filter={"tags": {"$contains": "heat"}})] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: BM25Retriever.from_documents(DOCUMENTS), in_memory], ids=["bm25", "vectors"]
+)
+def test_a_folder_can_be_filtered_by(make: Callable[[], Any]) -> None:
+    """With all that is below it, and not its neighbour of a longer name."""
+    folder = {"file": {"$startswith": "hr/"}}
+    assert {doc.id for doc in make().invoke("pump 水泵", filter=folder)} == {"a", "b"}
+    assert {doc.id for doc in make().invoke("pump 水泵", filter={"$not": folder})} == {"c"}
+    with pytest.raises(FilterError, match=r"\$startswith on 'file' needs a string, not 3"):
+        make().invoke("pump", filter={"file": {"$startswith": 3}})
+
+
+@pytest.mark.parametrize("pipeline", ["bm25", "dense", "hybrid"])
+def test_an_index_knows_its_fields(tmp_path: Path, pipeline: Any) -> None:
+    """Nothing is refused of an empty index; what a later document brings is known at once."""
+    with DocumentIndex.create(tmp_path / "index", embeddings=MODEL) as index:
+        retriever = index_retriever(index, pipeline, filter={"file": {"$startswith": "hr"}})
+        assert retriever.invoke("pump", filter={"year": 1}) == []
+        index.upsert(DOCUMENTS)
+        refused(retriever, {"year": 2021}, "The fields there are: file, secret, tags, 年份")
+        index.upsert([Document("The pump is new.", id="d", metadata={"file": "hr/new.md", "year": 2021})])
+        assert [doc.id for doc in retriever.invoke("pump", filter={"year": 2021})] == ["d"]
+
+
+def test_chroma_knows_its_fields() -> None:
+    """LangChain's store, which the kit did not write to."""
+    store = Chroma("filter_fields", client=memory_client(), embedding_function=MODEL)
+    retriever = VectorRetriever(vectorstore=store)
+    assert retriever.invoke("pump", filter={"year": 1}) == []
+    store.add_documents(
+        [Document(doc.page_content, metadata={"file": doc.metadata["file"]}) for doc in DOCUMENTS]
+    )
+    refused(retriever, {"year": 1}, "The fields there are: file")
+    assert len(retriever.invoke("pump", filter={"file": {"$startswith": "hr/"}})) == 2
+
+
+def test_sources_of_different_fields() -> None:
+    """A field that one of them has is enough; one that cannot be listed has what it has."""
+    years = BM25Retriever.from_texts(["A pump of 1912."], [{"year": 1912}])
+    both = EnsembleRetriever(retrievers=[BM25Retriever.from_documents(DOCUMENTS), years])
+    assert [doc.page_content for doc in both.invoke("pump", filter={"year": 1912})] == ["A pump of 1912."]
+    refused(both, {"month": 1}, "The fields there are: file, secret, tags, year, 年份")
+    foreign = RunnableLambda(lambda query: [Document("A pump.", metadata={"month": 1})])
+    assert len(EnsembleRetriever(retrievers=[years, foreign]).invoke("pump", filter={"month": 1})) == 1
+
+
+def test_no_model_is_asked_before_the_error() -> None:
+    """A retriever that rewrites the query sees the mistake first."""
+    model = FakeListChatModel(responses=["never"])
+    retriever = MultiQueryRetriever.from_llm(model, BM25Retriever.from_documents(DOCUMENTS).with_retry())
+    refused(retriever, {"year": 1}, "a field that no document has")
+    assert model.i == 0
+
+
+def test_a_filter_of_ones_own_inside_is_checked_too() -> None:
+    """A part that fails is left out by default: the results say which one and why."""
+    inner = BM25Retriever.from_documents(DOCUMENTS, filter={"year": 1})
+    found = EnsembleRetriever(retrievers=[inner, in_memory()]).invoke("pump")
+    assert "BM25Retriever failed" in (note := get_provenance(found[0])["notes"][0])
+    assert "a field that no document has" in note
+
+
+def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, exit code 2; a folder is found."""
+    for name in ("人事/合同.md", "sales/pump.md"):
+        (tmp_path / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "docs" / name).write_text(
+            "# Pump\n\nThe pump 水泵 starts at 40 degrees.\n", encoding="utf-8"
+        )
+    index = str(tmp_path / "index")
+    assert (
+        main(["ingest", str(tmp_path / "docs"), "--index", index, "--embedding-model", "none", "--quiet"])
+        == 0
+    )
+    ask = ["retrieve", "pump", "--index", index, "--filter"]
+    assert main([*ask, '{"folder": "sales"}']) == 2
+    message = capsys.readouterr().err
+    assert "'folder', a field that no document has" in message and len(message.splitlines()) == 1
+    assert main([*ask, '{"file": {"$startswith": "人事/"}}']) == 0
+    found = capsys.readouterr().out
+    assert "人事/合同.md" in found and "sales" not in found
