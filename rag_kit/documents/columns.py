@@ -56,6 +56,9 @@ class MetadataColumns:
         self._columns: dict[str, _Column] = {}
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> Any:
+        return MetadataColumns, (self._rows,)
+
     def __len__(self) -> int:
         return len(self._rows)
 

@@ -46,7 +46,11 @@ class Source:
 
     def narrowed(self, own: Filter) -> Source:
         """Those of the rows that pass a filter besides."""
-        return Source(lambda where, limit: self._read(combine_filters(own, where), limit), self.kind)
+        return Source(partial(_narrowed, self._read, own), self.kind)
+
+
+def _narrowed(read: Read, own: Filter, where: Filter | None, limit: int) -> list[Document]:
+    return read(combine_filters(own, where), limit)
 
 
 def source_of(value: Any) -> Source | None:
@@ -77,7 +81,7 @@ def rows_behind(value: Any) -> Source | None:
     if isinstance(value, Source):
         return value
     if isinstance(value, BM25Index):
-        return Source(partial(_from_ids, lambda: value.ids, value.get), "BM25Index")
+        return Source(partial(_from_ids, partial(getattr, value, "ids"), value.get), "BM25Index")
     if isinstance(value, DocumentIndex):
         return Source(partial(_from_ids, value.ids, value.get), "DocumentIndex")
     if isinstance(value, InMemoryVectorStore):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from langchain_core.documents import Document
 from langchain_core.structured_query import Visitor
@@ -13,10 +13,11 @@ from langchain_core.vectorstores import VectorStore
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, compile_filter, with_provenance
+from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching import asearch_together, search_together
 from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries, many_searcher
-from rag_kit.retrieval.stores import native_async, native_async_scores, native_filter
+from rag_kit.retrieval.stores import is_chroma, native_async, native_async_scores, native_filter
 
 _Scored = list[tuple[Document, float | None]]
 # A store whose filter language is unknown is searched deeper, and filtered here.
@@ -57,6 +58,23 @@ class VectorRetriever(RagKitRetriever):
     structured_query_translator: Visitor | None = None
 
     _searches_by_text: ClassVar[bool] = True
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """What a copy is made of; none is made of a store that holds a live connection."""
+        self._check_copied()
+        return super().__getstate__()
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """As ``__getstate__``."""
+        self._check_copied()
+        return super().__deepcopy__(memo)
+
+    def _check_copied(self) -> None:
+        if is_chroma(getattr(self.vectorstore, "vectorstore", self.vectorstore)):
+            raise InvalidInputError(
+                "A retriever over Chroma holds its connection and cannot be pickled or copied; give the other process "
+                "the folder, and make it there: VectorRetriever(vectorstore=Chroma(persist_directory=folder, ...))."
+            )
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         found = search_together(

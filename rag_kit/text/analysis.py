@@ -170,6 +170,10 @@ class Analyzer:
                 terms += [word for word in load_segmenter()(run) if len(word) > 2]
         return [term for term in terms if term not in self._own_stops] if self._own_stops else terms
 
+    def __reduce__(self) -> Any:
+        """For copies in other processes: the settings; what is remembered of words is found out again."""
+        return Analyzer.from_settings, (self.settings(),)
+
     def settings(self) -> dict[str, Any]:
         """The settings as plain JSON, to be stored with an index.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ class BM25Index(InvertedIndex):
         self.k1, self.b, self.variant = formula
         self.analyzer = default_analyzer() if analyzer is None else check.check_analyzer(analyzer)
         self._words = WordCounts(self.analyzer)
-        super().__init__(Store(lambda postings, lengths: scoring.weights(postings, lengths, formula)))
+        super().__init__(Store(partial(scoring.weights, formula=formula)))
 
     @classmethod
     def from_documents(

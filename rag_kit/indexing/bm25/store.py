@@ -56,6 +56,19 @@ class Store:
         self._dead: set[int] = set()
         self._view: View | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy, perhaps in another process, is made of; it builds a view of its own."""
+        with self._lock:
+            if self._adding:
+                raise InvalidInputError("The index is being written to; copy it when the write is done.")
+            kept = {name: value for name, value in vars(self).items() if name not in ("_lock", "_view")}
+            return {name: copy.copy(value) for name, value in kept.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+        self._view = None
+
     def __len__(self) -> int:
         with self._lock:
             return len(self._where)

@@ -117,6 +117,9 @@ class _Vectors:
         self._matrix: np.ndarray | None = None
         self._native = type(embeddings).aembed_documents is not Embeddings.aembed_documents
 
+    def __reduce__(self) -> Any:
+        return _Vectors, (self._embeddings, self._wanted)
+
     def get(self) -> np.ndarray:
         if self._matrix is None:
             with self._lock:

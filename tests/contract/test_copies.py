@@ -1,0 +1,158 @@
+"""Every retriever without a live connection can be pickled, deep-copied and used in another process."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import pickle
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import InMemoryVectorStore
+
+import rag_kit.retrieval as kit
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing import DocumentIndex
+from rag_kit.query_construction import SelfQueryRetriever
+
+DOCS = [
+    Document(f"The fan of {2000 + n} is loud. 风扇{n}很吵。", id=str(n), metadata={"year": 2000 + n})
+    for n in range(6)
+]
+EMBEDDINGS = DeterministicFakeEmbedding(size=8)
+QUESTION = "Why is the fan of 2003 loud? 风扇"
+
+
+def words() -> kit.BM25Retriever:
+    """A keyword retriever."""
+    return kit.BM25Retriever.from_documents(DOCS)
+
+
+def vectors() -> kit.VectorRetriever:
+    """A retriever over a store in memory."""
+    store = InMemoryVectorStore(EMBEDDINGS)
+    store.add_documents(DOCS)
+    return kit.VectorRetriever(vectorstore=store)
+
+
+def model(answer: str = '{"queries": ["fan noise"]}') -> FakeListChatModel:
+    """A model that always gives one answer."""
+    return FakeListChatModel(responses=[answer])
+
+
+def sources() -> dict[str, Any]:
+    """Two sources to choose from."""
+    return {
+        "a": {"retriever": words(), "description": "fans"},
+        "b": {"retriever": vectors(), "description": "noise"},
+    }
+
+
+MADE: dict[str, Callable[[], BaseRetriever]] = {
+    "BM25Retriever": words,
+    "VectorRetriever": vectors,
+    "EnsembleRetriever": lambda: kit.EnsembleRetriever(retrievers=[words(), vectors()]),
+    "MultiQueryRetriever": lambda: kit.MultiQueryRetriever.from_llm(model(), words()),
+    "StepBackRetriever": lambda: kit.StepBackRetriever.from_llm(model('{"query": "noise"}'), words()),
+    "HyDERetriever": lambda: kit.HyDERetriever.from_llm(model('{"passages": ["noise"]}'), vectors()),
+    "Query2DocRetriever": lambda: kit.Query2DocRetriever.from_llm(model('{"passages": ["noise"]}'), words()),
+    "DecompositionRetriever": lambda: kit.DecompositionRetriever.from_llm(model(), words()),
+    "ConversationalRetriever": lambda: kit.ConversationalRetriever.from_llm(
+        model('{"query": "fan"}'), words()
+    ),
+    "RerankRetriever": lambda: kit.RerankRetriever(retriever=words(), reranker=[kit.MMRReranker(EMBEDDINGS)]),
+    "CompressionRetriever": lambda: kit.CompressionRetriever(retriever=words()),
+    "RoutingRetriever": lambda: kit.RoutingRetriever(sources=sources(), embeddings=EMBEDDINGS),
+    "ExpansionRetriever": lambda: kit.ExpansionRetriever.from_feedback(words()),
+    "SparseRetriever": lambda: kit.SparseRetriever.from_documents(DOCS),
+    "TrigramRetriever": lambda: kit.TrigramRetriever.from_documents(DOCS),
+    "ExactVectorRetriever": lambda: kit.ExactVectorRetriever.from_documents(DOCS, EMBEDDINGS),
+    "SelfQueryRetriever": lambda: SelfQueryRetriever.from_rules(DOCS),
+}
+LIVE = {"ParentDocumentRetriever", "SentenceWindowRetriever"}
+
+
+def test_no_retriever_is_left_out() -> None:
+    """Each public retriever is either in the list below or holds a connection."""
+    public = {name for name in kit.__all__ if name.endswith("Retriever")} | {"SelfQueryRetriever"}
+    assert public - {"RagKitRetriever"} == MADE.keys() | LIVE
+
+
+@pytest.mark.parametrize("name", sorted(MADE))
+def test_a_copy_finds_the_same_and_is_its_own(name: str) -> None:
+    """Pickled and deep-copied ones answer as the original does, before and after the original was used."""
+    original = MADE[name]()
+    early = pickle.loads(pickle.dumps(original))
+    expected = [(doc.id, doc.metadata) for doc in original.invoke(QUESTION)]
+    assert expected
+    for made in (early, pickle.loads(pickle.dumps(original)), copy.deepcopy(original)):
+        assert [(doc.id, doc.metadata) for doc in made.invoke(QUESTION)] == expected
+
+
+@pytest.mark.parametrize("name", ["BM25Retriever", "SelfQueryRetriever"])
+def test_a_write_to_the_copy_does_not_reach_the_original(name: str) -> None:
+    """The index behind a copy is another one."""
+    original: Any = MADE[name]()
+    for made in (copy.deepcopy(original), pickle.loads(pickle.dumps(original))):
+        index = made.index if name == "BM25Retriever" else made.retriever.index
+        index.add([Document("A zebra.", id="z")])
+        assert [doc.id for doc in made.invoke("zebra")] == ["z"] and original.invoke("zebra") == []
+
+
+def ids_of(retriever: BaseRetriever) -> list[str | None]:
+    """What it finds; runs in the other process."""
+    return [doc.id for doc in retriever.invoke(QUESTION)]
+
+
+def test_a_spawned_process_takes_a_retriever() -> None:
+    """The copy works where nothing of this process is there."""
+    original = MADE["EnsembleRetriever"]()
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply_async(ids_of, (original,)).get(timeout=120) == ids_of(original)
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[list[Any]]:
+    """Retrievers that hold a connection."""
+    from langchain_chroma import Chroma
+
+    chroma = Chroma.from_documents(DOCS, EMBEDDINGS, persist_directory=str(tmp_path / "chroma"))
+    with DocumentIndex.create(tmp_path / "index") as index:
+        index.upsert(DOCS)
+        yield [
+            kit.VectorRetriever(vectorstore=chroma),
+            kit.index_retriever(index),
+            kit.EnsembleRetriever(retrievers=[words(), kit.index_retriever(index)]),
+            kit.ParentDocumentRetriever(index=index),
+            kit.SentenceWindowRetriever(index=index),
+            kit.VectorRetriever(vectorstore=kit.ExactVectorStore(chroma)),
+        ]
+
+
+def test_a_live_connection_says_what_to_use_instead(live: list[Any]) -> None:
+    """One line, from pickle and from deepcopy, that names what to give the other process."""
+    for retriever in live:
+        for made in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(
+                InvalidInputError, match="cannot be pickled or copied; give the other process"
+            ) as caught:
+                made(retriever)
+            assert "\n" not in str(caught.value)
+
+
+def test_the_package_loads_no_pickle() -> None:
+    """Copies travel by the user's own hand: nothing here reads a pickle, from a file or from anywhere."""
+    root = Path(kit.__file__).parents[1]
+    loading = re.compile(
+        r"pickle\.load|pickle\.Unpickler|joblib|dill\.load|allow_pickle=True|import c?[pP]ickle"
+    )
+    assert [
+        path.name for path in root.rglob("*.py") if loading.search(path.read_text(encoding="utf-8"))
+    ] == []
