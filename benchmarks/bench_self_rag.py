@@ -23,7 +23,9 @@ PASSAGES = 5
 REPLIES = {
     "retrieve_needed": {"retrieve": "yes"},
     "critique": {"relevance": "relevant", "support": "full", "usefulness": 4},
-    "rerank_pointwise": {"relevant": True, "score": 0.9, "reason": "It says how."},
+    "grade_passages": {
+        "grades": [{"id": n, "relevant": True, "score": 0.9, "reason": "So."} for n in range(1, PASSAGES + 1)]
+    },
     "grade_support": {"relevant": True, "score": 0.9, "reason": "All of it."},
     "grade_usefulness": {"relevant": True, "score": 0.9, "reason": "It answers."},
 }

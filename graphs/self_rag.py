@@ -7,5 +7,5 @@ from graphs.parts import llm, retriever
 from rag_kit.graphs import build_self_rag
 
 # no checkpointers: the server brings its own
-graph = build_self_rag(retriever(), llm(), output="full")
+graph = build_self_rag(retriever(), llm(), mode="paper", output="full")
 reflect = build_self_rag(retriever(), llm(), mode="reflect", output="full")

@@ -21,6 +21,26 @@ TIMEOUT = 60.0
 RETRIES = 2
 
 
+def bare_model(model: Any) -> Any:
+    """The model inside ``bind``, ``with_config``, ``with_retry`` and ``with_fallbacks`` (the first one)."""
+    from langchain_core.runnables import RunnableWithFallbacks
+    from langchain_core.runnables.base import RunnableBindingBase
+
+    while isinstance(model, (RunnableBindingBase, RunnableWithFallbacks)):
+        model = model.bound if isinstance(model, RunnableBindingBase) else model.runnable
+    return model
+
+
+def is_extractive(model: Any) -> bool:
+    """Whether a model is the embedded ``extractive`` one, which is no language model.
+
+    Example:
+        >>> is_extractive(chat_model("extractive").with_retry())
+        True
+    """
+    return getattr(bare_model(model), "_llm_type", None) == "rag-kit-extractive"
+
+
 def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
     """Make a chat model by its name.
 

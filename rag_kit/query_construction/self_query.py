@@ -10,12 +10,12 @@ from langchain_core.documents import Document
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr, field_validator, model_validator
 
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
+from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import LANGUAGES, load_prompt
 from rag_kit.query_construction.calling import SelfQueryCall
 from rag_kit.query_construction.constructed import ConstructedQuery
@@ -222,7 +222,7 @@ class SelfQueryRetriever(CappedRetriever):
             self.schema_ = Schema.of(self.schema_)
         else:
             self._found = self._discover(self._visible(self.filter))
-        if self.llm is not None and not _is_extractive(self.llm):
+        if self.llm is not None and not is_extractive(self.llm):
             self._prompts = _prompts(self.prompt)
             self._model = ModelConstructor(
                 self.llm,
@@ -290,12 +290,6 @@ class SelfQueryRetriever(CappedRetriever):
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         call = SelfQueryCall(self, query, request)
         return await adrive(call.steps(), call.budget)
-
-
-def _is_extractive(llm: Any) -> bool:
-    while isinstance(llm, RunnableBindingBase):
-        llm = llm.bound
-    return getattr(llm, "_llm_type", None) == "rag-kit-extractive"
 
 
 def _prompts(given: Any) -> Mapping[str, Any]:

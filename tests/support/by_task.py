@@ -81,6 +81,13 @@ def passage_of(prompt: Prompt) -> str:
     return prompt.passages[0].text if prompt.passages else ""
 
 
+def grades(grade: Callable[[str], Mapping[str, Any]]) -> Answer:
+    """Answers ``grade_passages``: the grade of each passage's text, under its id."""
+    return lambda prompt: {
+        "grades": [{"id": one.number, **grade(one.text)} for one in prompt.passages],
+    }
+
+
 def first_sentence(prompt: Prompt) -> str:
     """A continuation: the passage's next sentence that the answer does not hold, else END."""
     answer = prompt.block("answer")

@@ -87,6 +87,11 @@ def grade(prompt: Prompt) -> dict[str, Any]:
     return {"relevant": good, "score": 0.9 if good else 0.1, "reason": "so"}
 
 
+def grade_all(prompt: Prompt) -> dict[str, Any]:
+    """All passages of a call at once."""
+    return {"grades": [{"id": one.number, **grade(prompt)} for one in prompt.passages]}
+
+
 def hop(prompt: Prompt) -> dict[str, Any]:
     """One step, then it is enough."""
     return {"done": "<turn" in prompt.body, "query": "When does the fan start?"}
@@ -121,7 +126,7 @@ def paper(saver: Any) -> Any:
 def reflect(saver: Any) -> Any:
     llm = told(
         condense=WHOLE,
-        rerank_pointwise=grade,
+        grade_passages=grade_all,
         rewrite_query=BETTER,
         answer=ANSWER,
         grade_support=grade,

@@ -18,7 +18,7 @@ from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Turn, Update
 from rag_kit.graphs.steps import Steps, ask, write
-from rag_kit.models.extractive import ExtractiveChatModel
+from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import Markup, render_history
 from rag_kit.text.citations import is_declined
 
@@ -111,7 +111,7 @@ class AdaptiveNodes:
         """Answer without looking anything up; a model that cannot hands over to the search."""
         note = "direct: the model cannot answer without passages; looked up in one step"
         handed_over: Command[Any] = Command(update={"route": "single", "notes": [note]}, goto="single")
-        if isinstance(self.llm, ExtractiveChatModel):
+        if is_extractive(self.llm):
             return handed_over
         prompt = self.prompts.pick("direct_answer", state["language"], context.direct_answer_instructions)
         shown = rendered(state.get("history"), MAX_HISTORY)

@@ -18,7 +18,7 @@ from rag_kit.graphs.crag.nodes import CragNodes, ways_on
 from rag_kit.graphs.crag.state import CragState
 from rag_kit.graphs.crag.web import WebSearch
 from rag_kit.graphs.crag.web_nodes import WebNodes
-from rag_kit.graphs.evaluators import as_evaluator
+from rag_kit.graphs.evaluators.coerce import grader_of
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.state import QuestionInput
@@ -57,7 +57,8 @@ def build_crag(
     Args:
         retriever: Any LangChain retriever; the paper retrieves about ten passages.
         llm: Any LangChain chat model: it answers, and writes the keywords.
-        evaluator: An `Evaluator`, or what ``as_evaluator`` makes one of; None: lexical evidence.
+        evaluator: An `Evaluator`, or what ``as_evaluator`` makes one of; None: ``llm`` itself grades, several passages
+            in a call (``LLMEvaluator``), and beside ``extractive``, which is no language model, ``LexicalEvaluator``.
         web_search: Any LangChain tool or retriever. None: nothing ever leaves; the run says that it could not look
             outside, and answers from what it has (ambiguous) or declines (incorrect).
         prompts: Folder whose prompt files replace the packaged ones.
@@ -86,7 +87,7 @@ def build_crag(
         ('The index is written to the folder named by --index.[1]', 'grounded')
     """
     check_parts(retriever, llm)
-    judge = as_evaluator(evaluator)
+    judge = grader_of(evaluator, llm, prompts)
     guards = guards or Guards()
     web = None if web_search is None else WebSearch(web_search)
     loaded = GraphPrompts(["condense", "answer", "web_query"], prompts)

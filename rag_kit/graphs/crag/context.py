@@ -62,15 +62,17 @@ class CragContext(RagContext):
         description="Sentences in a strip; a passage of one or two sentences is a strip as it is.",
         json_schema_extra=shown_at("refine", "select_external"),
     )
-    max_strips: int = Field(
-        default=5,
+    max_strips: int | None = Field(
+        default=None,
         ge=1,
         le=50,
-        description="Most strips that are kept of each source (the index, the web).",
+        description="Most strips that are kept of each source (the index, the web); empty: 5, and all of the index "
+        "where the evaluator drops none.",
         json_schema_extra=shown_at("refine", "select_external"),
     )
     strip_threshold: float | None = _threshold(
-        "Strips whose confidence is below it are dropped; empty: the lower threshold.",
+        "Strips whose confidence is below it are dropped; empty: the lower threshold, and none of the index where the "
+        "evaluator drops none.",
         None,
         "refine",
         "select_external",
@@ -107,7 +109,7 @@ class CragContext(RagContext):
     condense_instructions: str | None = instructions_field("condense", "begin")
     web_query_instructions: str | None = instructions_field("web_query", "rewrite_query")
     grade_instructions: str | None = instructions_field(
-        "grade_passage (with a chat model as evaluator)", "grade", "refine", "select_external"
+        "grade_passages (with a chat model as evaluator)", "grade", "refine", "select_external"
     )
     answer_instructions: str | None = instructions_field("answer", "generate")
 

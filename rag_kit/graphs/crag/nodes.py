@@ -14,10 +14,9 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.answering import Answering
 from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.state import CragState, PassageGrading
-from rag_kit.graphs.crag.strips import MAX_JUDGED, Selection, grade_passages, select_strips
+from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, Selection, select_strips
 from rag_kit.graphs.evaluators import Evaluator, Grading, Thresholds
-from rag_kit.graphs.evaluators.base import action_of
-from rag_kit.graphs.evaluators.lexical import PERIOD
+from rag_kit.graphs.evaluators.base import action_of, judged_by
 from rag_kit.graphs.evaluators.thresholds import Action
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.opening import Opening
@@ -32,7 +31,6 @@ _SAID = {
     "ambiguous": "ambiguous: no passage is above {upper:.2f}, not all are below {lower:.2f}; "
     "passages are refined and other sources looked for",
 }
-_THEN = {"correct": "the passages are refined", "incorrect": "the passages are put aside"}
 
 
 class CragNodes:
@@ -64,7 +62,7 @@ class CragNodes:
     def grade(self, state: CragState, context: CragContext) -> Steps[Update]:
         """Judge all passages at once, and choose the paper's action by the thresholds."""
         passages = state["retrieved"]
-        gradings = yield from grade_passages(
+        gradings = yield from judged_by(
             self.evaluator,
             state["search_query"],
             passages,
@@ -103,8 +101,8 @@ class CragNodes:
             state["language"],
             origin="retrieved",
             size=context.strip_sentences,
-            most=context.max_strips,
-            threshold=strip_threshold(self.evaluator, context),
+            most=context.max_strips or (DEFAULT_STRIPS if self.evaluator.drops_strips else MAX_JUDGED),
+            threshold=strip_threshold(self.evaluator, context, retrieved=True),
             known=known,
             keep_one=True,
             instructions=context.grade_instructions,
@@ -118,7 +116,7 @@ class CragNodes:
         internal, external = state["internal"], state["external"]
         update: Update = {}
         rescued = [strip for strip in state["strips"] if strip["origin"] == "retrieved" and strip["kept"]]
-        enough = strip_threshold(self.evaluator, context)
+        enough = strip_threshold(self.evaluator, context, retrieved=True)
         if external and all(strip["score"] < enough for strip in rescued):
             # the best of what was retrieved was kept for want of anything better, and the web gave better
             internal = []
@@ -158,9 +156,6 @@ def _why(action: Action, gradings: Sequence[Grading], limits: Thresholds) -> str
     """Why this action, in fixed words: what a reason says may be of a passage, and notes outlive a refusal."""
     if not gradings:
         return "incorrect: the retriever found nothing"
-    words = PERIOD.get(action)
-    if words and all(each.calls_for == action and words in each.reason for each in gradings):
-        return f"{action}: {words}; {_THEN[action]}"
     if action != limits.action([each.score for each in gradings]):
         return f"{action}: the evaluator calls for it, whatever the confidences"
     return _SAID[action].format(lower=limits.lower, upper=limits.upper)
@@ -179,10 +174,14 @@ def thresholds_of(evaluator: Evaluator, context: CragContext) -> Thresholds:
     return Thresholds(lower, upper)
 
 
-def strip_threshold(evaluator: Evaluator, context: CragContext) -> float:
-    """What strips must reach; by default what keeps a passage from being put aside."""
-    given = context.strip_threshold
-    return thresholds_of(evaluator, context).lower if given is None else given
+def strip_threshold(evaluator: Evaluator, context: CragContext, *, retrieved: bool = False) -> float:
+    """What strips must reach; by default what keeps a passage from being put aside.
+
+    All strips of what was retrieved stay where the evaluator's confidence is too weak to drop some.
+    """
+    if context.strip_threshold is not None:
+        return context.strip_threshold
+    return -1.0 if retrieved and not evaluator.drops_strips else thresholds_of(evaluator, context).lower
 
 
 def report_strips(event: str, chosen: Selection) -> int:

@@ -10,13 +10,15 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import copy_document, with_provenance
 from rag_kit.graphs.crag.state import Strip
-from rag_kit.graphs.evaluators import Evaluator, Grading, LexicalEvaluator, LLMEvaluator
+from rag_kit.graphs.evaluators import Evaluator, Grading, LexicalEvaluator
 from rag_kit.graphs.evaluators.base import judged_by
 from rag_kit.graphs.steps import Steps
 from rag_kit.text import sentences
 
 #: A passage of so many sentences is one strip as it stands.
 SHORT = 2
+#: Strips of each source that are kept, as in the paper.
+DEFAULT_STRIPS = 5
 #: Most strips that are judged at a time; a retriever may give whole books.
 MAX_JUDGED = 200
 
@@ -64,32 +66,6 @@ def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
     return [(group[0].start, group[-1].end) for group in groups]
 
 
-def grade_passages(
-    evaluator: Evaluator,
-    question: str,
-    passages: Sequence[Document],
-    language: str,
-    *,
-    instructions: str | None = None,
-) -> Steps[list[Grading]]:
-    """Have passages judged, and see that each got a confidence between -1 and 1.
-
-    Args:
-        evaluator: Who judges.
-        question: What passages are judged by.
-        passages: The passages.
-        language: ``"en"`` or ``"zh"``.
-        instructions: In place of the prompt file's own, for an evaluator that has a prompt.
-
-    Raises:
-        InvalidInputError: The evaluator gave no gradings, another number of them, or a score out of range.
-    """
-    if not passages:
-        return []
-    more = {"instructions": instructions} if instructions and isinstance(evaluator, LLMEvaluator) else {}
-    return (yield from judged_by(evaluator, question, passages, language, **more))
-
-
 def select_strips(
     evaluator: Evaluator,
     question: str,
@@ -98,7 +74,7 @@ def select_strips(
     *,
     origin: Literal["retrieved", "web"],
     size: int = 3,
-    most: int = 5,
+    most: int = DEFAULT_STRIPS,
     threshold: float = -0.5,
     known: Sequence[Grading] | None = None,
     keep_one: bool = False,
@@ -117,7 +93,7 @@ def select_strips(
         threshold: Strips of a lower confidence are dropped.
         known: Gradings of the whole passages: one that is a single strip is not judged twice.
         keep_one: Keep the best strip where none reaches the threshold.
-        instructions: For the evaluator, see `grade_passages`.
+        instructions: In place of the prompt file's own, for an evaluator that has a prompt.
     """
     places = [
         (number, start, end)
@@ -132,7 +108,7 @@ def select_strips(
     whole = _whole(judged, passages) if reuse else set()
     asked = [place for place in judged if place not in whole]
     parts = [_part(passages[number], start, end) for number, start, end in asked]
-    fresh = yield from grade_passages(evaluator, question, parts, language, instructions=instructions)
+    fresh = yield from judged_by(evaluator, question, parts, language, instructions=instructions)
     by_place = dict(zip(asked, fresh, strict=True))
     scored = [(place, known[place[0]] if known and place in whole else by_place[place]) for place in judged]
     # the best first; of equals the earlier one, whose passage ranks higher

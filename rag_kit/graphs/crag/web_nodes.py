@@ -12,7 +12,7 @@ from langgraph.types import Command, interrupt
 from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.nodes import report_strips, strip_threshold
 from rag_kit.graphs.crag.state import CragState
-from rag_kit.graphs.crag.strips import MAX_JUDGED, select_strips
+from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, select_strips
 from rag_kit.graphs.crag.web import WebSearch
 from rag_kit.graphs.evaluators import Evaluator
 from rag_kit.graphs.guards import Guards, Refusal
@@ -157,7 +157,7 @@ class WebNodes:
             state["language"],
             origin="web",
             size=context.strip_sentences,
-            most=context.max_strips,
+            most=context.max_strips or DEFAULT_STRIPS,
             threshold=strip_threshold(self.evaluator, context),
             instructions=context.grade_instructions,
         )

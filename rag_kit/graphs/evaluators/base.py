@@ -67,10 +67,14 @@ class Evaluator(ABC):
     Attributes:
         name: How notes and events call it.
         thresholds: Fitted for this evaluator, on its own scale.
+        drops_strips: Whether its confidence is good enough to drop parts of passages that it keeps.
+        takes_instructions: Whether ``grade`` takes ``instructions`` in place of a prompt file's own.
     """
 
     name: str = "evaluator"
     thresholds: Thresholds = Thresholds(-0.5, 0.5)
+    drops_strips: bool = True
+    takes_instructions: bool = False
 
     @abstractmethod
     def grade(self, question: str, passages: Sequence[Document], language: str) -> Steps[list[Grading]]:
@@ -107,7 +111,12 @@ class Evaluator(ABC):
 
 
 def judged_by(
-    evaluator: Evaluator, question: str, passages: Sequence[Document], language: str, **options: Any
+    evaluator: Evaluator,
+    question: str,
+    passages: Sequence[Document],
+    language: str,
+    *,
+    instructions: str | None = None,
 ) -> Steps[list[Grading]]:
     """Have passages judged, and see that each got a grading with a confidence between -1 and 1.
 
@@ -116,12 +125,17 @@ def judged_by(
         question: What passages are judged by.
         passages: The passages.
         language: ``"en"`` or ``"zh"``.
-        options: Further arguments of this evaluator's ``grade``.
+        instructions: In place of the prompt file's own, for an evaluator that has a prompt.
 
     Raises:
         InvalidInputError: The evaluator gave something else, which is a fault of its code.
     """
-    made: Any = evaluator.grade(question, passages, language, **options)
+    if not passages:
+        return []
+    more: dict[str, Any] = (
+        {"instructions": instructions} if instructions and evaluator.takes_instructions else {}
+    )
+    made: Any = evaluator.grade(question, passages, language, **more)
     if inspect.iscoroutine(made):
         made.close()
     gradings = (yield from made) if inspect.isgenerator(made) else made

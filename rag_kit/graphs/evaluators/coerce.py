@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.base import RunnableBindingBase
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator
@@ -16,6 +16,7 @@ from rag_kit.graphs.evaluators.cross_encoder import CrossEncoderEvaluator
 from rag_kit.graphs.evaluators.function import FunctionEvaluator
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.llm import LLMEvaluator
+from rag_kit.models.chat import bare_model, is_extractive
 from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
 
 
@@ -43,7 +44,7 @@ def as_evaluator(value: Any = None) -> Evaluator:
         return CrossEncoderEvaluator(value)
     if isinstance(value, Embeddings):
         return LexicalEvaluator(embeddings=value)
-    if isinstance(bound(value), BaseLanguageModel):
+    if isinstance(bare_model(value), BaseLanguageModel):
         return LLMEvaluator(value)
     if (callable(value) or isinstance(value, Runnable)) and not isinstance(value, (type, BaseRetriever)):
         return FunctionEvaluator(value)
@@ -57,8 +58,21 @@ def as_evaluator(value: Any = None) -> Evaluator:
     )
 
 
-def bound(model: Any) -> Any:
-    """The model inside ``bind``, ``with_config`` and ``with_retry``."""
-    while isinstance(model, RunnableBindingBase):
-        model = model.bound
-    return model
+def grader_of(value: Any, llm: Any, prompts: Path | None = None) -> Evaluator:
+    """A graph's evaluator: the one given, else the graph's own language model, asked about several passages in a call.
+
+    The embedded ``extractive`` is no language model: beside it words are the evidence.
+
+    Args:
+        value: What the caller gave as evaluator.
+        llm: The graph's chat model.
+        prompts: Folder whose prompt files replace the packaged ones.
+
+    Example:
+        >>> from rag_kit.models import chat_model
+        >>> grader_of(None, chat_model("extractive")).name
+        'lexical'
+    """
+    if value is None and not is_extractive(llm):
+        return LLMEvaluator(llm, prompts=prompts)
+    return as_evaluator(value)

@@ -16,7 +16,7 @@ from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
 from rag_kit.graphs.steps import Step, Steps, beside, compute
 from rag_kit.models import embedding_name
 from rag_kit.models.extractive.evidence import PassageText, passage_text
-from rag_kit.models.extractive.period import ENOUGH, stated_share
+from rag_kit.models.extractive.period import stated_share
 from rag_kit.models.extractive.question import analyse
 from rag_kit.models.extractive.usefulness import MAX_QUESTION, Usefulness, usefulness
 from rag_kit.text import detect_language
@@ -24,14 +24,8 @@ from rag_kit.text import detect_language
 #: Embedding models whose vectors say nothing in Chinese.
 _ENGLISH_ONLY = frozenset({"minilm"})
 _MANY_CHARACTERS = 40_000
-#: Said of every passage where a question asks for a period, by what that calls for; fixed words, nothing of a passage.
-PERIOD = {
-    "correct": "the period asked for is stated",
-    "incorrect": "nothing is stated for the period asked for",
-}
-# fitted as those of words (docs/decisions/0191-thresholds-are-fitted-on-the-decision.md)
-_WITH_WORDS = Thresholds(-0.06, 0.68)
-_WITH_VECTORS = Thresholds(0.08, 0.71)
+# so low that at most .01 of all questions lose a right answer (docs/decisions/0192-what-decides-a-decline.md)
+_CAREFUL = Thresholds(-0.5, 0.7)
 
 
 class LexicalEvaluator(Evaluator):
@@ -45,13 +39,13 @@ class LexicalEvaluator(Evaluator):
     Args:
         embeddings: Any LangChain embedding model; its cosines then count too, with weights fitted for
             all-MiniLM-L6-v2. If it fails, words alone decide, and the reason says so. The packaged model reads English
-            only, so Chinese questions are judged by words. Their confidence is then brought to the scale of vectors,
-            so that the thresholds decide as those of words would.
-        thresholds: Other thresholds than the fitted ones.
+            only, so Chinese questions are judged by words.
+        thresholds: Other thresholds than the careful ones, at which hardly a right answer is lost; higher ones decline
+            more.
         period: Where a question asks for a period ("from 1990 to 1994"), how well the sentences that would answer
             must state it, from 0 to 1: below it no passage is of use, from it on all are kept (``calls_for``); the
-            confidences stay as they are. The higher, the more is declined. None: periods count like other measures
-            (decision 0246).
+            confidences stay as they are. The higher, the more is declined; 0.38 is a good value where many questions
+            ask for periods, and costs right answers elsewhere. None, the default: periods count like other measures.
 
     Raises:
         InvalidInputError: ``embeddings`` is no embedding model, or ``period`` not from 0 to 1.
@@ -64,14 +58,15 @@ class LexicalEvaluator(Evaluator):
     """
 
     name = "lexical"
-    thresholds = _WITH_WORDS
+    thresholds = _CAREFUL
+    drops_strips = False
 
     def __init__(
         self,
         *,
         embeddings: Any = None,
         thresholds: Thresholds | None = None,
-        period: float | None = ENOUGH,
+        period: float | None = None,
     ) -> None:
         if embeddings is not None and not isinstance(embeddings, Embeddings):
             raise InvalidInputError(
@@ -84,7 +79,6 @@ class LexicalEvaluator(Evaluator):
         self.period = period
         if embeddings is not None:
             self.name = "lexical+vectors"
-            self.thresholds = _WITH_VECTORS
         if thresholds is not None:
             self.thresholds = thresholds
 
@@ -116,12 +110,14 @@ class LexicalEvaluator(Evaluator):
             thread=long,
         )
         note = f"; without vectors: {trouble}" if trouble else ""
-        by_words = self.embeddings is not None and cosines is None
-        scores = [_as_with_vectors(2 * one.value - 1) if by_words else 2 * one.value - 1 for one in found]
+        scores = [2 * one.value - 1 for one in found]
         action: Action | None = None
         if self.period is not None and share is not None:
             action = "correct" if share >= self.period else "incorrect"
-            note = f", {PERIOD[action]}{note}"
+            stated = "the period asked for is stated"
+            note = (
+                f", {stated if action == 'correct' else 'nothing is stated for the period asked for'}{note}"
+            )
         return [
             Grading(score, f"{_reason(one)}{note}", action) for score, one in zip(scores, found, strict=True)
         ]
@@ -137,20 +133,6 @@ class LexicalEvaluator(Evaluator):
         ):
             return None
         return self.embeddings
-
-
-def _as_with_vectors(score: float) -> float:
-    """A confidence of words on the scale of vectors: each threshold of words becomes that of vectors.
-
-    Example:
-        >>> [round(_as_with_vectors(score), 2) for score in (-1.0, -0.06, 0.31, 0.68, 1.0)]
-        [-1.0, 0.08, 0.4, 0.71, 1.0]
-    """
-    words = (-1.0, _WITH_WORDS.lower, _WITH_WORDS.upper, 1.0)
-    vectors = (-1.0, _WITH_VECTORS.lower, _WITH_VECTORS.upper, 1.0)
-    at = 0 if score < words[1] else 1 if score < words[2] else 2
-    share = (score - words[at]) / (words[at + 1] - words[at])
-    return min(vectors[at + 1], vectors[at] + share * (vectors[at + 1] - vectors[at]))
 
 
 def _reason(found: Usefulness) -> str:

@@ -1,4 +1,4 @@
-"""A chat model as an evaluator: one call a passage, all at the same time, or several passages in one call."""
+"""A chat model as an evaluator: several passages in one call, the calls at the same time."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ class LLMEvaluator(Evaluator):
     Args:
         llm: A chat model.
         prompts: Folder whose ``grade_passage`` and ``grade_passages`` files replace the packaged ones.
-        batch_size: Passages in one call. 1 judges each by itself; more costs fewer calls and lets passages
+        batch_size: Most passages in one call. 1 judges each by itself; more costs fewer calls and lets passages
             influence each other.
         timeout: Seconds that one call may take.
         max_concurrency: Most calls at the same time; ``None`` for all.
-        max_chars: Longest part of a passage that is shown to the model, in characters.
+        max_chars: Longest part of a passage that is shown to the model, in characters; a call of several passages shows
+            at most four times as much.
         thresholds: Where its confidence is enough, if you fitted them.
 
     Raises:
@@ -47,7 +48,8 @@ class LLMEvaluator(Evaluator):
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
         >>> from rag_kit.graphs.steps import run
-        >>> model = FakeListChatModel(responses=['{"relevant": true, "score": 0.9, "reason": "It says why."}'])
+        >>> reply = '{"grades": [{"id": 1, "relevant": true, "score": 0.9, "reason": "It says why."}]}'
+        >>> model = FakeListChatModel(responses=[reply])
         >>> judged = run(LLMEvaluator(model).grade("Why is it loud?", [Document("Worn, so loud.")], "en"), {})
         >>> judged[0].reason
         'It says why.'
@@ -55,13 +57,14 @@ class LLMEvaluator(Evaluator):
 
     name = "llm"
     thresholds = Thresholds(0.0, 0.3)
+    takes_instructions = True
 
     def __init__(
         self,
         llm: Any,
         *,
         prompts: Path | None = None,
-        batch_size: int = 1,
+        batch_size: int = 10,
         timeout: float | None = None,
         max_concurrency: int | None = None,
         max_chars: int = 8_000,
@@ -97,10 +100,10 @@ class LLMEvaluator(Evaluator):
             return []
         single = self.batch_size == 1
         prompt = self.prompts.pick("grade_passage" if single else "grade_passages", language, instructions)
-        lots = [passages[at : at + self.batch_size] for at in range(0, len(passages), self.batch_size)]
+        lots = self._lots([_cut(passage, self.max_chars) for passage in passages])
         calls = []
         for lot in lots:
-            shown = render_passages([_cut(passage, self.max_chars) for passage in lot])
+            shown = render_passages(lot)
             values: dict[str, Any] = {"question": question, "passages": shown}
             if not single:
                 values["count"] = len(lot)
@@ -117,6 +120,19 @@ class LLMEvaluator(Evaluator):
             else:
                 gradings.extend(self._batch(outcome.value, len(lot)))
         return gradings
+
+    def _lots(self, passages: Sequence[Document]) -> list[list[Document]]:
+        """The passages of each call, so that neither their number nor their text grows without bound."""
+        lots: list[list[Document]] = [[]]
+        room = 4 * self.max_chars
+        for passage in passages:
+            length = len(passage.page_content)
+            if lots[-1] and (len(lots[-1]) == self.batch_size or room < length):
+                lots.append([])
+                room = 4 * self.max_chars
+            lots[-1].append(passage)
+            room -= length
+        return lots
 
     def _grading(self, grade: Any) -> Grading:
         score = grade_score(grade)

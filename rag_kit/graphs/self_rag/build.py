@@ -14,6 +14,8 @@ from langgraph.store.base import BaseStore
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.answering import Answering, check_parts
+from rag_kit.graphs.evaluators import Evaluator
+from rag_kit.graphs.evaluators.coerce import grader_of
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import Body
@@ -26,6 +28,7 @@ from rag_kit.graphs.self_rag.reflect import Reflect
 from rag_kit.graphs.self_rag.state import SelfRagState
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
+from rag_kit.models.chat import is_extractive
 from rag_kit.text import warm_up
 
 SelfRag = CompiledStateGraph[SelfRagState, Any, QuestionInput, Any]
@@ -42,8 +45,9 @@ def build_self_rag(
     retriever: BaseRetriever,
     llm: BaseChatModel,
     *,
-    mode: Literal["paper", "reflect"] = "paper",
+    mode: Literal["paper", "reflect"] | None = None,
     scoring: ScoringChoice = "auto",
+    evaluator: Any = None,
     prompts: Path | None = None,
     max_passage_chars: int = 12_000,
     guards: Guards | None = None,
@@ -71,9 +75,12 @@ def build_self_rag(
     Args:
         retriever: Any LangChain retriever.
         llm: Any LangChain chat model.
-        mode: ``"paper"`` or ``"reflect"``.
+        mode: ``"paper"`` or ``"reflect"``. None: the paper's, and ``"reflect"`` beside ``extractive``, which is no
+            language model: one sentence for each passage loses right answers (docs/benchmarks.md).
         scoring: ``"auto"``: log-probabilities where the model's class and endpoint have them; ``"logprobs"``: try
             with any model, by ``bind(logprobs=True, top_logprobs=...)``; ``"labels"``: never.
+        evaluator: What grades passages in ``reflect``, as in ``build_crag``; None: ``llm`` itself, several passages in
+            a call, and beside ``extractive`` lexical evidence. In ``paper`` the critique judges them.
         prompts: Folder whose prompt files replace the packaged ones of the same name.
         max_passage_chars: Characters of one passage (reflect: of all passages) that go into a prompt.
         guards: Functions that see each question, passage and answer; see `Guards`.
@@ -99,19 +106,26 @@ def build_self_rag(
         ('The fan starts at 60 degrees.[1]', 'grounded', 'labels')
     """
     check_parts(retriever, llm)
+    if mode is None:
+        mode = "reflect" if is_extractive(llm) else "paper"
     for name, given, allowed in (
         ("mode", mode, ("paper", "reflect")),
         ("scoring", scoring, ("auto", "logprobs", "labels")),
     ):
         if given not in allowed:
             raise InvalidInputError(f"{name} is {given!r}; allowed: {', '.join(map(repr, allowed))}.")
+    if mode == "paper" and evaluator is not None:
+        raise InvalidInputError(
+            "evaluator was given with mode='paper', whose critique judges; give it to 'reflect'."
+        )
     warm_up()
     guards = guards or Guards()
     graph = RagGraph(SelfRagState, SelfRagContext, output, "self_rag", _MOST_STEPS)
     if mode == "paper":
         _paper(graph, retriever, llm, scoring, prompts, max_passage_chars, guards)
     else:
-        _reflect(graph, retriever, llm, prompts, max_passage_chars, guards)
+        judge = grader_of(evaluator, llm, prompts)
+        _reflect(graph, retriever, llm, judge, prompts, max_passage_chars, guards)
     return graph.compile(checkpointer, store=store)
 
 
@@ -153,13 +167,14 @@ def _reflect(
     graph: _Graph,
     retriever: BaseRetriever,
     llm: BaseChatModel,
+    judge: Evaluator,
     folder: Path | None,
     max_passage_chars: int,
     guards: Guards,
 ) -> None:
     files = GraphPrompts(["condense", *reflect.PROMPTS], folder)
     answering = Answering(llm, files, guards, max_passage_chars)
-    nodes = Reflect(retriever, answering)
+    nodes = Reflect(retriever, answering, judge)
     ends = Ends(answering, "reflect", "retrieve")
     _first(graph, ends)
     again, capped = {"rewrite_query": _AGAIN}, {"finish": _CAP}

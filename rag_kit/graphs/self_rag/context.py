@@ -77,7 +77,7 @@ class SelfRagContext(RagContext):
     critique_usefulness_instructions: str | None = instructions_field(
         "critique_usefulness", "generate_direct", "generate_segments"
     )
-    rerank_pointwise_instructions: str | None = instructions_field("rerank_pointwise", "grade_documents")
+    grade_instructions: str | None = instructions_field("grade_passages", "grade_documents")
     rewrite_query_instructions: str | None = instructions_field("rewrite_query", "rewrite_query")
     answer_instructions: str | None = instructions_field("answer", "generate")
     answer_again_instructions: str | None = instructions_field("answer_again", "generate")

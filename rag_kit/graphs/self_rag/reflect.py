@@ -9,16 +9,18 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langgraph.types import Command
 
-from rag_kit.errors import BranchError, BudgetExceededError
+from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs.answering import Answering, fitting
 from rag_kit.graphs.citing import cited
+from rag_kit.graphs.evaluators import Evaluator
+from rag_kit.graphs.evaluators.base import judged_by
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.candidates import unreadable
 from rag_kit.graphs.self_rag.context import SelfRagContext
 from rag_kit.graphs.self_rag.opening import cap_of
 from rag_kit.graphs.self_rag.state import Draft, SelfRagState
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import Steps, ask, beside, fetch, write
+from rag_kit.graphs.steps import Steps, ask, fetch, write
 from rag_kit.prompts import PromptTemplate, render_passages
 from rag_kit.text.citations import DECLINED, is_declined
 
@@ -27,7 +29,6 @@ PROMPTS = (
     "answer_again",
     "grade_support",
     "grade_usefulness",
-    "rerank_pointwise",
     "rewrite_query",
 )
 
@@ -38,10 +39,12 @@ class Reflect:
     Args:
         retriever: Where passages come from.
         answering: Model, prompts and guards.
+        evaluator: What grades passages.
     """
 
-    def __init__(self, retriever: BaseRetriever, answering: Answering) -> None:
+    def __init__(self, retriever: BaseRetriever, answering: Answering, evaluator: Evaluator) -> None:
         self.retriever = retriever
+        self.evaluator = evaluator
         self.answering = answering
         self.llm = answering.llm
         self.guards = answering.guards
@@ -62,40 +65,28 @@ class Reflect:
         return Command(update=update, goto="grade_documents")
 
     def grade_documents(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
-        """Keep the passages that help, each graded by itself, all side by side; a verdict nobody can use keeps."""
-        prompt = self._prompt("rerank_pointwise", state, context)
-        asks = [
-            ask(
-                self.llm,
-                prompt,
-                {
-                    "question": state["asked"],
-                    "passages": render_passages([document], max_chars=self.answering.max_passage_chars),
-                },
-                fallback=unreadable,
-            )
-            for document in state["passages"]
-        ]
-        made = (yield beside(asks, on_error="skip")).outcomes if asks else []
+        """Keep the passages that help, as the evaluator judges; what it could not judge is kept."""
+        passages = state["passages"]
+        gradings = yield from judged_by(
+            self.evaluator,
+            state["asked"],
+            passages,
+            state["language"],
+            instructions=context.grade_instructions,
+        )
+        enough = self.evaluator.thresholds.lower
         kept: list[Document] = []
         trace: list[dict[str, Any]] = []
-        unusable = 0
-        for number, (document, outcome) in enumerate(zip(state["passages"], made, strict=True)):
-            if isinstance(outcome.error, BudgetExceededError):
-                raise outcome.error
-            grade = outcome.value
-            unusable += grade is None
-            relevant = grade is None or grade.relevant
+        for number, (document, grading) in enumerate(zip(passages, gradings, strict=True)):
+            relevant = grading.helps(enough)
             if relevant:
                 kept.append(document)
-            reason = "not graded, kept" if grade is None else grade.reason
-            trace.append(_verdict(state, "relevance", relevant, reason, passage=number))
-        if made and all(outcome.error is not None for outcome in made):
-            raise made[0].error or BranchError("no passage could be graded")
+            trace.append(_verdict(state, "relevance", relevant, grading.reason, passage=number))
+        unusable = sum(grading.reason.startswith("not graded") for grading in gradings)
         notes = (
             [f"grade_documents: {unusable} passages were kept without a usable verdict"] if unusable else []
         )
-        report("graded", round=state["round"], relevant=len(kept), passages=len(made))
+        report("graded", round=state["round"], relevant=len(kept), passages=len(passages))
         update = {"documents": kept, "trace": trace, "notes": notes}
         if kept:
             return Command(update=update, goto="generate")

@@ -18,7 +18,7 @@ from support.graphs import both, fixed, thread
 from typing_extensions import TypedDict
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs import Guards, Refusal, RuleClassifier, build_adaptive_rag
+from rag_kit.graphs import Guards, LexicalEvaluator, Refusal, RuleClassifier, build_adaptive_rag
 from rag_kit.models import chat_model
 from rag_kit.prompts.schemas import Classification
 from rag_kit.retrieval import BM25Retriever
@@ -220,7 +220,7 @@ def test_hops_leave_a_call_for_the_answer() -> None:
 
 def test_the_caps_hold_inside_the_subgraph_and_its_usage_counts_once() -> None:
     """Calls before the subgraph are taken off its cap; the error names the cap of the whole run."""
-    made = build_adaptive_rag(fixed(TEXTS[1]), scripted(), output="full")
+    made = build_adaptive_rag(fixed(TEXTS[1]), scripted(), evaluator=LexicalEvaluator(), output="full")
     question: Any = {"question": "When does the fan start?"}
     result = made.invoke(question, context={"max_calls": 2})
     assert (result["usage"]["calls"], result["usage"]["tokens"]) == (2, 30)
@@ -249,7 +249,9 @@ def test_a_reply_joins_the_question() -> None:
         ]
     )
     found = fixed(TEXTS[1])
-    made = build_adaptive_rag(found, model, checkpointer=InMemorySaver(), output="full")
+    made = build_adaptive_rag(
+        found, model, checkpointer=InMemorySaver(), evaluator=LexicalEvaluator(), output="full"
+    )
     waiting = made.invoke({"question": "When does it start?"}, thread())
     assert waiting["__interrupt__"][0].value == {"question": "Which machine?", "asked": "When does it start?"}
     result = made.invoke(Command(resume="the  fan"), thread())
@@ -347,7 +349,12 @@ async def test_an_interrupt_inside_the_subgraph_is_answered_from_outside() -> No
     for native in (False, True):
         model = scripted(answer="The boiler starts at 70 degrees. [1]")
         made = build_adaptive_rag(
-            fixed("Bananas."), model, web_search=tool(web), checkpointer=InMemorySaver(), output="full"
+            fixed("Bananas."),
+            model,
+            web_search=tool(web),
+            checkpointer=InMemorySaver(),
+            evaluator=LexicalEvaluator(),
+            output="full",
         )
         options: Any = {"context": {"single": {"approve_web": True}}}
         first: Any = {"question": "When does the boiler start?"}
@@ -404,7 +411,9 @@ def test_schemas_ask_only_for_the_question_and_describe_each_setting() -> None:
 def test_follow_ups_are_made_complete_and_threads_are_apart() -> None:
     """The second turn of a thread is condensed before it is judged; another thread knows nothing of it."""
     model = scripted()
-    made = build_adaptive_rag(fixed(TEXTS[1]), model, checkpointer=InMemorySaver(), output="full")
+    made = build_adaptive_rag(
+        fixed(TEXTS[1]), model, checkpointer=InMemorySaver(), evaluator=LexicalEvaluator(), output="full"
+    )
     made.invoke({"question": "fan?"}, thread("1"))
     result = made.invoke({"question": "And when?"}, thread("1"))
     assert result["search_query"] == "When does the fan start?" and result["question"] == "And when?"

@@ -344,7 +344,7 @@ async def test_a_model_as_evaluator_counts_in_calls_and_caps() -> None:
     """Its gradings are calls of the run: counted, and stopped by the cap."""
     graded = '{"relevant": true, "score": 0.9, "reason": "r"}'
     llm = Tasks(replies={"grade_passage": graded, "answer": "It starts. [1]"}, asked=[])
-    made = graph(0, llm=llm, evaluator=LLMEvaluator(llm))
+    made = graph(0, llm=llm, evaluator=LLMEvaluator(llm, batch_size=1))
     found = await both(made)
     assert found["action"] == "correct"
     assert found["usage"]["calls"] == 3
@@ -443,7 +443,7 @@ async def test_a_hostile_passage_cannot_grade_itself() -> None:
     graded = '{"relevant": false, "score": 0.9, "reason": "It says nothing."}'
     llm = Tasks(replies={"grade_passage": graded, "web_query": '{"keywords": ["a"]}'}, asked=[])
     found = await both(
-        graph(0, llm=llm, evaluator=LLMEvaluator(llm), documents=[hostile], web=search_tool([]))
+        graph(0, llm=llm, evaluator=LLMEvaluator(llm, batch_size=1), documents=[hostile], web=search_tool([]))
     )
     assert found["action"] == "incorrect"
     assert llm.tasks == ["grade_passage", "web_query"] * 2
@@ -456,7 +456,7 @@ async def test_a_model_that_grades_with_nonsense_is_ambiguous() -> None:
     llm = Tasks(
         replies={"grade_passage": "well...", "answer": "It starts. [1]", "repair_json": "?"}, asked=[]
     )
-    found = await both(graph(0, llm=llm, evaluator=LLMEvaluator(llm), documents=[PUMP]))
+    found = await both(graph(0, llm=llm, evaluator=LLMEvaluator(llm, batch_size=1), documents=[PUMP]))
     assert found["action"] == "ambiguous"
     assert any("could not be judged" in note for note in found["notes"])
 
@@ -468,7 +468,7 @@ def test_instructions_of_the_run_reach_the_prompts() -> None:
         replies={"grade_passage": graded, "web_query": '{"keywords": ["a"]}', "answer": "It starts. [1]"},
         asked=[],
     )
-    made = graph(0, llm=llm, evaluator=LLMEvaluator(llm), documents=[PUMP], web=search_tool())
+    made = graph(0, llm=llm, evaluator=LLMEvaluator(llm, batch_size=1), documents=[PUMP], web=search_tool())
     context = {f"{name}_instructions": f"Mine for {name}." for name in ("grade", "web_query", "answer")}
     made.invoke(QUESTION, context={**context, "lower": -1.0, "upper": 1.0})
     system = {task: str(messages[0].content) for task, messages in llm.asked}

@@ -13,8 +13,9 @@ from support.crag import Marked
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.crag.strips import MAX_JUDGED, cut, grade_passages, select_strips
+from rag_kit.graphs.crag.strips import MAX_JUDGED, cut, select_strips
 from rag_kit.graphs.evaluators import Evaluator, Grading
+from rag_kit.graphs.evaluators.base import judged_by
 from rag_kit.graphs.steps import run
 from rag_kit.text import sentences
 
@@ -155,4 +156,4 @@ def test_an_evaluator_that_gives_nonsense_is_named(given_scores: list[float]) ->
             return [Grading(score, "") for score in given_scores]
 
     with pytest.raises(InvalidInputError, match="evaluator marked"):
-        run(grade_passages(Broken({}), "q", [Document("a"), Document("b")], "en"), {})
+        run(judged_by(Broken({}), "q", [Document("a"), Document("b")], "en"), {})

@@ -1,4 +1,4 @@
-"""The lexical evaluator where a question asks for a period: what states nothing for it is of no use."""
+"""The lexical evaluator with period=: what states nothing for the period asked for is of no use."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import Grading, LexicalEvaluator, Thresholds, build_crag
 from rag_kit.graphs.steps import run
 from rag_kit.models import chat_model
+from rag_kit.models.extractive.period import ENOUGH
 from rag_kit.retrieval import BM25Retriever
 
 
@@ -37,39 +38,26 @@ ELSEWHERE = "Ann Lee was the coach of Hull from 1970 to 1975."
 )
 def test_a_period_decides(question: str, stated: str, elsewhere: str, language: str) -> None:
     """The same sentence with the period asked for is enough, with another one it is not."""
-    evaluator = LexicalEvaluator()
+    evaluator = LexicalEvaluator(period=ENOUGH)
     (good,) = _graded(evaluator, question, stated, language=language)
     (bad,) = _graded(evaluator, question, elsewhere, language=language)
     assert (good.calls_for, bad.calls_for) == ("correct", "incorrect")
     assert "nothing is stated for the period" in bad.reason
 
 
-def test_the_note_of_a_run_says_why_it_declines() -> None:
-    """CRAG's note names the period where it was what put the passages aside, and only there."""
-    graph = build_crag(
-        BM25Retriever.from_texts([ELSEWHERE, "Hull is a town."]), chat_model("extractive"), output="full"
-    )
-    declined = graph.invoke({"question": ASKED})
-    assert declined["status"] == "declined"
-    said = "grade: incorrect: nothing is stated for the period asked for; the passages are put aside"
-    assert said in declined["notes"]
-    other = graph.invoke({"question": "Who painted the town hall of Hull green?"})
-    assert not any("period" in note for note in other["notes"])
-
-
 def test_confidences_stay_as_they_are() -> None:
     """What a period calls for is said beside the confidences, which still tell passages of all questions apart."""
     texts = [ELSEWHERE, "Hull is a town.", "Bananas are yellow."]
-    with_period = [one.score for one in _graded(LexicalEvaluator(), ASKED, *texts)]
-    without = [one.score for one in _graded(LexicalEvaluator(period=None), ASKED, *texts)]
+    with_period = [one.score for one in _graded(LexicalEvaluator(period=ENOUGH), ASKED, *texts)]
+    without = [one.score for one in _graded(LexicalEvaluator(), ASKED, *texts)]
     assert with_period == without
 
 
 @pytest.mark.parametrize("mode", ["invoke", "ainvoke"])
 async def test_what_is_called_for_decides_in_the_graph(mode: str) -> None:
     """Confidences above the threshold do not answer for another period; one below it does not decline a stated one."""
-    high = LexicalEvaluator(thresholds=Thresholds(-1.0, -1.0))
-    low = LexicalEvaluator(thresholds=Thresholds(1.0, 1.0))
+    high = LexicalEvaluator(period=ENOUGH, thresholds=Thresholds(-1.0, -1.0))
+    low = LexicalEvaluator(period=ENOUGH, thresholds=Thresholds(1.0, 1.0))
     for evaluator, text, action, status in (
         (high, ELSEWHERE, "incorrect", "declined"),
         (low, STATED, "correct", "grounded"),
@@ -81,7 +69,8 @@ async def test_what_is_called_for_decides_in_the_graph(mode: str) -> None:
         result = await graph.ainvoke(asked) if mode == "ainvoke" else graph.invoke(asked)
         assert (result["action"], result["status"]) == (action, status)
         assert result["gradings"][0]["calls_for"] == action
-        assert any("period" in note for note in result["notes"])
+        assert "period" in result["gradings"][0]["reason"]
+        assert f"grade: {action}: the evaluator calls for it, whatever the confidences" in result["notes"]
 
 
 def test_an_action_that_there_is_not_is_a_fault_of_the_evaluator() -> None:
@@ -99,11 +88,13 @@ def test_an_action_that_there_is_not_is_a_fault_of_the_evaluator() -> None:
 
 
 def test_off_or_not_asked_for_changes_nothing() -> None:
-    """period=None leaves confidences as they were, and so does a question that asks for no period."""
-    (plain,) = _graded(LexicalEvaluator(period=None), ASKED, ELSEWHERE)
-    assert "period" not in plain.reason
+    """Without period= no passage is put aside for it, and with it no question that asks for none is touched."""
+    (plain,) = _graded(LexicalEvaluator(), ASKED, ELSEWHERE)
+    assert "period" not in plain.reason and plain.calls_for is None
     asked = "Who was the coach of Hull?"
-    assert _graded(LexicalEvaluator(), asked, STATED) == _graded(LexicalEvaluator(period=None), asked, STATED)
+    assert _graded(LexicalEvaluator(), asked, STATED) == _graded(
+        LexicalEvaluator(period=ENOUGH), asked, STATED
+    )
 
 
 @pytest.mark.parametrize("period", [-0.1, 1.1, float("nan")])

@@ -285,7 +285,7 @@ async def test_a_model_judges_each_passage_at_once() -> None:
         time.sleep(0.2)
         return grade(0.9) if "Leeds" in text else grade(0.9, relevant=False)
 
-    evaluator = LLMEvaluator(Scripted(reply=slow))
+    evaluator = LLMEvaluator(Scripted(reply=slow), batch_size=1)
     start = time.perf_counter()
     found = run(evaluator.grade(QUESTION, PASSAGES * 3, "en"), {})
     assert time.perf_counter() - start < 1.2  # nine in a row take 1.8 s
@@ -301,7 +301,7 @@ async def test_a_failed_call_is_ambiguous() -> None:
             raise ConnectionError("away")
         return grade(0.9) if "Leeds" in text else "no JSON at all"
 
-    found = await both(LLMEvaluator(Scripted(reply=some)), QUESTION, PASSAGES)
+    found = await both(LLMEvaluator(Scripted(reply=some), batch_size=1), QUESTION, PASSAGES)
     assert found[0].score == pytest.approx(0.8)
     assert all(one.reason.startswith("not graded: ") for one in found[1:])
     assert LLMEvaluator.thresholds.action([one.score for one in found[1:]]) == "ambiguous"
@@ -356,7 +356,7 @@ async def test_the_extractive_model_grades(size: int) -> None:
 
 def test_the_cap_of_a_run_ends_it() -> None:
     """A reached budget is no failure of one passage."""
-    evaluator = LLMEvaluator(chat_model("extractive"))
+    evaluator = LLMEvaluator(chat_model("extractive"), batch_size=1)
     with use_budget(Budget(max_calls=1)), pytest.raises(BudgetExceededError):
         run(evaluator.grade(QUESTION, PASSAGES, "en"), {})
 

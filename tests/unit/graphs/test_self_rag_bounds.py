@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from support.by_task import ByTask, by_task, first_sentence, labels
+from support.by_task import ByTask, by_task, first_sentence, grades, labels
 
 from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs import build_self_rag
@@ -35,8 +35,11 @@ def erratic(seed: int) -> ByTask:
     def pick(prompt: Prompt, options: list[Any]) -> Any:
         return random.Random(f"{seed} {prompt.task} {prompt.body}").choice(options)
 
+    def verdict(good: bool) -> dict[str, Any]:
+        return {"relevant": good, "score": float(good), "reason": "r"}
+
     def grade(prompt: Prompt) -> Any:
-        return pick(prompt, [{"relevant": g, "score": float(g), "reason": "r"} for g in (True, False)] + [""])
+        return pick(prompt, [verdict(g) for g in (True, False)] + [""])
 
     critiques: list[Any] = [
         labels(a, b, c)
@@ -54,7 +57,11 @@ def erratic(seed: int) -> ByTask:
             "critique": lambda p: pick(p, [*critiques, "", {"relevance": "maybe"}]),
             "critique_usefulness": lambda p: pick(p, [{"usefulness": n} for n in range(7)]),
             "repair_json": "",
-            "rerank_pointwise": grade,
+            "grade_passages": lambda p: pick(
+                p,
+                [{"grades": [{"id": one.number, **verdict(g)} for one in p.passages]} for g in (True, False)]
+                + [""],
+            ),
             "answer": lambda p: pick(p, ["Fact number 1 holds here.[1]", "No idea.", "文档中没有答案。"]),
             "answer_again": lambda p: pick(p, ["Fact number 2 holds here.[1]", "Fact number 9 holds.[7]"]),
             "grade_support": grade,
@@ -193,7 +200,7 @@ def test_reflect_gives_the_best_so_far_at_any_cap(max_calls: int) -> None:
     """An ungraded answer is given with a note; without any answer the cap is an error."""
     llm = by_task(
         {
-            "rerank_pointwise": {"relevant": True, "score": 1.0, "reason": "r"},
+            "grade_passages": grades(lambda text: {"relevant": True, "score": 1.0, "reason": "r"}),
             "answer": "Fact number 1 holds here.[1]",
             "answer_again": "Fact number 2 holds here.[1]",
             "grade_support": {"relevant": False, "score": 0.0, "reason": "no"},
@@ -202,7 +209,7 @@ def test_reflect_gives_the_best_so_far_at_any_cap(max_calls: int) -> None:
     )
     graph = build_self_rag(Endless(), llm, mode="reflect", output="full")
     context: Any = {"max_calls": max_calls, "max_rounds": 5}
-    if max_calls < 4:  # three verdicts on passages come before the first answer
+    if max_calls < 2:  # the verdict on the passages comes before the first answer
         with pytest.raises(BudgetExceededError, match=f"max_calls={max_calls}"):
             graph.invoke({"question": "Which facts hold?"}, context=context)
         return
@@ -239,7 +246,7 @@ def test_the_widest_settings_stay_within_the_steps_of_the_graph(mode: Any) -> No
             "retrieve_needed": {"retrieve": "yes"},
             "continue_answer": first_sentence,
             "critique": labels(),
-            "rerank_pointwise": {"relevant": True, "score": 1.0, "reason": "r"},
+            "grade_passages": grades(lambda text: {"relevant": True, "score": 1.0, "reason": "r"}),
             "answer": "Fact number 1 holds here.[1]",
             "answer_again": "Fact number 2 holds here.[1]",
             "grade_support": {"relevant": False, "score": 0.0, "reason": "no"},

@@ -75,7 +75,7 @@ def test_the_supported_passage_wins_although_it_ranks_second() -> None:
 @pytest.mark.parametrize("constraint", ["soft", "hard"])
 def test_the_supported_passage_wins_with_the_extractive_model(constraint: str) -> None:
     """The same by words alone, with any LangChain retriever's order."""
-    graph = build_self_rag(fixed(WRONG, RIGHT), chat_model("extractive"), output="full")
+    graph = build_self_rag(fixed(WRONG, RIGHT), chat_model("extractive"), mode="paper", output="full")
     result = graph.invoke({"question": QUESTION}, context={"constraint": constraint})
     assert result["answer"] == "The fan starts at 60 degrees.[1]"
     assert result["citations"][0]["file"] == "fan.md"
@@ -244,7 +244,7 @@ async def test_all_passages_are_written_from_at_once(task: str) -> None:
 
 def test_only_the_winner_is_sent_and_nothing_twice() -> None:
     """The segment events joined are the answer; no token of a candidate reaches the messages stream."""
-    graph = build_self_rag(fixed(WRONG, RIGHT, OTHER), chat_model("extractive"), output="full")
+    graph = build_self_rag(fixed(WRONG, RIGHT, OTHER), chat_model("extractive"), mode="paper", output="full")
     pieces, tokens, state = [], [], {}
     for kind, part in graph.stream({"question": QUESTION}, stream_mode=["custom", "messages", "values"]):
         if kind == "custom" and part["event"] == "segment":
@@ -272,12 +272,12 @@ def test_what_is_decided_is_sent_before_the_end() -> None:
 def test_chinese_question_gets_a_chinese_answer() -> None:
     """Language follows the question, with the extractive model too."""
     retriever = BM25Retriever.from_texts(["风扇的噪音很大。", "水泵在四十度时启动。"], k=2)
-    result = build_self_rag(retriever, chat_model("extractive"), output="full").invoke(
+    result = build_self_rag(retriever, chat_model("extractive"), mode="paper", output="full").invoke(
         {"question": "水泵在几度时启动？"}
     )
     assert result["answer"] == "水泵在四十度时启动。[1]"
     assert (result["language"], result["status"]) == ("zh", "grounded")
-    declined = build_self_rag(retriever, chat_model("extractive"), output="full").invoke(
+    declined = build_self_rag(retriever, chat_model("extractive"), mode="paper", output="full").invoke(
         {"question": "法国国王是谁？"}
     )
     assert declined["answer"] == DECLINED["zh"]
@@ -389,7 +389,9 @@ class Parent(RagState, total=False):
 async def test_it_is_a_node_of_another_graph() -> None:
     """As a subgraph it shares the keys of the state."""
     parent = StateGraph(Parent)
-    parent.add_node("answer", build_self_rag(fixed(WRONG, RIGHT), chat_model("extractive"), output="full"))
+    parent.add_node(
+        "answer", build_self_rag(fixed(WRONG, RIGHT), chat_model("extractive"), mode="paper", output="full")
+    )
     parent.add_edge(START, "answer")
     parent.add_edge("answer", END)
     graph = parent.compile()
@@ -414,7 +416,7 @@ def test_schemas_ask_only_for_the_question() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"mode": "fast"}, {"scoring": "yes"}, {"max_passage_chars": 0}, {"mode": None}]
+    "wrong", [{"mode": "fast"}, {"scoring": "yes"}, {"max_passage_chars": 0}, {"mode": ""}]
 )
 def test_wrong_options_are_refused_when_building(wrong: dict[str, Any]) -> None:
     """The error names the option."""

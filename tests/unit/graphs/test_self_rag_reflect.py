@@ -9,7 +9,7 @@ from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.memory import InMemorySaver
-from support.by_task import ByTask, by_task, passage_of
+from support.by_task import ByTask, by_task, grades, passage_of
 
 from rag_kit.graphs import Guards, Refusal, build_self_rag
 from rag_kit.models import chat_model
@@ -48,7 +48,7 @@ def model(**answers: Any) -> ByTask:
     """Every grader is content unless told otherwise; only the fan's passage is relevant."""
     return by_task(
         {
-            "rerank_pointwise": lambda p: grade("fan" in passage_of(p)),
+            "grade_passages": grades(lambda text: grade("fan" in text)),
             "answer": GOOD,
             "answer_again": GOOD,
             "grade_support": grade(True),
@@ -67,8 +67,7 @@ def test_the_straight_way() -> None:
     )
     assert (result["answer"], result["status"]) == (GOOD, "grounded")
     assert [d.metadata["file"] for d in result["documents"]] == ["fan.md"]
-    assert sorted(llm.tasks()[:2]) == ["rerank_pointwise"] * 2
-    assert llm.tasks()[2:] == ["answer", "grade_support", "grade_usefulness"]
+    assert llm.tasks() == ["grade_passages", "answer", "grade_support", "grade_usefulness"]
     assert [(one["verdict"], one["kept"]) for one in result["trace"]] == [
         ("relevance", False),
         ("relevance", True),
@@ -175,13 +174,13 @@ def test_the_same_query_is_not_searched_for_twice() -> None:
     assert any("tried already" in note for note in result["notes"])
 
 
-@pytest.mark.parametrize("broken", ["rerank_pointwise", "grade_support", "grade_usefulness", "rewrite_query"])
+@pytest.mark.parametrize("broken", ["grade_passages", "grade_support", "grade_usefulness", "rewrite_query"])
 def test_an_unusable_verdict_falls_back_and_says_so(broken: str) -> None:
     """Passages are kept, citations decide, the answer counts as useful, the loop ends."""
     llm = model(**{broken: "", "repair_json": ""})
     found = by_query(FRUIT if broken == "rewrite_query" else FAN)
     result = build_self_rag(found, llm, mode="reflect", output="full").invoke({"question": QUESTION})
-    name = "grade_documents" if broken == "rerank_pointwise" else broken
+    name = "grade_documents" if broken == "grade_passages" else broken
     assert any(note.startswith(name) for note in result["notes"])
     assert result["answer"] == (DECLINED["en"] if broken == "rewrite_query" else GOOD)
 
