@@ -101,7 +101,7 @@ class CragNodes:
             state["language"],
             origin="retrieved",
             size=context.strip_sentences,
-            most=context.max_strips or (DEFAULT_STRIPS if self.evaluator.drops_strips else MAX_JUDGED),
+            most=context.max_strips or (DEFAULT_STRIPS if self.evaluator.selective else MAX_JUDGED),
             threshold=strip_threshold(self.evaluator, context, retrieved=True),
             known=known,
             keep_one=True,
@@ -181,7 +181,7 @@ def strip_threshold(evaluator: Evaluator, context: CragContext, *, retrieved: bo
     """
     if context.strip_threshold is not None:
         return context.strip_threshold
-    return -1.0 if retrieved and not evaluator.drops_strips else thresholds_of(evaluator, context).lower
+    return -1.0 if retrieved and not evaluator.selective else thresholds_of(evaluator, context).lower
 
 
 def report_strips(event: str, chosen: Selection) -> int:

@@ -67,13 +67,14 @@ class Evaluator(ABC):
     Attributes:
         name: How notes and events call it.
         thresholds: Fitted for this evaluator, on its own scale.
-        drops_strips: Whether its confidence is good enough to drop parts of passages that it keeps.
+        selective: Whether its confidence is good enough to drop some passages or strips while others are kept; else it
+            decides only whether what was found is of use as a whole.
         takes_instructions: Whether ``grade`` takes ``instructions`` in place of a prompt file's own.
     """
 
     name: str = "evaluator"
     thresholds: Thresholds = Thresholds(-0.5, 0.5)
-    drops_strips: bool = True
+    selective: bool = True
     takes_instructions: bool = False
 
     @abstractmethod

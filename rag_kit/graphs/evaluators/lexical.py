@@ -59,7 +59,7 @@ class LexicalEvaluator(Evaluator):
 
     name = "lexical"
     thresholds = _CAREFUL
-    drops_strips = False
+    selective = False
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs.answering import Answering, fitting
 from rag_kit.graphs.citing import cited
 from rag_kit.graphs.evaluators import Evaluator
-from rag_kit.graphs.evaluators.base import judged_by
+from rag_kit.graphs.evaluators.base import action_of, judged_by
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.candidates import unreadable
 from rag_kit.graphs.self_rag.context import SelfRagContext
@@ -74,11 +74,14 @@ class Reflect:
             state["language"],
             instructions=context.grade_instructions,
         )
-        enough = self.evaluator.thresholds.lower
+        limits = self.evaluator.thresholds
+        # one that is not selective decides on all of them together
+        enough = limits.lower if self.evaluator.selective else -1.0
+        useless = action_of(gradings, limits) == "incorrect" if gradings else True
         kept: list[Document] = []
         trace: list[dict[str, Any]] = []
         for number, (document, grading) in enumerate(zip(passages, gradings, strict=True)):
-            relevant = grading.helps(enough)
+            relevant = not useless and grading.helps(enough)
             if relevant:
                 kept.append(document)
             trace.append(_verdict(state, "relevance", relevant, grading.reason, passage=number))

@@ -89,7 +89,9 @@ def test_words_are_the_evidence_beside_the_extractive_model(wrapped: bool) -> No
     """It is no language model, also inside with_retry: no call is spent on grading."""
     llm: Any = chat_model("extractive")
     retriever: Any = RunnableLambda(lambda query: [Document(EN[1]), Document("Bananas are yellow.")])
-    found = build_crag(retriever, llm.with_retry() if wrapped else llm).invoke({"question": EN[0]})
+    found = build_crag(retriever, llm.with_retry() if wrapped else llm, output="full").invoke(
+        {"question": EN[0]}
+    )
     assert "terms in its best sentence" in found["gradings"][0]["reason"]
     assert (found["usage"]["calls"], found["answer"]) == (1, f"{EN[1]}[1]")
 

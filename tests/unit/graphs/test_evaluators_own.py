@@ -172,7 +172,10 @@ async def test_a_grader_of_ones_own_decides(kind: str, texts: list[str], questio
     """Whatever its form, what it calls relevant makes the action "correct", and only that is answered from."""
     for only, action in ((texts, "correct"), (texts[1:], "incorrect")):
         made = build_crag(
-            BM25Retriever.from_texts(only, k=2), chat_model("extractive"), evaluator=GRADERS[kind]
+            BM25Retriever.from_texts(only, k=2),
+            chat_model("extractive"),
+            evaluator=GRADERS[kind],
+            output="full",
         )
         asked = {"question": question}
         results = [await made.ainvoke(asked)]
