@@ -64,8 +64,10 @@ demo: $(STAMPS)/base  ## ask the guide three questions, with citations (no key, 
 test: $(STAMPS)/test  ## every fast test this environment can run, doctests and snippets (JOBS=2 processes)
 	@$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
+# a file stays in one process: its servers, databases and browsers are started once; in the order of the files, in which
+# no long one comes last
 test-slow: $(STAMPS)/all  ## the slow tests: kill loops, servers, data sets
-	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m slow -n $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 check: $(STAMPS)/check  ## format, lint, types, layers, prompt files
 	@$(BIN)/ruff format --check .

@@ -115,7 +115,7 @@ def test_no_malformed_answer_is_a_bug(fake: type[FakeTracker], write: Write, pla
         write(_results(), url=server.url)
         broken = {json.dumps(each): each for answer in (answers[0], answers[-1]) for each in _broken(answer)}
         refused, all_of_them = 0, list(broken.values())
-        for each in all_of_them[:: -(-len(all_of_them) // 24)]:  # evenly, for time
+        for each in all_of_them[:: -(-len(all_of_them) // 8)]:  # evenly, for time
             if method == "POST":  # on a second writing most are not sent
                 for kept in ("datasets", "examples", "sessions", "experiments", "runs", "feedback"):
                     if isinstance(getattr(server, kept, None), dict):
@@ -126,7 +126,7 @@ def test_no_malformed_answer_is_a_bug(fake: type[FakeTracker], write: Write, pla
                 write(_results(), url=server.url, timeout=0.3, max_retries=0)
             except (TrackingError, InvalidInputError):
                 refused += 1
-    assert refused >= 5
+    assert refused >= 2
 
 
 @pytest.mark.parametrize(("fake", "write"), [TRACKERS[0], TRACKERS[2]])
