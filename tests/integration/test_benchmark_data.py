@@ -11,7 +11,7 @@ import pytest
 from rag_kit.evaluation import SpanRecall, benchmark, load_dataset
 from rag_kit.models import embedding_model
 
-pytestmark = pytest.mark.data
+pytestmark = [pytest.mark.data, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -81,7 +81,6 @@ def test_keyword_search_scores_as_expected(data_sets, name):
     assert verdicts and not [v for v in verdicts if v.verdict == "FAIL"]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", ["scifact", "limit_small", "techniques_limit_small"])
 def test_commands_score_as_expected(data_sets, name, tmp_path):
