@@ -92,7 +92,7 @@ build: $(STAMPS)/build  ## wheel and sdist, then tests against the installed whe
 constraints:  ## write the constraint files anew (needs uv)
 	@scripts/make_constraints.sh
 
-tables: $(STAMPS)/base  ## write the tables of the documents from the result files
+tables: $(STAMPS)/test  ## write the tables of the documents from the result files
 	@$(BIN)/python scripts/make_tables.py
 	@$(BIN)/python scripts/make_metric_table.py
 

@@ -41,7 +41,7 @@ def test_python_blocks_run_and_print_what_they_say(
     module = ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", module)  # where dataclasses and schemas look for their names
     with mock.patch.dict(os.environ), contextlib.redirect_stdout(io.StringIO()) as out:
-        exec(compile(program, f"<{page.name}>", "exec"), module.__dict__)
+        exec(compile(program, f"<{page.name}>", "exec", dont_inherit=True), module.__dict__)
     printed = out.getvalue()
     position = 0
     for expected in re.findall(r"^\s*# -> (.*)$", program, re.MULTILINE):
