@@ -6,6 +6,7 @@ Nothing else in the kit starts threads or gathers coroutines. This package impor
 from __future__ import annotations
 
 from rag_kit.concurrency.asynchronous import afan_out, afan_out_map
+from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
 from rag_kit.concurrency.budget import (
     Budget,
     budget_scope,
@@ -19,7 +20,6 @@ from rag_kit.concurrency.budget import (
 from rag_kit.concurrency.outcome import FanOut, Outcome
 from rag_kit.concurrency.seconds import check_seconds
 from rag_kit.concurrency.threaded import fan_out, fan_out_map
-from rag_kit.concurrency.threads import run_coroutine, run_in_thread
 
 __all__ = [
     "Budget",

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from langchain_core.embeddings import Embeddings
 
+from rag_kit.models.clients import aembed_query
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -44,4 +46,4 @@ class KnownVectors(Embeddings):
 
     async def aembed_query(self, text: str) -> list[float]:
         """The model's own."""
-        return await self._model.aembed_query(text)
+        return await aembed_query(self._model, text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
-from rag_kit.concurrency import run_coroutine, run_in_thread
+from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.steps import Step, Steps, bounded
 from rag_kit.graphs.storing import storable
@@ -123,17 +122,13 @@ def _checked(guards: Sequence[TextGuard], text: str, what: str) -> Steps[str | R
 
 def _call(guard: Callable[..., Any], value: Any) -> Step:
     """Call a guard of either kind in either form; one that may block runs in a thread under ``ainvoke``."""
-    coroutine = inspect.iscoroutinefunction(guard) or inspect.iscoroutinefunction(
-        getattr(guard, "__call__", None)  # noqa: B004 - an object with an async __call__
+    return bounded(
+        Step(
+            _name(guard),
+            lambda config: call_function(guard, value, config),
+            lambda config: acall_function(guard, value, config),
+        )
     )
-
-    def sync(config: RunnableConfig) -> Any:
-        return run_coroutine(guard(value, config)) if coroutine else guard(value, config)
-
-    async def native(config: RunnableConfig) -> Any:
-        return await guard(value, config) if coroutine else await run_in_thread(guard, value, config)
-
-    return bounded(Step(_name(guard), sync, native))
 
 
 def _name(guard: Any) -> str:

@@ -14,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from rag_kit.concurrency.bridge import of_another_loop
 from rag_kit.errors import (
     BudgetExceededError,
     ModelError,
@@ -38,6 +39,7 @@ class Failure(Enum):
     TIMEOUT = "time-out"
     CONNECTION = "connection"
     OUTPUT = "output"
+    LOOP = "event loop"  # the client's connections are of another one
     OTHER = "other"
 
 
@@ -102,6 +104,8 @@ def classify(error: BaseException) -> Failure:
         >>> classify(ConnectionResetError()).value, classify(NotImplementedError()).value
         ('connection', 'refused')
     """
+    if of_another_loop(error):
+        return Failure.LOOP
     for each in _chain(error):
         if isinstance(each, ModelError):
             return _OWN.get(type(each), Failure.OTHER)
@@ -218,6 +222,11 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         )
     if kind is Failure.SERVER:
         return ModelUnreachableError(f"The model endpoint{where} failed{code}: {said}. Try again later.")
+    if kind is Failure.LOOP:
+        return ModelError(
+            f"The model's asynchronous client{where} holds connections of another event loop, which may be closed: "
+            f"{type(error).__name__}: {said}. Make a model for each loop, or give one that has a blocking side too."
+        )
     if kind is Failure.OUTPUT:
         return ModelOutputError(f"The model's answer could not be used: {said}.")
     if kind in (Failure.REFUSED, Failure.FINAL):

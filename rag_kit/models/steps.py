@@ -24,6 +24,7 @@ from rag_kit.errors import BranchTimeoutError, BudgetExceededError
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.folders import VARIABLE
 
+from .clients import acall_runnable
 from .listening import has_handlers
 from .slots import Slot
 
@@ -208,9 +209,9 @@ async def _aask(step: Ask, config: RunnableConfig | None) -> Answer:
     limit = _limit(step)
     try:
         if limit is None:
-            return Answer(await step.runnable.ainvoke(step.messages, config))
+            return Answer(await acall_runnable(step.runnable, step.messages, config))
         async with asyncio.timeout(limit):
-            return Answer(await step.runnable.ainvoke(step.messages, config))
+            return Answer(await acall_runnable(step.runnable, step.messages, config))
     except BudgetExceededError:
         raise
     except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring

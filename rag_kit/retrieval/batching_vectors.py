@@ -12,6 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.concurrency import afan_out, fan_out, run_in_thread
+from rag_kit.models.clients import aembed_documents, aembed_query
 from rag_kit.retrieval.embedded import embedded
 
 Vectors = Sequence[Sequence[float]]
@@ -64,13 +65,13 @@ async def aembed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vect
     known = _known(embeddings)
     if known is None:
         tasks: list[Any] = [
-            partial(embeddings.aembed_documents, list(queries)),
-            partial(embeddings.aembed_query, queries[0]),
+            partial(aembed_documents, embeddings, list(queries)),
+            partial(aembed_query, embeddings, queries[0]),
         ]
         return _compared(embeddings, len(queries), *(await afan_out(tasks)).values)
     if not known:
         return None
-    return _checked(embeddings, await embeddings.aembed_documents(list(queries)), len(queries))
+    return _checked(embeddings, await aembed_documents(embeddings, list(queries)), len(queries))
 
 
 def _known(embeddings: Embeddings) -> bool | None:

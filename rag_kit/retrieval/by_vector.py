@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import call_client
 from rag_kit.documents import compile_filter
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.stores import native_filter
@@ -65,12 +66,16 @@ class VectorSearch(VectorRetriever):
         self, query: str, fetch: int, kwargs: dict[str, Any]
     ) -> list[tuple[Document, float | None]]:
         store, vector = self.vectorstore, list(self.vector)
+        below = partial(self._search, query, fetch, kwargs)
         for name in _SCORED:
             if hasattr(store, f"a{name}"):
-                return list(await getattr(store, f"a{name}")(vector, k=fetch, **kwargs))
+                return list(
+                    await call_client(partial(getattr(store, f"a{name}"), vector, k=fetch, **kwargs), below)
+                )
         scored = any(hasattr(store, name) for name in _SCORED)
         native = type(store).asimilarity_search_by_vector is not VectorStore.asimilarity_search_by_vector
         if native and not scored:
-            found = await store.asimilarity_search_by_vector(vector, k=fetch, **kwargs)
-            return [(doc, None) for doc in found]
-        return await run_in_thread(partial(self._search, query, fetch, kwargs))
+            find = partial(store.asimilarity_search_by_vector, vector, k=fetch, **kwargs)
+            plain = partial(store.similarity_search_by_vector, vector, k=fetch, **kwargs)
+            return [(doc, None) for doc in await call_client(find, plain)]
+        return await run_in_thread(below)

@@ -29,6 +29,7 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, combine_filters, compile_filter
 from rag_kit.errors import InvalidInputError
+from rag_kit.models.clients import acall_runnable
 from rag_kit.retrieval.base import RagKitRetriever
 from rag_kit.retrieval.stores import native_async, native_filter
 
@@ -89,7 +90,7 @@ async def acall_retriever(
     found: list[Document] = []
     for kwargs in plan.attempts():
         if native:
-            result = await retriever.ainvoke(query, config, **kwargs)
+            result = await acall_runnable(retriever, query, config, **kwargs)
         else:
             result = await run_in_thread(partial(retriever.invoke, query, config, **kwargs))
         found = _documents(retriever, result)

@@ -11,8 +11,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import BaseModel, field_validator, model_validator
 
-from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import BranchError, InvalidInputError
+from rag_kit.models.clients import aembed_documents
 from rag_kit.prompts.schemas import Passages
 from rag_kit.retrieval.by_vector import VectorSearch
 from rag_kit.retrieval.embedded import embedded
@@ -151,6 +151,5 @@ class HyDERetriever(RewritingRetriever):
 
     async def _aembed(self, texts: list[str]) -> NDArray[np.float64]:
         embeddings = self._embeddings()
-        if embeddings is None or type(embeddings).aembed_documents is Embeddings.aembed_documents:
-            return await run_in_thread(self._embed, texts)
-        return embedded(await embeddings.aembed_documents(texts), len(texts), embeddings)
+        assert embeddings is not None
+        return embedded(await aembed_documents(embeddings, texts), len(texts), embeddings)

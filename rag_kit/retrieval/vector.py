@@ -12,8 +12,10 @@ from langchain_core.structured_query import Visitor
 from langchain_core.vectorstores import VectorStore
 
 from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import call_client
 from rag_kit.documents import Filter, compile_filter, with_provenance
 from rag_kit.errors import InvalidInputError
+from rag_kit.models.clients import connections_of
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching import asearch_together, search_together
 from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries, many_searcher
@@ -157,11 +159,15 @@ class VectorRetriever(RagKitRetriever):
 
     async def _asearch(self, query: str, fetch: int, kwargs: dict[str, Any]) -> _Scored:
         store = self.vectorstore
+        clients = connections_of(store)
         if native_async_scores(store):
-            return list(await store.asimilarity_search_with_score(query, k=fetch, **kwargs))
+            search = partial(store.asimilarity_search_with_score, query, k=fetch, **kwargs)
+            return list(await call_client(search, partial(self._search, query, fetch, kwargs), clients))
         scored = type(store).similarity_search_with_score is not VectorStore.similarity_search_with_score
         if not scored and native_async(store):
-            return [(doc, None) for doc in await store.asimilarity_search(query, k=fetch, **kwargs)]
+            find = partial(store.asimilarity_search, query, k=fetch, **kwargs)
+            plain = partial(store.similarity_search, query, k=fetch, **kwargs)
+            return [(doc, None) for doc in await call_client(find, plain, clients)]
         return await run_in_thread(partial(self._search, query, fetch, kwargs))
 
     def _finish(self, query: str, request: Request, found: _Scored) -> list[Document]:

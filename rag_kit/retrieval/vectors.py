@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
-from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.models.clients import aembed_documents, aembed_query
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rewrite_steps import Call, Steps
 
@@ -44,27 +45,18 @@ def embed(
     """
     import numpy as np
 
-    def query_vector() -> list[float]:
-        return embeddings.embed_query(query)
-
-    def text_vectors() -> list[list[float]]:
-        return embeddings.embed_documents(list(texts))
-
-    async def aquery_vector() -> list[float]:
-        if type(embeddings).aembed_query is Embeddings.aembed_query:
-            return await run_in_thread(query_vector)
-        return await embeddings.aembed_query(query)
-
-    async def atext_vectors() -> list[list[float]]:
-        # The default of LangChain runs on asyncio's small pool.
-        if type(embeddings).aembed_documents is Embeddings.aembed_documents:
-            return await run_in_thread(text_vectors)
-        return await embeddings.aembed_documents(list(texts))
-
     outcomes = yield from call.do_all(
         [
-            Call(f"{name}, query embedding", query_vector, aquery_vector),
-            Call(f"{name}, embeddings", text_vectors, atext_vectors),
+            Call(
+                f"{name}, query embedding",
+                partial(embeddings.embed_query, query),
+                partial(aembed_query, embeddings, query),
+            ),
+            Call(
+                f"{name}, embeddings",
+                partial(embeddings.embed_documents, list(texts)),
+                partial(aembed_documents, embeddings, list(texts)),
+            ),
         ]
     )
     for outcome in outcomes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from functools import lru_cache
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from rag_kit.concurrency import fan_out
+from rag_kit.concurrency import run_coroutine
 from rag_kit.errors import ModelOutputError
 from rag_kit.evaluation.judge.calls import Call, Calls
 from rag_kit.evaluation.judge.ragas_import import import_ragas
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 _ADAPTERS = "Ragas's metrics"
 PLAIN = "judge_ragas_prompt"
-_DAY = 86_400.0
 
 
 class PromptText(str):
@@ -92,15 +90,6 @@ def _calls(judge: Judge | Calls, language: Language | None) -> Calls:
     return Calls(judge, language or ("zh" if judge.language == "zh" else "en"))
 
 
-def _blocking(make: Callable[[], Any]) -> Any:
-    """Run a coroutine to its end from code that cannot await, whether a loop is running or not."""
-    # a limit of time makes it a thread of its own, where a loop may be started
-    (outcome,) = fan_out([lambda: asyncio.run(make())], on_error="skip", timeout=_DAY).outcomes
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.value
-
-
 @lru_cache(maxsize=1)
 def _classes() -> tuple[type, type]:
     """The two adapters; Ragas's base classes are only known once it is imported."""
@@ -129,7 +118,7 @@ def _classes() -> tuple[type, type]:
                 ) from None
 
         def generate(self, prompt: str, response_model: type[BaseModel]) -> Any:
-            return _blocking(lambda: self.agenerate(prompt, response_model))
+            return run_coroutine(self.agenerate(prompt, response_model))
 
     class JudgeEmbedding(BaseRagasEmbedding):
         """Embeddings of Ragas's that are a judge's."""
@@ -148,7 +137,7 @@ def _classes() -> tuple[type, type]:
             known = self.calls.vectors
             if all(text in known for text in texts):
                 return [known[text] for text in texts]
-            return list(_blocking(lambda: self.calls.embed(texts)))
+            return run_coroutine(self.calls.embed(texts))
 
         def embed_text(self, text: str, **kwargs: Any) -> list[float]:
             return self.embed_texts([text])[0]

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from rag_kit.concurrency import Budget, run_in_thread, use_budget
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.evaluation.judge.clients import own_client
 from rag_kit.evaluation.judge.keys import endpoint_of, identity_of, reply_key
 from rag_kit.evaluation.judge.loops import PerLoop
 from rag_kit.evaluation.judge.replies import Replies
@@ -115,7 +114,6 @@ class Judge:
         self._identity = identity_of(self.llm)
         self._replies = Replies(cache)
         self._slots = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
-        self._models = PerLoop(lambda: own_client(self.llm))
         self._library = PromptLibrary(prompts)
         self._prompts: dict[tuple[str, str], PromptTemplate] = {}
         self._vectors = Vectors(
@@ -232,10 +230,10 @@ class Judge:
         try:
             with use_budget(self._started()):
                 if schema is None and prompt.output_schema is None:
-                    return await atext_call(self._models.here(), prompt, values, **limits)
+                    return await atext_call(self.llm, prompt, values, **limits)
                 inline = not isinstance(prompt.output_schema, type | None)
                 asked = None if inline else schema
-                reply = await astructured_call(self._models.here(), prompt, values, asked, **limits)
+                reply = await astructured_call(self.llm, prompt, values, asked, **limits)
         finally:
             self._seconds += slot.seconds
         if schema is None or isinstance(reply, schema):

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import check_budget, remaining_seconds
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
-from rag_kit.evaluation.judge.clients import own_client
 from rag_kit.evaluation.judge.keys import endpoint_of, vector_key
 from rag_kit.evaluation.judge.loops import PerLoop
 from rag_kit.evaluation.judge.replies import Replies
+from rag_kit.models.clients import aembed_documents
 from rag_kit.models.embedding import embedding_name
+from rag_kit.models.endpoint import base_url
 from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
+from rag_kit.models.redact import host_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -37,7 +39,7 @@ class Vectors:
         max_retries: int,
     ) -> None:
         self._embeddings = embeddings
-        self._models = PerLoop(lambda: own_client(embeddings))
+        self._model = sending_text(embeddings)
         self._replies = replies
         self._slots = slots
         self._timeout = timeout
@@ -76,14 +78,14 @@ class Vectors:
         return found
 
     async def _request(self, batch: list[str]) -> list[list[float]]:
-        model = self._models.here()
+        assert self._model is not None
         pause = _FIRST_PAUSE
         for left in range(self._max_retries, -1, -1):
             check_budget()
             async with self._slots.here():
                 try:
                     async with asyncio.timeout(_sooner(self._timeout, remaining_seconds())):
-                        given: Any = await model.aembed_documents(batch)
+                        given: Any = await aembed_documents(self._model, batch)
                     break
                 except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
                     failure = error
@@ -106,6 +108,20 @@ class Vectors:
                 "one that is empty, all zero or not finite; with such a vector there is no cosine"
             )
         return vectors
+
+
+def sending_text(embeddings: Embeddings | None) -> Embeddings | None:
+    """Embeddings that send texts to an endpoint that is neither OpenAI's nor Azure's, the user's own left alone.
+
+    LangChain's default, numbers of tokens, is OpenAI's own form, and needs a tokenizer that is downloaded.
+    """
+    model: Any = embeddings
+    if not hasattr(model, "check_embedding_ctx_length") or not hasattr(model, "model_copy"):
+        return embeddings
+    if (host_of(base_url(model)) or "api.openai.com").endswith((".openai.com", ".azure.com")):
+        return embeddings
+    copied: Embeddings = model.model_copy(update={"check_embedding_ctx_length": False})
+    return copied
 
 
 def _is_vector(value: Any) -> bool:

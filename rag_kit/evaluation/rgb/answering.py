@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import acall_function
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output
@@ -90,17 +90,8 @@ def takes_passages(pipeline: Any) -> bool:
 
 
 def _function(function: Callable[..., Any]) -> Answer:
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is a coroutine function
-    )
-
     async def ask(item: Item, documents: list[Document]) -> tuple[str, bool]:
-        if is_async:
-            value = await function(item.question, documents)
-        else:
-            value = await run_in_thread(function, item.question, documents)
-            value = await value if inspect.isawaitable(value) else value
-        return _reply(value), True
+        return _reply(await acall_function(function, item.question, documents)), True
 
     return ask
 

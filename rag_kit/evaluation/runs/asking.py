@@ -5,12 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import acall_function
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
+from rag_kit.models.clients import acall_runnable
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 #: Asks the pipeline; gives whatever it gives.
 Ask = Callable[[Example], Awaitable[Any]]
@@ -65,22 +70,12 @@ def asker(pipeline: Any, make_input: MakeInput | None = None) -> Ask:
     make = make_input or _input_of_runnable(pipeline)
     if _only_sync(pipeline):
         return lambda example: run_in_thread(pipeline.invoke, make(example), _config(example))
-    return lambda example: pipeline.ainvoke(make(example), _config(example))
+    return lambda example: acall_runnable(pipeline, make(example), _config(example))
 
 
 def _call(function: Callable[[Any], Any], make_input: MakeInput | None) -> Ask:
     make = make_input or _question
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is a coroutine function
-    )
-
-    async def ask(example: Example) -> Any:
-        if is_async:
-            return await function(make(example))
-        value = await run_in_thread(function, make(example))
-        return await value if inspect.isawaitable(value) else value
-
-    return ask
+    return lambda example: acall_function(function, make(example))
 
 
 def _graph(graph: Any, make_input: MakeInput | None) -> Ask:
@@ -110,7 +105,7 @@ def _graph(graph: Any, make_input: MakeInput | None) -> Ask:
                     "the example has a history, and the graph takes none; give make_input"
                 )
             asked, config["configurable"] = await _with_history(graph, example, nodes[0])
-        value = await asked.ainvoke(given, config, output_keys=keys)
+        value = await acall_runnable(asked, given, config, output_keys=keys)
         return _told(value)
 
     return ask
@@ -176,7 +171,7 @@ def _question(example: Example) -> str:
     return example.question
 
 
-def _config(example: Example) -> dict[str, Any]:
+def _config(example: Example) -> RunnableConfig:
     return {"metadata": {"evaluation_example": example.id}}
 
 

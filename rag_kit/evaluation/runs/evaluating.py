@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +21,6 @@ from rag_kit.evaluation.scorers import get_metrics
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge import Judge
-
-_GOODBYE_SECONDS = 30.0
 
 
 def evaluate(
@@ -101,7 +97,7 @@ def evaluate(
         >>> results.summary()["ours_short"].mean
         0.5
     """
-    return _blocking(
+    return run_coroutine(
         aevaluate(
             pipeline, dataset, metrics, judge=judge, out=out, name=name, version=version,
             max_concurrency=max_concurrency, timeout=timeout, metric_timeout=metric_timeout, max_calls=max_calls,
@@ -178,27 +174,3 @@ async def aevaluate(
         )
 
     return await run_session(await run_in_thread(prepare))
-
-
-def _blocking(coroutine: Coroutine[Any, Any, Results]) -> Results:
-    """Run to the end; Ctrl-C lets the run save first, in Jupyter too, where it runs on a thread of its own."""
-    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
-    ended = threading.Event()
-
-    async def watched() -> Results:
-        task = asyncio.current_task()
-        assert task is not None
-        running.append((asyncio.get_running_loop(), task))
-        try:
-            return await coroutine
-        finally:
-            ended.set()
-
-    try:
-        return run_coroutine(watched())
-    except KeyboardInterrupt:
-        for loop, task in running:
-            if not ended.is_set():
-                loop.call_soon_threadsafe(task.cancel)
-                ended.wait(_GOODBYE_SECONDS)
-        raise

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import acall_function
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError, RagKitError
 from rag_kit.evaluation.runs.asking import resolve
 from rag_kit.evaluation.tuning.events import score_events, told
@@ -131,11 +131,7 @@ class Search:
         settings = self.plan.space.settle(self.history.tried[number].settings)
         try:
             async with asyncio.timeout(self.spending.left("seconds")) as clock:
-                if inspect.iscoroutinefunction(self.plan.make):
-                    pipeline = await self.plan.make(settings)
-                else:
-                    pipeline = await run_in_thread(self.plan.make, settings)
-                    pipeline = await pipeline if inspect.isawaitable(pipeline) else pipeline
+                pipeline = await acall_function(self.plan.make, settings)
             pipeline = await run_in_thread(resolve, pipeline)
         except BudgetExceededError as error:
             raise _Ended(str(error)) from error

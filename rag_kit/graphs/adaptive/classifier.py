@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from rag_kit.concurrency import run_coroutine, run_in_thread
+from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import Route
 from rag_kit.graphs.steps import Step, bounded
@@ -65,24 +64,17 @@ def route_of(found: Classification) -> Route | None:
 
 def called(classifier: Classifier, question: str, earlier: Sequence[str]) -> Step:
     """Call a classifier of either kind in either form; one that may block runs in a thread under ``ainvoke``."""
-    coroutine = inspect.iscoroutinefunction(classifier) or inspect.iscoroutinefunction(
-        getattr(classifier, "__call__", None)  # noqa: B004 - an object with an async __call__
-    )
-    given: Any = classifier
 
     def sync(config: RunnableConfig) -> Any:
-        found = run_coroutine(given(question, earlier)) if coroutine else given(question, earlier)
-        return _read(found)
+        return _read(call_function(classifier, question, earlier))
 
     async def native(config: RunnableConfig) -> Any:
-        if coroutine:
-            return _read(await given(question, earlier))
-        if isinstance(given, RuleClassifier):
-            return _read(given(question, earlier))
-        return _read(await run_in_thread(given, question, earlier))
+        if isinstance(classifier, RuleClassifier):
+            return sync(config)
+        return _read(await acall_function(classifier, question, earlier))
 
     step = Step("classify", sync, native)
-    return step if isinstance(given, RuleClassifier) else bounded(step)
+    return step if isinstance(classifier, RuleClassifier) else bounded(step)
 
 
 def _read(found: Any) -> Classification:

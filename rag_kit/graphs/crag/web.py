@@ -24,6 +24,7 @@ from rag_kit.documents import clean_text
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.graphs.crag.web_results import web_documents
 from rag_kit.graphs.steps import Step, Steps, beside, fetch
+from rag_kit.models.clients import acall_runnable
 
 logger = logging.getLogger("rag_kit.graphs.crag")
 
@@ -108,7 +109,7 @@ class WebSearch:
             config = _quiet(config)
             if self.tool is not None and not _native(self.tool):
                 return _unpacked(await run_in_thread(self.search.invoke, given, config))
-            return _unpacked(await self.search.ainvoke(given, config))
+            return _unpacked(await acall_runnable(self.search, given, config))
 
         return Step(name, sync, native)
 

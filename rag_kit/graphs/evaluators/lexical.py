@@ -9,12 +9,12 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
 from rag_kit.graphs.steps import Step, Steps, beside, compute
 from rag_kit.models import embedding_name
+from rag_kit.models.clients import aembed_documents, aembed_query
 from rag_kit.models.extractive.evidence import PassageText, passage_text
 from rag_kit.models.extractive.period import stated_share
 from rag_kit.models.extractive.question import analyse
@@ -152,24 +152,20 @@ def _reason(found: Usefulness) -> str:
 
 
 def _question(embeddings: Embeddings, text: str) -> Step:
-    async def native(config: Any) -> list[float]:
-        if type(embeddings).aembed_query is Embeddings.aembed_query:
-            return await run_in_thread(lambda: embeddings.embed_query(text))
-        return await embeddings.aembed_query(text)
-
-    return Step("embed the question", lambda config: embeddings.embed_query(text), native)
+    return Step(
+        "embed the question",
+        lambda config: embeddings.embed_query(text),
+        lambda config: aembed_query(embeddings, text),
+    )
 
 
 def _texts(embeddings: Embeddings, passages: Sequence[Document]) -> Step:
     texts = [one.page_content for one in passages]
-
-    async def native(config: Any) -> list[list[float]]:
-        # LangChain's default runs on asyncio's small pool
-        if type(embeddings).aembed_documents is Embeddings.aembed_documents:
-            return await run_in_thread(lambda: embeddings.embed_documents(texts))
-        return await embeddings.aembed_documents(texts)
-
-    return Step("embed the passages", lambda config: embeddings.embed_documents(texts), native)
+    return Step(
+        "embed the passages",
+        lambda config: embeddings.embed_documents(texts),
+        lambda config: aembed_documents(embeddings, texts),
+    )
 
 
 def _cosines(one: Sequence[float], many: Sequence[Sequence[float]], count: int) -> list[float] | None:

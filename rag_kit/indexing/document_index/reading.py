@@ -20,6 +20,7 @@ from rag_kit.indexing.document_index.mirror import ChromaMirror
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.searching import Searcher, check_k
 from rag_kit.indexing.document_index.store import Store
+from rag_kit.models.clients import aembed_query
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -164,7 +165,7 @@ class ReadableIndex:
         dimension = await run_in_thread(self._searchable, query, k)
         if isinstance(query, str):
             assert self.embeddings is not None
-            query = await self.embeddings.aembed_query(query)
+            query = await aembed_query(self.embeddings, query)
         return await run_in_thread(self._searcher.dense, query_vector(query, dimension), k, filter)
 
     def _searchable(self, query: str | Sequence[float], k: int) -> int | None:

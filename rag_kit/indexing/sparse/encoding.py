@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import operator
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rag_kit.concurrency import fan_out, run_in_thread
+from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.errors import InvalidInputError
 
 Vector = dict[str, float]
 Weights = Mapping[str, float] | Mapping[int, float] | Mapping[str | int, float]
 SparseEncoder = Callable[[list[str]], Sequence[Weights] | Awaitable[Sequence[Weights]]]
 _HIGHEST = 1e18  # products and sums of such weights stay finite in float32
-_AGES = 1e6  # seconds; a limit makes the fan-out use a thread, where a loop of its own may run
 
 
 def check_encoder(name: str, encoder: Any) -> SparseEncoder:
@@ -45,33 +41,17 @@ def encode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> lis
     vectors: list[Vector] = []
     for start in range(0, len(texts), batch_size):
         batch = list(texts[start : start + batch_size])
-        given = encoder(batch)
-        if inspect.isawaitable(given):
-            given = _finished(given)
-        vectors += checked(given, batch, start)
+        vectors += checked(call_function(encoder, batch), batch, start)
     return vectors
 
 
 async def aencode(encoder: SparseEncoder, texts: Sequence[str], batch_size: int) -> list[Vector]:
     """As ``encode``; an encoder that is not async runs on a thread."""
     vectors: list[Vector] = []
-    native = is_async(encoder)
     for start in range(0, len(texts), batch_size):
         batch = list(texts[start : start + batch_size])
-        given: Any = encoder(batch) if native else await run_in_thread(encoder, batch)
-        if inspect.isawaitable(given):
-            given = await given
-        vectors += checked(given, batch, start)
+        vectors += checked(await acall_function(encoder, batch), batch, start)
     return vectors
-
-
-def is_async(encoder: Any) -> bool:
-    """Whether a call gives a coroutine at once."""
-    while isinstance(encoder, partial):
-        encoder = encoder.func
-    return inspect.iscoroutinefunction(encoder) or inspect.iscoroutinefunction(
-        getattr(encoder, "__call__", None)  # noqa: B004 - its kind, not whether it is there
-    )
 
 
 def checked(given: Any, texts: Sequence[str], first: int) -> list[Vector]:
@@ -140,18 +120,3 @@ def _name(term: Any, where: str) -> str:
     raise InvalidInputError(
         f"The vector{where} has the term {term!r}; terms must be strings or whole numbers."
     )
-
-
-def _finished(awaitable: Awaitable[Any]) -> Any:
-    async def wait() -> Any:
-        return await awaitable
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(wait())
-    # A synchronous call from inside a loop, as in Jupyter: that loop cannot be run further from here.
-    (outcome,) = fan_out([lambda: asyncio.run(wait())], timeout=_AGES, on_error="skip").outcomes
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.value

@@ -13,6 +13,7 @@ from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import with_provenance
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.errors import InvalidInputError
+from rag_kit.models.clients import aembed_query
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching import asearch_together, search_together
 from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries
@@ -102,10 +103,7 @@ class ExactVectorRetriever(RagKitRetriever):
             return None if vectors is None else await run_in_thread(self._found, queries, vectors, request)
 
         async def one() -> _Hits:
-            if type(self.embeddings).aembed_query is Embeddings.aembed_query:
-                vector = await run_in_thread(self.embeddings.embed_query, query)
-            else:
-                vector = await self.embeddings.aembed_query(query)
+            vector = await aembed_query(self.embeddings, query)
             return (await run_in_thread(self._found, [query], [vector], request))[query]
 
         return self._documents(query, await asearch_together(self._nearest, query, request, many, one))

@@ -15,6 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, compile_filter, validate_filter
 from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.models.clients import aembed_query
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.embedded import embedded
 from rag_kit.retrieval.exact.chroma import ChromaReader, Snapshot
@@ -211,9 +212,7 @@ class ExactVectorStore(VectorStore):
     ) -> Hits:
         """As ``similarity_search_with_score``; embedded by the model's own async method."""
         assert self.embeddings is not None
-        if type(self.embeddings).aembed_query is Embeddings.aembed_query:
-            return await run_in_thread(partial(self.similarity_search_with_score, query, k, filter))
-        vector = await self.embeddings.aembed_query(query)
+        vector = await aembed_query(self.embeddings, query)
         return (await run_in_thread(partial(self._search_many, [vector], k, filter, self.embeddings)))[0]
 
     def similarity_search(  # type: ignore[override]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency import fan_out, run_in_thread
+from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.errors import InvalidInputError
+from rag_kit.models.clients import acall_runnable
 from rag_kit.retrieval.rewrite_steps import Call, Steps
 from rag_kit.retrieval.routing.route import Choice
 from rag_kit.retrieval.routing.routers import Router, RouterCall, Ruling
-
-_AGES = 86_400.0
 
 
 class FunctionRouter(Router):
@@ -41,10 +38,10 @@ class FunctionRouter(Router):
         """Call the function; see ``Router.decide``."""
         if isinstance(self.func, Runnable):
             sync = partial(self.func.invoke, call.question, call.config)
-            native: Any = partial(self.func.ainvoke, call.question, call.config)
+            native: Any = partial(acall_runnable, self.func, call.question, call.config)
         else:
-            sync = partial(_finished, self.func, call.question)
-            native = partial(_awaited, self.func, call.question)
+            sync = partial(call_function, self.func, call.question)
+            native = partial(acall_function, self.func, call.question)
         (given,) = yield from call.do(Call("route function", sync, native))
         return Ruling(call.known(_choices(given)))
 
@@ -72,25 +69,3 @@ def _wrong(given: Any) -> str:
         f"The routing function gave {type(given).__name__}; it must give a name, a list of names, a mapping of name "
         "to reason, or None."
     )
-
-
-def _finished(func: Any, question: str) -> Any:
-    given = func(question)
-    if not inspect.isawaitable(given):
-        return given
-
-    async def wait() -> Any:
-        return await given
-
-    # On a thread of its own: there may be a loop here already, which cannot be run further from inside.
-    (outcome,) = fan_out([lambda: asyncio.run(wait())], timeout=_AGES, on_error="skip").outcomes
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.value
-
-
-async def _awaited(func: Any, question: str) -> Any:
-    if inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(func, "__call__", None)):  # noqa: B004
-        return await func(question)
-    given = await run_in_thread(func, question)
-    return await given if inspect.isawaitable(given) else given

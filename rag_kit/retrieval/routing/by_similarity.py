@@ -12,6 +12,7 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.models.clients import aembed_documents, aembed_query
 from rag_kit.retrieval.rewrite_steps import Call, Steps
 from rag_kit.retrieval.routing.options import Option
 from rag_kit.retrieval.routing.route import Choice
@@ -77,7 +78,7 @@ class SimilarityRouter(Router):
             Call(
                 "route, query embedding",
                 partial(self.embeddings.embed_query, call.question),
-                partial(_aembed_query, self.embeddings, call.question),
+                partial(aembed_query, self.embeddings, call.question),
             ),
             Call("route, embeddings", self._texts.get, self._texts.aget),
         )
@@ -142,7 +143,7 @@ class _Vectors:
         done: asyncio.Future[None] = loop.create_future()
         self._running = (loop, done)
         try:
-            self._matrix = self._checked(await self._embeddings.aembed_documents(list(self._wanted)))
+            self._matrix = self._checked(await aembed_documents(self._embeddings, list(self._wanted)))
         finally:
             if self._running is not None and self._running[1] is done:
                 self._running = None
@@ -158,12 +159,6 @@ class _Vectors:
                 "it must give one vector a text, all of one size."
             )
         return _unit(matrix)
-
-
-async def _aembed_query(embeddings: Embeddings, text: str) -> list[float]:
-    if type(embeddings).aembed_query is Embeddings.aembed_query:
-        return await run_in_thread(embeddings.embed_query, text)
-    return await embeddings.aembed_query(text)
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

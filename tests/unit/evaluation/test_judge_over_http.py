@@ -22,7 +22,7 @@ from support.openai_server import OpenAIServer, Recorded, error, hang, reset, te
 
 from rag_kit.errors import BudgetExceededError, ModelRateLimitedError, ModelUnreachableError
 from rag_kit.evaluation.judge import Judge
-from rag_kit.evaluation.judge.clients import own_client
+from rag_kit.evaluation.judge.vectors import sending_text
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.models.endpoint import forget_methods
 
@@ -270,5 +270,5 @@ async def test_embeddings_made_with_langchains_defaults_download_no_tokenizer() 
         assert request.body["input"] == ["a b"]
         assert made.check_embedding_ctx_length
     for address in ("https://api.openai.com/v1", "https://name.openai.azure.com/openai/v1"):
-        kept = own_client(OpenAIEmbeddings(model="small", base_url=address, api_key="sk-test"))
+        kept = sending_text(OpenAIEmbeddings(model="small", base_url=address, api_key="sk-test"))
         assert kept.check_embedding_ctx_length

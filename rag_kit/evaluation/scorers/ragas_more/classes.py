@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import warnings
 from collections.abc import Callable, Mapping
@@ -10,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency import run_coroutine, run_in_thread
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.judge.ragas_import import import_ragas, require_ragas
@@ -70,7 +69,7 @@ async def ascore(metric: Any, **inputs: Any) -> Any:
 
 
 def _in_own_loop(metric: Any, inputs: Mapping[str, Any]) -> Any:
-    return asyncio.run(metric.ascore(**inputs))
+    return run_coroutine(metric.ascore(**inputs))
 
 
 def cell(result: Any, reason: str = "", *, low: float = 0.0, high: float = 1.0, **details: Any) -> Cell:

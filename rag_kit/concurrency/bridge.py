@@ -1,0 +1,300 @@
+"""Between blocking code and event loops: each side can call the other.
+
+A client's pooled connections belong to the event loop that opened them. So a blocking call runs its coroutines on a
+`BridgeLoop`, where clients are called by their blocking side and open no connection of a loop; and of a user's loops,
+the first that calls a client natively keeps that client's async side for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from typing import Any, TypeVar
+
+from rag_kit.concurrency.branch import Branch, current_branch
+from rag_kit.concurrency.pool import shared_pool
+from rag_kit.concurrency.threaded import branch_context
+
+if sys.platform == "win32":
+    from asyncio import ProactorEventLoop as _Loop
+else:
+    from asyncio import SelectorEventLoop as _Loop
+
+T = TypeVar("T")
+
+_GOODBYE_SECONDS = 30.0
+_SIGNS = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
+# What holds a client's connections, by id: itself, and the loop they are of (None: of one that is not known).
+_owners: dict[int, tuple[weakref.ref[Any], weakref.ref[asyncio.AbstractEventLoop] | None]] = {}
+
+
+class BridgeLoop(_Loop):
+    """The event loop of one blocking call; before it ends, it closes the connections that were opened on it.
+
+    The kit opens none here. A coroutine function of the user's may; a pool that finds its sockets closed opens new
+    ones, while sockets of a loop that is gone make requests fail.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._opened: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    async def create_connection(self, *args: Any, **options: Any) -> Any:
+        """As asyncio's; keeps the transport in mind."""
+        made = await super().create_connection(*args, **options)
+        self._opened.add(made[0])
+        return made
+
+    def close(self) -> None:
+        """Close the connections, then the loop."""
+        if not self.is_closed() and self._opened:
+            for transport in self._opened:
+                transport.abort()
+            self.call_soon(self.stop)
+            self.run_forever()
+        super().close()
+
+
+async def run_in_thread(func: Callable[..., T], *args: object) -> T:
+    """Run a blocking function on the shared pool, in a copy of the caller's context.
+
+    asyncio's own default pool has few threads (six on two cores), so fan-outs through it queue up. If the
+    caller is cancelled, the thread is abandoned.
+
+    Args:
+        func: The function.
+        *args: Its arguments.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        BranchError: If too many abandoned threads hang already.
+        Exception: What the function raises.
+
+    Example:
+        >>> import asyncio
+        >>> asyncio.run(run_in_thread(sorted, [3, 1, 2]))
+        [1, 2, 3]
+    """
+    pool = shared_pool()
+    pool.check_room()
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    parent = current_branch.get()
+    branch = Branch(parent)
+    context = branch_context(copy_context(), branch)
+    lock = threading.Lock()
+    thread: list[threading.Thread] = []
+
+    def job() -> None:
+        with lock:
+            if branch.abandoned:
+                return
+            thread.append(threading.current_thread())
+        value: T | None = None
+        error: BaseException | None = None
+        try:
+            value = context.run(func, *args)
+        except StopIteration as raised:
+            error = RuntimeError("The function raised StopIteration, which cannot pass through await.")
+            error.__cause__ = raised
+        except BaseException as raised:  # noqa: BLE001 - handed to the waiting coroutine
+            error = raised
+        with lock:
+            thread.clear()
+            if not branch.abandoned and not loop.is_closed():
+                loop.call_soon_threadsafe(_settle, future, value, error)
+
+    pool.submit(job, branch.depth)
+    try:
+        with pool.waiting():
+            return await future
+    except asyncio.CancelledError:
+        with lock:
+            branch.abandon()
+            if thread:
+                pool.abandon(thread[0])
+        raise
+
+
+def run_coroutine(awaitable: Awaitable[T]) -> T:
+    """Run a coroutine from blocking code, also where an event loop already runs in this thread (Jupyter).
+
+    Ctrl-C cancels it, and is raised when it has ended (after 30 seconds at the latest).
+
+    Args:
+        awaitable: What an ``async def`` function returned.
+
+    Returns:
+        What the coroutine returns.
+
+    Raises:
+        Exception: What the coroutine raises.
+
+    Example:
+        >>> async def double(x):
+        ...     return 2 * x
+        >>> run_coroutine(double(2))
+        4
+    """
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
+
+    async def watched() -> T:
+        running.append((asyncio.get_running_loop(), asyncio.current_task()))
+        return await awaitable
+
+    def run() -> T:
+        with asyncio.Runner(loop_factory=BridgeLoop) as runner:
+            return runner.run(watched())
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    # The loop of this thread waits for us, so it cannot run the coroutine; a thread has to.
+    pool = shared_pool()
+    branch = Branch(current_branch.get())
+    context = branch_context(copy_context(), branch)
+    done: Future[T] = Future()
+
+    def job() -> None:
+        try:
+            done.set_result(context.run(run))
+        except BaseException as raised:  # noqa: BLE001 - handed to the waiting caller
+            done.set_exception(raised)
+
+    pool.submit(job, branch.depth)
+    try:
+        with pool.waiting():
+            return done.result()
+    except KeyboardInterrupt:
+        for loop, task in running:
+            if task is not None and not done.done():
+                loop.call_soon_threadsafe(task.cancel)
+                wait([done], _GOODBYE_SECONDS)
+        raise
+
+
+async def call_client(
+    native: Callable[[], Awaitable[T]], blocking: Callable[[], T] | None, connections: Sequence[object] = ()
+) -> T:
+    """Call what belongs to somebody else (a model, a retriever, a graph) on the side that works on this loop.
+
+    On a `BridgeLoop` that is the blocking side, on a thread. On a loop of the user's it is the async side, unless
+    its connections are of another loop: then, too, the blocking one.
+
+    Args:
+        native: Calls the async side.
+        blocking: Calls the blocking side; ``None`` if it has none. It may raise NotImplementedError, which says so.
+        connections: What holds the client's connections, as far as that is known.
+
+    Returns:
+        What the client gave.
+
+    Raises:
+        Exception: What the client raised.
+
+    Example:
+        >>> async def main():
+        ...     async def native():
+        ...         return "async"
+        ...     return await call_client(native, lambda: "blocking")
+        >>> asyncio.run(main()), run_coroutine(main())
+        ('async', 'blocking')
+    """
+    if blocking is None:
+        return await native()
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, BridgeLoop) or not _owns_all(loop, connections):
+        with suppress(NotImplementedError):
+            return await run_in_thread(blocking)
+        return await native()
+    try:
+        return await native()
+    except Exception as error:
+        if not of_another_loop(error):
+            raise
+    for each in connections:
+        _keep(each, None)
+    return await run_in_thread(blocking)
+
+
+def of_another_loop(error: BaseException) -> bool:
+    """Whether a call failed because a connection, or a lock, is of an event loop that is closed or not this one.
+
+    Example:
+        >>> of_another_loop(RuntimeError("Event loop is closed")), of_another_loop(RuntimeError("No."))
+        (True, False)
+    """
+    seen: set[int] = set()
+    found: list[BaseException | None] = [error]
+    while found:
+        each = found.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, RuntimeError) and any(sign in str(each) for sign in _SIGNS):
+            return True
+        found += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+    return False
+
+
+def is_async(func: Any) -> bool:
+    """Whether calling a function, or an object, gives a coroutine."""
+    while isinstance(func, partial):
+        func = func.func
+    return inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(func, "__call__", None))  # noqa: B004
+
+
+def call_function(func: Callable[..., Any], *args: object) -> Any:
+    """What a function of the user's gives, from blocking code; it may be asynchronous.
+
+    Example:
+        >>> async def double(x):
+        ...     return 2 * x
+        >>> call_function(double, 2), call_function(len, "abc")
+        (4, 3)
+    """
+    given = func(*args)
+    return run_coroutine(given) if inspect.isawaitable(given) else given
+
+
+async def acall_function(func: Callable[..., Any], *args: object) -> Any:
+    """As ``call_function``, from async code; what is not asynchronous runs on a thread."""
+    given = func(*args) if is_async(func) else await run_in_thread(func, *args)
+    return await given if inspect.isawaitable(given) else given
+
+
+def _owns_all(loop: asyncio.AbstractEventLoop, connections: Sequence[object]) -> bool:
+    """Whether all are of this loop; it takes those that are of none yet."""
+    for each in connections:
+        known = _owners.get(id(each))
+        if known is None or known[0]() is not each:
+            _keep(each, weakref.ref(loop))
+        elif known[1] is None or known[1]() is not loop:
+            return False
+    return True
+
+
+def _keep(connections: object, loop: weakref.ref[asyncio.AbstractEventLoop] | None) -> None:
+    key = id(connections)
+    with suppress(TypeError):  # where no weak reference can be made, each call has to find out
+        _owners[key] = (weakref.ref(connections, lambda _: _owners.pop(key, None)), loop)
+
+
+def _settle(future: asyncio.Future[T], value: T | None, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(value)  # type: ignore[arg-type]
