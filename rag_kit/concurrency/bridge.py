@@ -12,12 +12,12 @@ import inspect
 import sys
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rag_kit.concurrency.branch import Branch, current_branch
 from rag_kit.concurrency.pool import shared_pool
@@ -32,8 +32,17 @@ T = TypeVar("T")
 
 _GOODBYE_SECONDS = 30.0
 _SIGNS = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
-# What holds a client's connections, by id: itself, and the loop they are of (None: of one that is not known).
-_owners: dict[int, tuple[weakref.ref[Any], weakref.ref[asyncio.AbstractEventLoop] | None]] = {}
+
+
+class _Owner(NamedTuple):
+    """Of which loop the connections of a client are."""
+
+    held: weakref.ref[Any]  # what holds the connections
+    loop: weakref.ref[asyncio.AbstractEventLoop] | None  # None: one that is not known
+    keeper: AsyncGenerator[None]  # closes them
+
+
+_owners: dict[int, _Owner] = {}
 
 
 class BridgeLoop(_Loop):
@@ -190,7 +199,7 @@ async def call_client(
     """Call what belongs to somebody else (a model, a retriever, a graph) on the side that works on this loop.
 
     On a `BridgeLoop` that is the blocking side, on a thread. On a loop of the user's it is the async side, unless
-    its connections are of another loop: then, too, the blocking one.
+    its connections are of another loop that runs still, or ended without closing them: then, too, the blocking one.
 
     Args:
         native: Calls the async side.
@@ -214,7 +223,7 @@ async def call_client(
     if blocking is None:
         return await native()
     loop = asyncio.get_running_loop()
-    if isinstance(loop, BridgeLoop) or not _owns_all(loop, connections):
+    if isinstance(loop, BridgeLoop) or not await _owns_all(loop, connections):
         with suppress(NotImplementedError):
             return await run_in_thread(blocking)
         return await native()
@@ -224,7 +233,8 @@ async def call_client(
         if not of_another_loop(error):
             raise
     for each in connections:
-        _keep(each, None)
+        if (known := _owners.get(id(each))) is not None:
+            _owners[id(each)] = known._replace(loop=None)
     return await run_in_thread(blocking)
 
 
@@ -274,21 +284,42 @@ async def acall_function(func: Callable[..., Any], *args: object) -> Any:
     return await given if inspect.isawaitable(given) else given
 
 
-def _owns_all(loop: asyncio.AbstractEventLoop, connections: Sequence[object]) -> bool:
-    """Whether all are of this loop; it takes those that are of none yet."""
+async def _owns_all(loop: asyncio.AbstractEventLoop, connections: Sequence[object]) -> bool:
+    """Whether all are of this loop; it takes those that are of none yet, and closes them before it ends."""
     for each in connections:
         known = _owners.get(id(each))
-        if known is None or known[0]() is not each:
-            _keep(each, weakref.ref(loop))
-        elif known[1] is None or known[1]() is not loop:
+        if known is None or known.held() is not each:
+            try:
+                held = weakref.ref(each, partial(_forget, id(each)))
+            except TypeError:
+                continue  # of some things there is no weak reference
+            keeper = _closed_at_the_end(held)
+            _owners[id(each)] = _Owner(held, weakref.ref(loop), keeper)
+            await anext(keeper)
+        elif known.loop is None or known.loop() is not loop:
             return False
     return True
 
 
-def _keep(connections: object, loop: weakref.ref[asyncio.AbstractEventLoop] | None) -> None:
-    key = id(connections)
-    with suppress(TypeError):  # where no weak reference can be made, each call has to find out
-        _owners[key] = (weakref.ref(connections, lambda _: _owners.pop(key, None)), loop)
+def _forget(key: int, _: object) -> None:
+    _owners.pop(key, None)
+
+
+async def _closed_at_the_end(held: weakref.ref[Any]) -> AsyncGenerator[None]:
+    """Close what an HTTP client keeps open when the loop ends: ``asyncio.run`` closes its generators before that."""
+    try:
+        yield
+    finally:
+        client = held()
+        # closing the client itself would be the end of it; its pools open new connections when they are asked to
+        pools = [getattr(client, "_transport", None), *getattr(client, "_mounts", {}).values()]
+        for pool in pools:
+            if hasattr(pool, "aclose"):
+                _owners.pop(id(client), None)
+                with suppress(
+                    RuntimeError
+                ):  # connections of yet another loop, which are dropped all the same
+                    await pool.aclose()
 
 
 def _settle(future: asyncio.Future[T], value: T | None, error: BaseException | None) -> None:

@@ -59,6 +59,7 @@ async def test_a_blocking_call_uses_the_blocking_side_of_a_client() -> None:
 
 def test_a_client_belongs_to_the_first_loop_that_called_it() -> None:
     """Another loop uses the blocking side from the start; where that loop was not seen, after one failure."""
+    first = asyncio.new_event_loop()
     for seen, wanted in (
         (True, ["async", "blocking", "blocking"]),
         (False, ["failed", "blocking", "blocking"]),
@@ -69,12 +70,30 @@ def test_a_client_belongs_to_the_first_loop_that_called_it() -> None:
             return await call_client(client.native, client.blocking, [client])
 
         if seen:
-            asyncio.run(called())
+            first.run_until_complete(called())
         else:
             client.loop = asyncio.new_event_loop()
             client.loop.close()
         assert {asyncio.run(called()) for _ in range(2)} == {"blocking"}
         assert client.sides == wanted
+    first.close()
+
+
+def test_a_loop_that_ends_gives_its_clients_back() -> None:
+    """``asyncio.run`` closes the pool of connections before its loop is gone: the next one is native again."""
+
+    class Pool:
+        closed = 0
+
+        async def aclose(self) -> None:
+            self.closed += 1
+
+    client = Client()
+    client._transport = pool = Pool()  # type: ignore[attr-defined]
+    for number in range(1, 3):
+        client.loop = None
+        assert asyncio.run(call_client(client.native, client.blocking, [client])) == "async"
+        assert pool.closed == number
 
 
 def test_a_client_without_a_blocking_side_is_awaited() -> None:
