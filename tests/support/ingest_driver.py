@@ -88,24 +88,17 @@ def _dump(command: dict[str, Any]) -> Any:
     from support.embedding import WordEmbeddings
 
     result: dict[str, Any] = {}
-    for name, exact_rows in (("exact", 20_000), ("chroma", 0)):
-        model = WordEmbeddings()
-        with DocumentIndex.open(command["index"], embeddings=model, exact_rows=exact_rows) as index:
-            result[name] = [
-                [(document.id, round(score, 5)) for document, score in index.search_dense(query, 10)]
-                for query in QUERIES
+    with DocumentIndex.open(command["index"], embeddings=WordEmbeddings()) as index:
+        ids = index.ids()
+        result["rows"] = [(d.id, d.page_content, d.metadata) for d in index.get(ids)]
+        result["vectors"] = index.vectors(ids)
+        result["settings"] = index.settings
+        result["files"] = {source: record.sha256 for source, record in index.source_records().items()}
+        for leg, search in (("dense", index.search_dense), ("keyword", index.search_keyword)):
+            result[leg] = [
+                [(document.id, round(score, 5)) for document, score in search(query, 10)] for query in QUERIES
             ]
-            if exact_rows:
-                ids = index.ids()
-                result["rows"] = [(d.id, d.page_content, d.metadata) for d in index.get(ids)]
-                result["vectors"] = index.vectors(ids)
-                result["settings"] = index.settings
-                result["files"] = {source: record.sha256 for source, record in index.source_records().items()}
-                result["keyword"] = [
-                    [(document.id, round(score, 5)) for document, score in index.search_keyword(query, 10)]
-                    for query in QUERIES
-                ]
-                result["verify"] = str(index.verify())
+        result["verify"] = str(index.verify())
     return result
 
 
@@ -192,8 +185,7 @@ WORK = {
 
 def main() -> None:
     """Warm up, then serve."""
-    import chromadb  # noqa: F401 - imported once for all children
-    import filelock  # noqa: F401
+    import filelock  # noqa: F401 - imported once for all children
     import langchain_core.documents  # noqa: F401
 
     import rag_kit.indexing.bm25

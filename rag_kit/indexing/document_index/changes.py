@@ -37,12 +37,6 @@ def changed_documents(connection: sqlite3.Connection, since: int) -> list[Docume
     return [document(*row) for row in connection.execute(query, (since,))]
 
 
-def changed_vectors(connection: sqlite3.Connection, since: int) -> list[tuple[str, bytes]]:
-    """Ids and vectors that were added or changed after a generation."""
-    query = "SELECT c.id, v.vector FROM vectors v JOIN chunks c USING (n) WHERE v.generation > ? ORDER BY v.n"
-    return connection.execute(query, (since,)).fetchall()
-
-
 def removed_since(
     connection: sqlite3.Connection, state: State, since: int, known: Callable[[], Iterable[str]]
 ) -> list[str]:
@@ -66,11 +60,17 @@ def all_ids(connection: sqlite3.Connection) -> set[str]:
     return {key for (key,) in connection.execute("SELECT id FROM chunks")}
 
 
+def records_numbers(connection: sqlite3.Connection) -> bool:
+    """Whether row numbers of removed rows are recorded; not by versions before 2 of the format."""
+    return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'gone'").fetchall())
+
+
 def forget_removals(store: Store, upto: int) -> None:
     """Drop the record of removals that every saved part has followed."""
     with store.writing() as connection:
         if store.state(connection).floor < upto:
             connection.execute("DELETE FROM removed WHERE generation <= ?", (upto,))
+            connection.execute("DELETE FROM gone WHERE generation <= ?", (upto,))
             store.set_meta(floor=upto)
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_kit.errors import IndexMismatchError, InvalidInputError, ModelOutputError
-from rag_kit.indexing.document_index.matrix import Vectors, unit
 from rag_kit.indexing.document_index.store import in_groups
+from rag_kit.indexing.document_index.vectors import Vectors, unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

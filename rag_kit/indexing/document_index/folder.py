@@ -14,7 +14,7 @@ from typing import Any
 from rag_kit.errors import IndexFormatError, IndexLockedError, IndexMissingError, InvalidInputError
 
 FORMAT = "rag_kit.DocumentIndex"
-VERSION = 1
+VERSION = 2  # 1: vectors in a Chroma collection beside the store
 MANIFEST = "manifest.json"
 STORE = "store.sqlite3"
 LOCK = "writer.lock"
@@ -22,7 +22,8 @@ HOLDER = "writer.pid"
 _BEGUN = (LOCK, HOLDER, MANIFEST + ".tmp")  # what a kill may leave before there is a store
 _PART = re.compile(
     r"manifest\.json(\.tmp)?|store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)"
-    r"|bm25\.tmp|bm25-[0-9a-f]{8}-[0-9]+\.index|chroma(-[0-9]+)?"
+    r"|bm25\.tmp|(bm25|vectors)-[0-9a-f]{8}-[0-9]+\.index|vectors-[0-9a-f]{8}-[0-9a-f]{16}\.rows"
+    r"|\.(bm25|vectors)[^/]*\.tmp|chroma(-[0-9]+)?"
 )
 
 
@@ -89,6 +90,19 @@ def manifest_of(folder: Path) -> dict[str, Any]:
             "Update rag_kit, or build the index again in another folder."
         )
     return dict(manifest)
+
+
+def take_over(folder: Path, uid: str, generation: int) -> None:
+    """Make a folder the writer's: an older format's manifest is renewed, so that older versions leave it alone.
+
+    What was derived from a later state than the store's, which is a backup then, is removed.
+    """
+    with contextlib.suppress(IndexFormatError, IndexMissingError):
+        if manifest_of(folder)["version"] < VERSION:
+            write_manifest(folder, uid)
+    for path in folder.glob(f"*-{uid[:8]}-*.index"):
+        if is_part(path.name) and int(path.stem.rpartition("-")[2]) > generation:
+            path.unlink(missing_ok=True)
 
 
 def repair_advice(folder: Path) -> str:

@@ -19,6 +19,7 @@ from rag_kit.indexing.document_index.folder import (
     manifest_of,
     prepare_new,
     remove_parts,
+    take_over,
     write_manifest,
 )
 from rag_kit.indexing.document_index.repairing import rebuild
@@ -31,17 +32,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Dense search is exact up to so many chunks, and by Chroma's graph above (decision 0071).
-EXACT_ROWS = 20_000
-
 
 class DocumentIndex(WritableIndex):
     """Documents in a folder, with a keyword index and, given an embedding model, vectors.
 
-    One SQLite file holds the truth: text, metadata, vectors. Every write is one transaction in it; the BM25
-    file and the Chroma collection are derived from it and catch up, whatever was killed when. So a crash
-    leaves the old or the new state, and no search shows half of a write. Readers may search while one writer
-    writes; a second writer is refused.
+    One SQLite file holds the truth: text, metadata, vectors. Every write is one transaction in it; the files
+    of the keyword index and of the vectors are derived from it and catch up, whatever was killed when. So a
+    crash leaves the old or the new state, and no search shows half of a write. Any number of processes may
+    search while one writes; a second writer is refused. Pickled or copied, an index is opened again where
+    that is done, for reading.
 
     Metadata come back as they went in, as far as JSON can say it: dates become ISO strings, tuples and sets
     lists, not-a-number ``None``. A document keeps its ``Document.id``; one without gets an id made from
@@ -69,11 +68,10 @@ class DocumentIndex(WritableIndex):
         *,
         embeddings: Embeddings | None,
         lock: WriterLock | None,
-        exact_rows: int,
         check: bool,
     ) -> None:
         """Not for callers: use `create` or `open`."""
-        super().__init__(folder, store, embeddings, exact_rows)
+        super().__init__(folder, store, embeddings)
         self._lock = lock
         self._check = check
         self._closed = False
@@ -86,7 +84,6 @@ class DocumentIndex(WritableIndex):
         embeddings: Embeddings | None = None,
         settings: Mapping[str, Any] | None = None,
         wait: float = 0.0,
-        exact_rows: int = EXACT_ROWS,
     ) -> DocumentIndex:
         """Make an index and open it for writing.
 
@@ -95,7 +92,6 @@ class DocumentIndex(WritableIndex):
             embeddings: Embedding model; without one there is keyword search only, until `add_vectors`.
             settings: How files are read and split, as plain JSON; recorded for `ingest`.
             wait: Seconds to wait for another writer.
-            exact_rows: Up to so many chunks, dense search is exact; above, by Chroma's graph.
 
         Raises:
             InvalidInputError: There is an index already, or the folder holds other files.
@@ -120,7 +116,7 @@ class DocumentIndex(WritableIndex):
             else:
                 store.set_meta(embedding=name, settings=dict(settings or {}))
             write_manifest(path, state.uid)
-            return cls(path, store, embeddings=embeddings, lock=lock, exact_rows=exact_rows, check=True)
+            return cls(path, store, embeddings=embeddings, lock=lock, check=True)
         except BaseException:
             if store is not None:
                 store.close()
@@ -136,7 +132,6 @@ class DocumentIndex(WritableIndex):
         mode: Literal["r", "w"] = "r",
         wait: float = 0.0,
         check: bool = True,
-        exact_rows: int = EXACT_ROWS,
     ) -> DocumentIndex:
         """Open an index.
 
@@ -148,7 +143,6 @@ class DocumentIndex(WritableIndex):
             wait: Seconds to wait for another writer.
             check: Refuse a damaged manifest or keyword file now; ``False`` opens what can be opened, for
                 `verify` and `repair`, and lets an index with vectors be opened for writing without a model.
-            exact_rows: Up to so many chunks, dense search is exact; above, by Chroma's graph.
 
         Raises:
             IndexMissingError: There is no index.
@@ -169,12 +163,12 @@ class DocumentIndex(WritableIndex):
             if lock is not None:
                 _check_manifest(path, check)  # the writer before may have taken its new index away
             store = Store(path / STORE, writable=mode == "w")
-            if mode == "w" and not check:
-                store.reset_damaged_chroma()
             state = store.state()
             if state.embedding is not None:
                 check_model(path, state.embedding, name, writing=check and mode == "w")
-            index = cls(path, store, embeddings=embeddings, lock=lock, exact_rows=exact_rows, check=check)
+            if lock is not None:
+                take_over(path, state.uid, state.generation)
+            index = cls(path, store, embeddings=embeddings, lock=lock, check=check)
             if check:
                 index._keyword.load(state)
             return index
@@ -211,7 +205,7 @@ class DocumentIndex(WritableIndex):
         Returns:
             What was done, and what is still wrong.
         """
-        done = rebuild(self.folder, self._store, self._keyword, self._mirror, self.embeddings)
+        done = rebuild(self.folder, self._store, self._legs, self.embeddings)
         self._check = True
         report = self.verify()
         report.repaired = done
@@ -256,7 +250,6 @@ class DocumentIndex(WritableIndex):
                 self.flush()
         finally:
             try:
-                self._mirror.close()
                 self._store.close()
                 if keep is not None and self._lock is not None:
                     remove_parts(self.folder, keep)
@@ -279,9 +272,16 @@ class DocumentIndex(WritableIndex):
                 raise
             logger.warning("After an error, the index could not be brought up to date: %s", second)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open_copy, (str(self.folder.resolve()), self.embeddings)
+
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "w" if self._lock is not None else "r"
         return f"DocumentIndex({str(self.folder)!r}, {mode})"
+
+
+def _open_copy(folder: str, embeddings: Embeddings | None) -> DocumentIndex:
+    return DocumentIndex.open(folder, embeddings=embeddings)
 
 
 def _check_manifest(path: Path, check: bool) -> None:

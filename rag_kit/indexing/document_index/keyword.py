@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import re
 import shutil
@@ -20,9 +21,9 @@ from rag_kit.indexing.document_index.changes import (
     removed_since,
 )
 from rag_kit.indexing.document_index.folder import private, repair_advice
-from rag_kit.indexing.document_index.matrix import TIE
 from rag_kit.indexing.document_index.meta import State
-from rag_kit.indexing.document_index.store import Store, in_groups
+from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.vectors import TIE
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -32,15 +33,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"bm25-([0-9a-f]{8})-(\d+)\.index")
+_SAMPLE = 200  # rows that are searched for
 _TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
 
 
 class KeywordLeg:
     """BM25 over the chunks of an index."""
 
-    def __init__(self, folder: Path, store: Store) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._store = store
         self._lock = threading.RLock()
         self._index: BM25Index | None = None
         self._generation = -1
@@ -98,11 +99,22 @@ class KeywordLeg:
             self._generation = state.generation
             return index
 
-    @staticmethod
     def search(
-        index: BM25Index, query: str | Mapping[str, float], k: int, where: Filter | None
+        self,
+        connection: sqlite3.Connection,
+        state: State,
+        query: str | Mapping[str, float],
+        k: int,
+        where: Filter | None,
     ) -> list[tuple[Document, float]]:
         """The k best documents for a query or weighted terms with a score above zero, ties by id."""
+        return self.search_index(self.follow(connection, state), query, k, where)
+
+    @staticmethod
+    def search_index(
+        index: BM25Index, query: str | Mapping[str, float], k: int, where: Filter | None
+    ) -> list[tuple[Document, float]]:
+        """As `search`, in an index that follows the store; it is not followed further."""
         from rag_kit.indexing.bm25.parameters import check_weights
         from rag_kit.indexing.bm25.store import documents_at
 
@@ -135,12 +147,8 @@ class KeywordLeg:
             found = self._index.get(ids)
         return found if len(found) == len(ids) else None
 
-    def save(self, connection: sqlite3.Connection, state: State) -> bool:
-        """Write the file of the present generation and remove older ones. Writer only.
-
-        Returns:
-            Whether there was anything to write.
-        """
+    def apply(self, connection: sqlite3.Connection, state: State) -> bool:
+        """Write the file of the present generation and remove older ones; see ``Leg``."""
         with self._lock:
             files = self.files(state.uid)
             if [generation for generation, _ in files] == [state.generation]:
@@ -158,51 +166,61 @@ class KeywordLeg:
                 _remove(path)
         return True
 
-    def rebuild(self, connection: sqlite3.Connection, state: State) -> None:
-        """Forget what is loaded and saved, and build it anew. Writer only."""
+    def rebuild(self, connection: sqlite3.Connection, state: State) -> str:
+        """Forget what is loaded and saved, and build it anew."""
         with self._lock:
             for path in self._folder.glob("bm25-*.index"):
                 _remove(path)
             self._index, self._generation = None, -1
-            self.save(connection, state)
+            self.apply(connection, state)
+        return "rebuilt the keyword index"
 
-    def problems(self, connection: sqlite3.Connection, state: State) -> list[str]:
-        """What is wrong with the file, in words."""
-        found = []
+    def verify(
+        self, connection: sqlite3.Connection, state: State, report: IndexReport, *, writer: bool
+    ) -> None:
+        """Compare the ids of the file with the store's, and let a sample of rows find themselves."""
+        if [generation for generation, _ in self.files(state.uid)[:1]] != [state.generation]:
+            report.behind("keyword", writer)
         with self._lock:
             try:
                 self.load(state)
             except IndexFormatError as error:
-                return [f"keyword: {error}"]
-            # not followed: the file itself is what is looked at
-            index = self._index if self._generation == state.generation else None
-            if index is not None:
-                there, alive = set(index.ids), all_ids(connection)
-                if lacking := alive - there:
-                    found.append(f"keyword: {len(lacking)} rows are missing, for example {min(lacking)}")
-                if extra := there - alive:
-                    found.append(f"keyword: {len(extra)} rows should be gone, for example {min(extra)}")
-        return found
+                report.problems.append(f"keyword: {error}")
+                return
+            if self._index is None or self._generation != state.generation:
+                return  # not followed: the file itself is what is looked at
+            there, alive = set(self._index.ids), all_ids(connection)
+            if lacking := alive - there:
+                report.problems.append(
+                    f"keyword: {len(lacking)} rows are missing, for example {min(lacking)}"
+                )
+            if extra := there - alive:
+                report.problems.append(f"keyword: {len(extra)} rows should be gone, for example {min(extra)}")
+            sample = _sample(connection, len(alive))
+            if lost := _lost(self._index, sample):
+                report.problems.append(
+                    f"keyword: {len(lost)} rows do not find themselves, for example {lost[0]}"
+                )
+            report.checked["keyword rows"] = len(sample)
 
-    def behind(self, state: State) -> bool:
-        """Whether the saved file is not that of the store's generation."""
-        newest = self.files(state.uid)[:1]
-        return not newest or newest[0][0] != state.generation
 
-    def lost(self, rows: list[tuple[str, str]]) -> list[str]:
-        """Of some rows (id, text), those that a search for their own text does not bring."""
-        with self._lock:
-            index = self._index
-            if index is None:
-                return []
-            lost = []
-            for group in in_groups(rows, 50):
-                for key, text in group:
-                    hits = index.search(text, k=20)
-                    # a text of stop words only finds nothing, and equal texts may crowd each other out
-                    if hits and hits[-1][1] < hits[0][1] and key not in {hit.id for hit, _ in hits}:
-                        lost.append(key)
-            return lost
+def _sample(connection: sqlite3.Connection, total: int) -> list[tuple[str, str]]:
+    """Ids and texts of rows spread over the store; damaged texts are left out."""
+    step = max(1, total // _SAMPLE)
+    query = "SELECT id, CAST(text AS BLOB), hash FROM chunks WHERE n % ? = 0 ORDER BY n"
+    rows = connection.execute(query, (step,))
+    return [(key, text.decode()) for key, text, digest in rows if hashlib.sha256(text).digest() == digest]
+
+
+def _lost(index: BM25Index, rows: list[tuple[str, str]]) -> list[str]:
+    """Of some rows (id, text), those that a search for their own text does not bring."""
+    lost = []
+    for key, text in rows:
+        hits = index.search(text, k=20)
+        # a text of stop words only finds nothing, and equal texts may crowd each other out
+        if hits and hits[-1][1] < hits[0][1] and key not in {hit.id for hit, _ in hits}:
+            lost.append(key)
+    return lost
 
 
 def _remove(path: Path) -> None:

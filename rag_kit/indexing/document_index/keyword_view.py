@@ -57,7 +57,7 @@ class KeywordView:
         """
         check_k(k)
         validate_filter(filter)
-        return KeywordLeg.search(self._index, terms, k, filter or None)
+        return KeywordLeg.search_index(self._index, terms, k, filter or None)
 
     def feedback(
         self, query: str, k: int = 10, filter: Filter | None = None, *, max_documents: float = math.inf

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing.document_index.folder import repair_advice
 
 _UID = re.compile("[0-9a-f]{32}")  # it becomes part of a file's name
-_CHROMA = re.compile("chroma(-[0-9]{1,20})?")
 _MOST = 2**63 - 1  # what SQLite can hold
 
 
@@ -28,7 +26,6 @@ class State:
         embedding: Name of the embedding model, ``None`` for an index without vectors.
         dimension: Length of the vectors, once there is one.
         settings: How files were read and split.
-        chroma: Where the Chroma collection is, and which generation it holds.
     """
 
     uid: str
@@ -37,7 +34,6 @@ class State:
     embedding: str | None
     dimension: int | None
     settings: dict[str, Any]
-    chroma: dict[str, Any]
 
 
 def read_state(connection: sqlite3.Connection, path: Path) -> State:
@@ -52,48 +48,24 @@ def read_state(connection: sqlite3.Connection, path: Path) -> State:
             found[key] = json.loads(value)
         except (ValueError, TypeError, RecursionError) as error:
             raise IndexFormatError(
-                f"{path}: meta {str(key)[:200]!r} cannot be read ({error}). {_advice(key, path)}"
+                f"{path}: meta {str(key)[:200]!r} cannot be read ({error}). {_ADVICE}"
             ) from error
     if lacking := [name for name in State.__dataclass_fields__ if name not in found]:
-        raise IndexFormatError(
-            f"{path} lacks what an index needs (meta {lacking[0]!r}). {_advice(lacking[0], path)}"
-        )
+        raise IndexFormatError(f"{path} lacks what an index needs (meta {lacking[0]!r}). {_ADVICE}")
     state = State(**{name: found[name] for name in State.__dataclass_fields__})
     if wrong := _wrong(state):
         raise IndexFormatError(
             f"{path}: meta {wrong[0]!r} is {str(getattr(state, wrong[0]))[:200]!r}; "
-            f"it must be {wrong[1]}. {_advice(wrong[0], path)}"
+            f"it must be {wrong[1]}. {_ADVICE}"
         )
     return state
 
 
-def _advice(key: str, path: Path) -> str:
-    """Only the record of the Chroma collection is derived from something, so only it can be repaired."""
-    if key == "chroma":
-        return repair_advice(path.parent)
-    return (
-        "Nothing in the index tells what it was, so repair cannot mend it: put a backup in its place, or "
-        "ingest again into a new folder."
-    )
-
-
-def is_chroma(value: Any) -> bool:
-    """Whether it can be the record of a Chroma collection in the index's own folder.
-
-    Example:
-        >>> is_chroma({"folder": "../elsewhere", "clean": True, "epoch": 1, "generation": 1})
-        False
-    """
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("folder"), str)
-        and _CHROMA.fullmatch(value["folder"]) is not None
-        and isinstance(value.get("clean"), bool)
-        and _is_count(value.get("epoch"))
-        and _is_count(value.get("generation"))
-        and isinstance(value.get("unreached", []), list)
-        and all(isinstance(key, str) for key in value.get("unreached", []))
-    )
+#: None of the facts is derived from anything.
+_ADVICE = (
+    "Nothing in the index tells what it was, so repair cannot mend it: put a backup in its place, or "
+    "ingest again into a new folder."
+)
 
 
 def _is_count(value: Any) -> bool:
@@ -109,10 +81,5 @@ def _wrong(state: State) -> tuple[str, str] | None:
         ("embedding", state.embedding is None or isinstance(state.embedding, str), "a name or null"),
         ("dimension", state.dimension is None or _is_count(state.dimension), "a whole number or null"),
         ("settings", isinstance(state.settings, dict), "an object"),
-        (
-            "chroma",
-            is_chroma(state.chroma),
-            "a record of folder ('chroma' or 'chroma-N'), clean, epoch and generation",
-        ),
     ]
     return next(((name, what) for name, good, what in checks if not good), None)

@@ -15,11 +15,11 @@ from rag_kit.indexing.document_index.embedding import query_vector
 from rag_kit.indexing.document_index.families.reading import Families, FamilyView
 from rag_kit.indexing.document_index.keyword import KeywordLeg
 from rag_kit.indexing.document_index.keyword_view import KeywordView
-from rag_kit.indexing.document_index.matrix import VectorMatrix
-from rag_kit.indexing.document_index.mirror import ChromaMirror
+from rag_kit.indexing.document_index.leg import Leg
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.searching import Searcher, check_k
 from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.vector_leg import VectorLeg
 from rag_kit.models.clients import aembed_query
 
 if TYPE_CHECKING:
@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 class ReadableIndex:
     """What can be done with an index without writing to it."""
 
-    def __init__(self, folder: Path, store: Store, embeddings: Embeddings | None, exact_rows: int) -> None:
+    def __init__(self, folder: Path, store: Store, embeddings: Embeddings | None) -> None:
         self.folder = folder
         self.embeddings = embeddings
         self._store = store
-        self._keyword = KeywordLeg(folder, store)
-        self._mirror = ChromaMirror(folder, store)
+        self._keyword = KeywordLeg(folder)
+        self._vectors = VectorLeg(folder)
+        self._legs: tuple[Leg, ...] = (self._vectors, self._keyword)
         self.families = Families(store)
-        self._searcher = Searcher(store, self._keyword, VectorMatrix(store), self._mirror, exact_rows)
+        self._searcher = Searcher(store, self._keyword, self._vectors)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Documents by id, in the order of the ids; those that are not there are left out.
@@ -190,9 +191,7 @@ class ReadableIndex:
         Reads the whole index; about 5,000 rows a second with vectors. What the writer itself has not saved yet
         (see ``flush``) is a note, to everybody else a problem.
         """
-        return verifying.verify(
-            self.folder, self._store, self._keyword, self._mirror, writer=self._will_flush()
-        )
+        return verifying.verify(self.folder, self._store, self._legs, writer=self._will_flush())
 
     def _will_flush(self) -> bool:
         """Whether this is a writer that brings what is derived up to date when it is closed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,7 @@ from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.families.checking import mend_families, orphans
 from rag_kit.indexing.document_index.filling import fill_vectors
 from rag_kit.indexing.document_index.folder import ManifestDamagedError, manifest_of, write_manifest
-from rag_kit.indexing.document_index.keyword import KeywordLeg
-from rag_kit.indexing.document_index.mirror import ChromaMirror
+from rag_kit.indexing.document_index.leg import Leg
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.writing import remove_rows
 
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
-def rebuild(
-    folder: Path, store: Store, keyword: KeywordLeg, mirror: ChromaMirror, embeddings: Embeddings | None
-) -> list[str]:
-    """Write the manifest if it is damaged, make missing vectors, rebuild both search structures.
+def rebuild(folder: Path, store: Store, legs: Sequence[Leg], embeddings: Embeddings | None) -> list[str]:
+    """Write the manifest if it is damaged, make missing vectors, rebuild all legs.
 
     Returns:
         What was done, in words.
@@ -50,8 +48,7 @@ def rebuild(
                 done.append(f"dropped {dropped} damaged vectors")
             if embeddings is not None and (filled := fill_vectors(store, embeddings, state.embedding)):
                 done.append(f"embedded {filled} texts again")
-            done.append(f"rebuilt the Chroma collection of {mirror.rebuild(check=True)} rows")
         with store.reading() as connection:
-            keyword.rebuild(connection, store.state(connection))
-        done.append("rebuilt the keyword index")
+            state = store.state(connection)
+            done += [what for leg in legs if (what := leg.rebuild(connection, state))]
     return done

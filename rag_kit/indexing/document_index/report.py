@@ -14,7 +14,7 @@ class IndexReport:
         problems: What is wrong now, in words; empty for a sound index.
         notes: What is no fault, but worth knowing.
         repaired: What a repair did.
-        checked: How much was looked at: ``chunks``, ``vectors``, ``chroma``, ``keyword``.
+        checked: How much was looked at: ``chunks``, ``vectors``, ``vector rows``, ``keyword rows``.
 
     Example:
         >>> print(IndexReport(checked={"chunks": 3}))
@@ -30,6 +30,15 @@ class IndexReport:
     def ok(self) -> bool:
         """Whether nothing is wrong."""
         return not self.problems
+
+    def behind(self, leg: str, writer: bool) -> None:
+        """Report a saved file that is not of the store's generation, which is no fault of who will save it."""
+        if writer:
+            self.notes.append(f"{leg}: the saved file is behind the store until flush() or close()")
+        else:
+            self.problems.append(
+                f"{leg}: the saved file is behind the store; the next writer brings it up to date"
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """As plain JSON."""

@@ -11,7 +11,6 @@ import logging
 import os
 import sqlite3
 import threading
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import IndexError_, IndexFormatError, IndexLockedError, InvalidInputError
-from rag_kit.indexing.document_index.meta import State, is_chroma, read_state
+from rag_kit.indexing.document_index.meta import State, read_state
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +36,7 @@ CREATE INDEX IF NOT EXISTS chunks_generation ON chunks (generation);
 CREATE TABLE IF NOT EXISTS vectors (n INTEGER PRIMARY KEY, vector BLOB NOT NULL, generation INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS vectors_generation ON vectors (generation);
 CREATE TABLE IF NOT EXISTS removed (id TEXT PRIMARY KEY, generation INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS gone (n INTEGER PRIMARY KEY, generation INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS parents (
     n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, ordinal INTEGER NOT NULL,
     text TEXT NOT NULL, metadata TEXT NOT NULL, hash BLOB NOT NULL, size INTEGER NOT NULL);
@@ -102,7 +102,6 @@ class Store:
             "embedding": None,
             "dimension": None,
             "settings": {},
-            "chroma": {"folder": "chroma", "clean": True, "epoch": 0, "generation": 0},
         }.items():
             self._writer.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
 
@@ -198,26 +197,6 @@ class Store:
             with self.reading() as reader:
                 return self.state(reader)
         return read_state(connection, self.path)
-
-    def reset_damaged_chroma(self) -> bool:
-        """Put a new record in the place of one that cannot be of a Chroma collection; it is derived.
-
-        Returns:
-            Whether that was needed.
-        """
-        with self.writing() as connection:
-            [(value,)] = connection.execute("SELECT value FROM meta WHERE key = 'chroma'")
-            try:
-                chroma = json.loads(value)
-            except (ValueError, TypeError, RecursionError):
-                chroma = None
-            if is_chroma(chroma):
-                return False
-            # an epoch that no reader has open
-            self.set_meta(
-                chroma={"folder": "chroma", "clean": False, "epoch": int(time.time()), "generation": 0}
-            )
-            return True
 
     def set_meta(self, **values: Any) -> None:
         """Set small facts, in the open write transaction or one of its own."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,31 +13,25 @@ import numpy as np
 from rag_kit.errors import IndexError_, IndexFormatError
 from rag_kit.indexing.document_index.families.checking import family_problems
 from rag_kit.indexing.document_index.folder import manifest_of
-from rag_kit.indexing.document_index.keyword import KeywordLeg
+from rag_kit.indexing.document_index.leg import Leg
 from rag_kit.indexing.document_index.meta import State
-from rag_kit.indexing.document_index.mirror import ChromaMirror
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.store import Store
-from rag_kit.indexing.document_index.verifying_chroma import chroma_problems
 
-_KEYWORD_SAMPLE = 200
 # as bytes: a damaged text need not be UTF-8
 _CONTENT = "CAST(text AS BLOB), CAST(metadata AS BLOB), hash FROM chunks"
 
 
-def verify(
-    folder: Path, store: Store, keyword: KeywordLeg, mirror: ChromaMirror, *, writer: bool = False
-) -> IndexReport:
-    """Check manifest, store, keyword index and Chroma collection against each other.
+def verify(folder: Path, store: Store, legs: Sequence[Leg], *, writer: bool = False) -> IndexReport:
+    """Check manifest, store and legs against each other.
 
     Args:
         folder: The index.
         store: Its store.
-        keyword: Its keyword leg.
-        mirror: Its Chroma collection.
+        legs: What is derived from it.
         writer: The caller is the writer that will bring what is derived up to date: that it has not yet is no fault.
     """
-    report = IndexReport()
+    report = IndexReport(checked={"chunks": 0})
     try:
         manifest_of(folder)
     except IndexError_ as error:
@@ -54,7 +49,7 @@ def verify(
         if bad:
             report.problems.append(f"store: {store.path.name} is damaged: {'; '.join(bad)}")
             return report
-        damaged, sample = _chunks(connection, report)
+        damaged = _chunks(connection, report)
         if damaged:
             report.problems.append(
                 f"store: {len(damaged)} rows are not what was written, for example {damaged[0]}; "
@@ -65,44 +60,20 @@ def verify(
         if parents:
             report.checked["parents"] = parents
         _vectors(connection, state, report)
-        behind = keyword.behind(state)
-        report.problems += keyword.problems(connection, state)
-        if behind and writer:
-            report.notes.append("keyword: the saved file is behind the store until flush() or close()")
-        elif behind:
-            report.problems.append(
-                "keyword: the saved file is behind the store; the next writer brings it up to date"
-            )
-        if lost := keyword.lost(sample):
-            report.problems.append(f"keyword: {len(lost)} rows do not find themselves, for example {lost[0]}")
-        report.checked["keyword rows"] = len(sample)
-        if state.embedding is not None:
-            looked = [0]
-
-            def count(n: int) -> None:
-                looked[0] += n
-
-            problems, notes = chroma_problems(folder, mirror, store, connection, count)
-            report.problems += problems
-            report.notes += notes
-            report.checked["chroma rows"] = looked[0]
+        for leg in legs:
+            leg.verify(connection, state, report, writer=writer)
     return report
 
 
-def _chunks(connection: sqlite3.Connection, report: IndexReport) -> tuple[list[str], list[tuple[str, str]]]:
-    """Ids of damaged rows, and a spread sample of rows for the keyword check."""
-    total = connection.execute("SELECT count(*) FROM chunks").fetchone()[0]
-    step = max(1, total // _KEYWORD_SAMPLE)
-    damaged: list[str] = []
-    sample: list[tuple[str, str]] = []
+def _chunks(connection: sqlite3.Connection, report: IndexReport) -> list[str]:
+    """Ids of damaged rows."""
     rows = connection.execute(f"SELECT id, {_CONTENT} ORDER BY n")
-    for number, (key, text, metadata, digest) in enumerate(rows):
+    damaged = []
+    for key, text, metadata, digest in rows:
+        report.checked["chunks"] += 1
         if not _sound(text, metadata, digest):
             damaged.append(key)
-        elif number % step == 0:
-            sample.append((key, text.decode()))
-    report.checked["chunks"] = total
-    return damaged, sample
+    return damaged
 
 
 def _sound(text: bytes, metadata: bytes, digest: bytes) -> bool:

@@ -13,7 +13,6 @@ from rag_kit.indexing.document_index.changes import forget_removals
 from rag_kit.indexing.document_index.embedding import check_model, embed_texts, name_of
 from rag_kit.indexing.document_index.families.rows import family_rows
 from rag_kit.indexing.document_index.filling import fill_vectors
-from rag_kit.indexing.document_index.lost_rows import MirrorError
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import make_rows
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Chroma is brought up to date when so many chunks are waiting, and on ``flush`` and ``close``.
-_WAITING_ROWS = 5_000
+#: Vectors are written to their file when so many are waiting, and on ``flush`` and ``close``.
+_WAITING_ROWS = 10_000
 
 
 class WritableIndex(ReadableIndex):
@@ -179,7 +178,7 @@ class WritableIndex(ReadableIndex):
                     self._store.set_meta(dimension=dimension)
             report.embedded = embedded
             if not self._store.in_transaction:
-                self._catch_up(_WAITING_ROWS)
+                self._save_vectors()
         return report
 
     @contextmanager
@@ -222,32 +221,29 @@ class WritableIndex(ReadableIndex):
         with self._store.looking() as connection:
             return self._store.state(connection)
 
-    def _catch_up(self, waiting: int | None) -> None:
-        """Bring Chroma up to date; given a number, only if so many rows are waiting."""
+    def _save_vectors(self) -> None:
+        """Save what many vectors are waiting, so that readers need not keep them in memory."""
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            held = state.chroma["generation"]
-            query = "SELECT count(*) FROM vectors WHERE generation > ?"
-            due = waiting is None or connection.execute(query, (held,)).fetchone()[0] >= waiting
-        if state.embedding is None or not due or (state.chroma["clean"] and held == state.generation):
-            return
-        try:
-            self._mirror.sync()
-        except MirrorError as error:
-            # the truth is written and is searched; the next writer makes the collection anew
-            logger.warning("%s The index works without it until the next write or repair.", error)
+            if self._vectors.waiting(connection, state) < _WAITING_ROWS:
+                return
+            try:
+                self._vectors.apply(connection, state)
+            except OSError as error:
+                # the truth is written and is searched; `flush` raises what is still so then
+                logger.warning("The vectors of the index in %s cannot be saved yet: %s", self.folder, error)
 
     def flush(self) -> None:
-        """Bring the Chroma collection up to date and save the keyword index; `close` does so."""
-        self._catch_up(None)
+        """Save what the legs have not saved yet; `close` does so.
+
+        Raises:
+            OSError: It cannot be written; the store holds it all the same, and the next writer saves it.
+        """
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            self._keyword.save(connection, state)
-        saved = state.generation
-        if state.embedding is not None:
-            chroma = self._store.state().chroma
-            saved = min(saved, chroma["generation"]) if chroma["clean"] else 0
-        forget_removals(self._store, saved)
+            for leg in self._legs:
+                leg.apply(connection, state)
+        forget_removals(self._store, state.generation)
 
 
 def in_scope(source: str, scopes: Sequence[str] | None) -> bool:

@@ -205,6 +205,7 @@ def _remove(connection: sqlite3.Connection, going: Mapping[str, int], generation
     connection.executemany(
         "INSERT OR REPLACE INTO removed VALUES (?, ?)", [(key, generation) for key in going]
     )
+    connection.executemany("INSERT OR REPLACE INTO gone VALUES (?, ?)", [(*n, generation) for n in numbers])
 
 
 def remove_rows(store: Store, ids: Sequence[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -25,11 +24,8 @@ from rag_kit.errors import (
     IndexMismatchError,
     IndexMissingError,
     InvalidInputError,
-    ModelOutputError,
 )
 from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.document_index import lost_rows
-from rag_kit.indexing.document_index import mirror as mirror_module
 
 TEXTS = [f"alpha{i} common words number{i % 7} and beta{i % 3}" for i in range(30)]
 
@@ -51,9 +47,9 @@ def folder(tmp_path: Path, model: WordEmbeddings) -> Path:
     return tmp_path / "index"
 
 
-def state_of(folder: Path, model: WordEmbeddings, **options: Any) -> Any:
+def state_of(folder: Path, model: WordEmbeddings) -> Any:
     """All that an index holds and finds."""
-    with DocumentIndex.open(folder, embeddings=model, **options) as index:
+    with DocumentIndex.open(folder, embeddings=model) as index:
         ids = index.ids()
         queries = ["alpha7", "number3 beta1", "common words"]
         return (
@@ -79,16 +75,15 @@ def test_writing_twice_changes_nothing(folder: Path, model: WordEmbeddings) -> N
 
 def test_same_id_replaces_in_both_legs(folder: Path, model: WordEmbeddings) -> None:
     """After an upsert under the same id, neither leg finds the old text; Document.id is kept."""
-    for exact_rows in (20_000, 0):
-        with DocumentIndex.open(folder, embeddings=model, mode="w", exact_rows=exact_rows) as index:
-            index.upsert([Document("walrus tusk", id="mine")])
-            report = index.upsert([Document("ocelot spots", id="mine")])
-            assert report.updated == ["mine"]
-            assert index.search_keyword("walrus") == []
-            assert [d.id for d, _ in index.search_keyword("ocelot")] == ["mine"]
-            assert index.search_dense("ocelot spots", 1)[0][0].page_content == "ocelot spots"
-            assert all(d.page_content != "walrus tusk" for d, _ in index.search_dense("walrus tusk", 31))
-            assert index.delete(["mine", "unknown"]) == 1
+    with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
+        index.upsert([Document("walrus tusk", id="mine")])
+        report = index.upsert([Document("ocelot spots", id="mine")])
+        assert report.updated == ["mine"]
+        assert index.search_keyword("walrus") == []
+        assert [d.id for d, _ in index.search_keyword("ocelot")] == ["mine"]
+        assert index.search_dense("ocelot spots", 1)[0][0].page_content == "ocelot spots"
+        assert all(d.page_content != "walrus tusk" for d, _ in index.search_dense("walrus tusk", 31))
+        assert index.delete(["mine", "unknown"]) == 1
 
 
 def test_ids_are_stable_when_a_paragraph_is_put_in(folder: Path, model: WordEmbeddings) -> None:
@@ -109,11 +104,10 @@ def test_delete_reaches_all_legs(folder: Path, model: WordEmbeddings) -> None:
         victim = index.search_keyword("alpha7", 1)[0][0]
         assert index.delete([victim.id]) == 1 and index.delete([victim.id]) == 0
         assert index.get([victim.id]) == []
-    for exact_rows in (20_000, 0):
-        with DocumentIndex.open(folder, embeddings=model, exact_rows=exact_rows) as index:
-            found = index.search_keyword("alpha7", 30) + index.search_dense(victim.page_content, 30)
-            assert victim.id not in {document.id for document, _ in found} and len(index.ids()) == 29
-            assert index.verify().ok
+    with DocumentIndex.open(folder, embeddings=model) as index:
+        found = index.search_keyword("alpha7", 30) + index.search_dense(victim.page_content, 30)
+        assert victim.id not in {document.id for document, _ in found} and len(index.ids()) == 29
+        assert index.verify().ok
 
 
 def test_sync_replaces_sources_and_prunes_in_scope(tmp_path: Path) -> None:
@@ -172,19 +166,12 @@ FILTERS = [
 def test_filters_mean_the_same_in_all_legs(
     folder: Path, model: WordEmbeddings, where: dict[str, Any]
 ) -> None:
-    """Keyword, exact and Chroma search let exactly the same documents through."""
-    with DocumentIndex.open(folder, embeddings=model) as exact:
-        keyword = {d.id for d, _ in exact.search_keyword("common", 30, where)}
-        dense = exact.search_dense("common words", 30, where)
+    """Keyword and dense search let exactly the same documents through."""
+    with DocumentIndex.open(folder, embeddings=model) as index:
+        keyword = {d.id for d, _ in index.search_keyword("common", 30, where)}
+        dense = index.search_dense("common words", 30, where)
         assert {d.id for d, _ in dense} == keyword
-        with DocumentIndex.open(folder, embeddings=model, exact_rows=0) as chroma:
-            assert chroma.search_dense("common words", 30, where) == dense
-            assert chroma.search_dense("common words", 2, where) == dense[:2]
-
-
-def test_exact_and_chroma_search_agree(folder: Path, model: WordEmbeddings) -> None:
-    """The matrix and the Chroma collection give the same documents, scores and order."""
-    assert state_of(folder, model) == state_of(folder, model, exact_rows=0)
+        assert index.search_dense("common words", 2, where) == dense[:2]
 
 
 def test_embedding_error_changes_nothing(folder: Path, model: WordEmbeddings) -> None:
@@ -196,73 +183,6 @@ def test_embedding_error_changes_nothing(folder: Path, model: WordEmbeddings) ->
         index.sync(new)
     assert failing.batches == 2
     assert state_of(folder, model) == before
-
-
-def test_wrong_vectors_are_refused(folder: Path) -> None:
-    """Vectors of another length, of no number, or too few of them never reach the store."""
-    for answer, message in (
-        ([[1.0] * 63], "63"),
-        ([[float("nan")] * 64], "no numbers"),
-        ([], "shape"),
-        ([[1.0] * 64, [1.0] * 64], "shape"),
-    ):
-        model = WordEmbeddings()
-        with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
-            model.embed_documents = lambda texts, answer=answer: answer  # type: ignore[method-assign]
-            with pytest.raises(ModelOutputError, match=message):
-                index.upsert([Document("new")])
-            assert len(index.ids()) == 30
-
-
-def test_full_disk_changes_nothing(folder: Path, model: WordEmbeddings) -> None:
-    """When the disk is full in the middle of a write, the error says so and the old state stays."""
-    before = state_of(folder, model)
-    with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
-        connection = index._store._writer
-        assert connection is not None
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-        with pytest.raises(IndexError_, match="No room"):
-            index.upsert([Document(f"{i} " + "x" * 4000, id=str(i)) for i in range(100)])
-        assert len(index.ids()) == 30
-    assert state_of(folder, model) == before
-
-
-def test_chroma_failing_leaves_the_new_state_searchable(
-    folder: Path, model: WordEmbeddings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Chroma raising in a write costs no data: both searches see the new state, the next writer mends Chroma."""
-    import chromadb
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise RuntimeError("Failed to apply logs to the hnsw segment writer")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(chromadb.Collection, "add", refuse)
-        with DocumentIndex.open(folder, embeddings=model, mode="w", exact_rows=0) as index:
-            index.upsert([Document("wombat burrow", id="w")])
-            index.flush()
-            assert index.search_dense("wombat burrow", 1)[0][0].id == "w"
-    with DocumentIndex.open(folder, embeddings=model, exact_rows=0) as index:
-        assert index.search_dense("wombat burrow", 1)[0][0].id == "w"
-        assert not index.verify().ok
-    with DocumentIndex.open(folder, embeddings=model, mode="w"):
-        pass
-    with DocumentIndex.open(folder, embeddings=model, exact_rows=0) as index:
-        assert index.verify().ok
-        assert index.search_dense("wombat burrow", 1)[0][0].id == "w"
-
-
-def test_more_rows_than_one_chroma_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More rows than Chroma takes at once (5,461) are written in batches, and each finds itself."""
-    monkeypatch.setattr(mirror_module, "_BATCH", 10**9)
-    model = WordEmbeddings(size=4)
-    with DocumentIndex.create(tmp_path / "index", embeddings=model) as index:
-        index.upsert([Document(f"row {i}", id=str(i)) for i in range(5_600)])
-        index.flush()
-        report = index.verify()
-    assert report.ok, str(report)
-    assert report.checked["chroma rows"] == 5_600
 
 
 def test_a_second_writer_waits_or_is_refused(folder: Path, model: WordEmbeddings) -> None:
@@ -289,21 +209,20 @@ def test_a_second_writer_waits_or_is_refused(folder: Path, model: WordEmbeddings
 
 def test_readers_see_each_write_whole(folder: Path, model: WordEmbeddings) -> None:
     """A reader that was open before sees a later write in all legs; during an open transaction, nothing of it."""
-    for exact_rows in (20_000, 0):
-        with DocumentIndex.open(folder, embeddings=model, exact_rows=exact_rows) as reader:
-            reader.search_dense("alpha1", 1)
-            with DocumentIndex.open(folder, embeddings=model, mode="w", exact_rows=exact_rows) as writer:
-                with writer.transaction():
-                    writer.upsert([Document("narwhal horn", id="nar")])
-                    assert reader.search_keyword("narwhal") == [] == writer.search_keyword("narwhal")
-                    assert reader.search_dense("narwhal horn", 1)[0][0].id != "nar"
-                for index in (reader, writer):
-                    assert index.search_keyword("narwhal")[0][0].id == "nar"
-                    assert index.search_dense("narwhal horn", 1)[0][0].id == "nar"
-                writer.delete(["nar"])
-                assert reader.search_keyword("narwhal") == []
+    with DocumentIndex.open(folder, embeddings=model) as reader:
+        reader.search_dense("alpha1", 1)
+        with DocumentIndex.open(folder, embeddings=model, mode="w") as writer:
+            with writer.transaction():
+                writer.upsert([Document("narwhal horn", id="nar")])
+                assert reader.search_keyword("narwhal") == [] == writer.search_keyword("narwhal")
                 assert reader.search_dense("narwhal horn", 1)[0][0].id != "nar"
+            for index in (reader, writer):
+                assert index.search_keyword("narwhal")[0][0].id == "nar"
+                assert index.search_dense("narwhal horn", 1)[0][0].id == "nar"
+            writer.delete(["nar"])
+            assert reader.search_keyword("narwhal") == []
             assert reader.search_dense("narwhal horn", 1)[0][0].id != "nar"
+        assert reader.search_dense("narwhal horn", 1)[0][0].id != "nar"
 
 
 def test_a_failing_transaction_is_undone(folder: Path, model: WordEmbeddings) -> None:
@@ -328,8 +247,8 @@ def test_backup_by_copying_the_closed_folder(folder: Path, model: WordEmbeddings
     shutil.copytree(folder, tmp_path / "moved" / "copy")
     copy = tmp_path / "moved" / "copy"
     assert not (folder / "store.sqlite3-wal").exists()
-    assert state_of(copy, model) == state_of(folder, model) == state_of(copy, model, exact_rows=0)
-    with DocumentIndex.open(copy, embeddings=model, mode="w", exact_rows=0) as index:
+    assert state_of(copy, model) == state_of(folder, model)
+    with DocumentIndex.open(copy, embeddings=model, mode="w") as index:
         index.upsert([Document("only in the copy", id="c")])
     with DocumentIndex.open(copy, embeddings=model) as index:
         assert index.verify().ok
@@ -385,14 +304,14 @@ def test_another_embedding_model_is_refused_by_both_names(folder: Path) -> None:
 
 
 def test_vectors_can_be_added_later(tmp_path: Path, model: WordEmbeddings) -> None:
-    """A keyword index has no Chroma folder; opened with a model it gets all its vectors, once, whatever fails."""
+    """A keyword index has no file of vectors; opened with a model it gets all its vectors, once, whatever fails."""
     folder = tmp_path / "index"
     with DocumentIndex.create(folder) as index:
         index.upsert(documents())
         index.upsert([Document(f"delta{i}", id=f"d{i}") for i in range(600)])
         with pytest.raises(InvalidInputError, match="no vectors"):
             index.search_dense("alpha1")
-    assert not (folder / "chroma").exists() and DocumentIndex.recorded_embedding(folder) is None
+    assert not list(folder.glob("vectors-*")) and DocumentIndex.recorded_embedding(folder) is None
     failing = WordEmbeddings(fail_after=1)
     with DocumentIndex.open(folder, embeddings=failing, mode="w") as index, pytest.raises(ConnectionError):
         index.add_vectors()
@@ -402,7 +321,7 @@ def test_vectors_can_be_added_later(tmp_path: Path, model: WordEmbeddings) -> No
     with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
         assert index.add_vectors() == 630 - 512 + 1 and index.add_vectors() == 0
         assert index.vectors(["d1"])["d1"] == pytest.approx(model.vector("changed meanwhile"))
-    with DocumentIndex.open(folder, embeddings=model, exact_rows=0) as index:
+    with DocumentIndex.open(folder, embeddings=model) as index:
         assert "d77" in {document.id for document, _ in index.search_dense("delta77", 30)}
         assert index.verify().ok and len(index.vectors(index.ids())) == 630
 
@@ -430,68 +349,6 @@ def test_damage_is_named(
     for mode in ("r", "w"):
         with pytest.raises(IndexFormatError, match=message):
             DocumentIndex.open(folder, embeddings=model, mode=mode)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("name", ["manifest.json", "bm25-*", "chroma/chroma.sqlite3", "chroma"])
-def test_repair_rebuilds_what_is_derived(folder: Path, model: WordEmbeddings, name: str) -> None:
-    """Whatever but the store is damaged: verify names it, repair mends it without embedding anything."""
-    before = state_of(folder, model)
-    embedded = len(model.texts)
-    path = next(folder.glob(name))
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.write_bytes(b"damage" * 1000)
-    with DocumentIndex.open(folder, check=False) as index:
-        assert name.split("-")[0].split("/")[0].split(".")[0] in str(index.verify()).replace(
-            "keyword", "bm25"
-        )
-        assert not index.verify().ok
-    with DocumentIndex.open(folder, mode="w", check=False) as index:
-        report = index.repair()
-        assert report.ok and report.repaired, str(report)
-    assert len(model.texts) == embedded
-    assert state_of(folder, model) == before == state_of(folder, model, exact_rows=0)
-
-
-def test_a_lost_graph_is_found_though_chroma_counts_all(tmp_path: Path) -> None:
-    """Without its graph folder Chroma counts all rows but finds few: verify says so, searches are right."""
-    model = WordEmbeddings(size=16)
-    folder = tmp_path / "index"
-    with DocumentIndex.create(folder, embeddings=model) as index:
-        index.upsert([Document(f"row {i} of {i * i} and {i % 97}", id=str(i)) for i in range(2_200)])
-    [graph] = [path for path in (folder / "chroma").iterdir() if path.is_dir()]
-    shutil.rmtree(graph)
-    with DocumentIndex.open(folder, embeddings=model) as index:
-        assert "do not find themselves" in str(index.verify()) or "Chroma failed" in str(index.verify())
-    with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
-        assert index.repair().ok
-
-
-def test_verify_finds_single_rows(folder: Path, model: WordEmbeddings) -> None:
-    """A changed text, a lost vector and a row missing from Chroma are each found; repair makes what it can."""
-    connection = sqlite3.connect(folder / "store.sqlite3")
-    connection.execute("UPDATE chunks SET text = 'bit rot' WHERE n = 3")
-    connection.execute("DELETE FROM vectors WHERE n = 5")
-    connection.commit()
-    connection.close()
-    with DocumentIndex.open(folder, embeddings=model, mode="w", exact_rows=0) as index:
-        collection = index._mirror._open("chroma", index._store.state().chroma["epoch"], create=False)
-        collection.delete(ids=index.ids()[7:8])
-        problems = str(index.verify())
-        assert "1 rows are not what was written" in problems
-        assert "1 rows have none" in problems
-        assert "chroma: 1 rows are missing" in problems
-        after = index.repair()
-        assert [p for p in after.problems if "not what was written" not in p] == []
-        assert len(index.vectors(index.ids())) == 30
-
-
-def test_wedged_chroma_is_searched_around(folder: Path, model: WordEmbeddings) -> None:
-    """With a broken Chroma collection dense search gives the same results from the stored vectors."""
-    expected = state_of(folder, model)[3]
-    (folder / "chroma" / "chroma.sqlite3").write_bytes(b"not a database" * 500)
-    assert state_of(folder, model, exact_rows=0)[3] == expected
 
 
 def test_bm25_file_behind_or_lost(folder: Path, model: WordEmbeddings, tmp_path: Path) -> None:
@@ -536,136 +393,6 @@ def test_bad_documents_are_refused(folder: Path, model: WordEmbeddings) -> None:
         assert len(index.ids()) == 30
     with pytest.raises(IndexError_, match="closed"):
         index.search_keyword("alpha1")
-
-
-def test_empty_index_and_empty_calls(tmp_path: Path, model: WordEmbeddings) -> None:
-    """An index without documents, and calls without any, are fine in both legs."""
-    with DocumentIndex.create(tmp_path / "index", embeddings=model) as index:
-        assert not index.upsert([]).added and index.delete([]) == 0 and index.get([]) == []
-        assert index.search_keyword("x") == [] and index.search_dense("x") == []
-    for exact_rows in (20_000, 0):
-        with DocumentIndex.open(tmp_path / "index", embeddings=model, exact_rows=exact_rows) as index:
-            assert index.search_dense("x") == [] and index.verify().ok and index.stats()["chunks"] == 0
-
-
-async def test_async_twins(folder: Path, model: WordEmbeddings) -> None:
-    """The async methods give what the sync ones give."""
-    with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
-        assert (await index.aupsert([Document("tapir", id="t")])).added == ["t"]
-        assert await index.asearch_keyword("tapir") == index.search_keyword("tapir")
-        assert await index.asearch_dense("tapir", 3) == index.search_dense("tapir", 3)
-        assert await index.aget(["t"]) == index.get(["t"])
-
-
-def test_searching_from_threads_while_writing(folder: Path, model: WordEmbeddings) -> None:
-    """Threads that search one open index during writes never fail nor see half of a write."""
-    wrong: list[Any] = []
-    stop = threading.Event()
-    with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
-
-        def search() -> None:
-            while not stop.is_set():
-                try:
-                    found = {d.metadata["round"] for d, _ in index.search_keyword("pangolin", 10)}
-                    found |= {
-                        d.metadata["round"]
-                        for d, _ in index.search_dense("pangolin", 4)[:4]
-                        if "round" in d.metadata
-                    }
-                    # two calls may stand on both sides of one write, one call may not
-                    if len(found) > 2:
-                        wrong.append(found)
-                except Exception as error:  # noqa: BLE001 - reported below
-                    wrong.append(error)
-
-        index.upsert([Document(f"pangolin {i}", id=f"p{i}", metadata={"round": 0}) for i in range(4)])
-        threads = [threading.Thread(target=search) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for number in range(1, 15):
-            index.upsert(
-                [Document(f"pangolin {i} {number}", id=f"p{i}", metadata={"round": number}) for i in range(4)]
-            )
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert wrong == []
-
-
-def test_killed_inside_a_chroma_write(folder: Path, model: WordEmbeddings) -> None:
-    """A process that dies while Chroma writes leaves a collection that is not trusted, and then replaced."""
-    code = (
-        "import sys, os, chromadb\n"
-        "from langchain_core.documents import Document\n"
-        "from support.embedding import WordEmbeddings\n"
-        "from rag_kit.indexing import DocumentIndex\n"
-        "index = DocumentIndex.open(sys.argv[1], embeddings=WordEmbeddings(), mode='w')\n"
-        "index.upsert([Document('kestrel nest', id='k')])\n"
-        "chromadb.Collection.add = lambda *a, **k: os._exit(9)\n"
-        "index.flush()\n"
-    )
-    tests = str(Path(__file__).resolve().parents[2])
-    done = subprocess.run([sys.executable, "-c", code, str(folder)], env={**os.environ, "PYTHONPATH": tests})
-    assert done.returncode == 9
-    for exact_rows in (20_000, 0):
-        with DocumentIndex.open(folder, embeddings=model, exact_rows=exact_rows) as index:
-            assert index.search_keyword("kestrel")[0][0].id == "k"
-            assert index.search_dense("kestrel nest", 1)[0][0].id == "k"
-    with DocumentIndex.open(folder, embeddings=model) as index:
-        assert "killed" in str(index.verify())
-    with DocumentIndex.open(folder, embeddings=model, mode="w"):
-        pass
-    with DocumentIndex.open(folder, embeddings=model, exact_rows=0) as index:
-        assert index.verify().ok and index.search_dense("kestrel nest", 1)[0][0].id == "k"
-
-
-def test_rows_out_of_reach_of_the_graph(
-    folder: Path, model: WordEmbeddings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Single rows that Chroma's graph misses are a note for verify; repair records them and search finds them."""
-    import chromadb
-
-    original = chromadb.Collection.query
-    hidden = "to be set"
-
-    def query(self: Any, **options: Any) -> Any:
-        answer = dict(original(self, **options))
-        for number, ids in enumerate(answer["ids"]):
-            kept = [place for place, key in enumerate(ids) if key != hidden]
-            for name in ("ids", "distances"):
-                if answer.get(name):
-                    answer[name][number] = [answer[name][number][place] for place in kept]
-        return answer
-
-    monkeypatch.setattr(chromadb.Collection, "query", query)
-    with DocumentIndex.open(folder, embeddings=model, mode="w", exact_rows=0) as index:
-        target = index.search_dense(TEXTS[7], 1)[0][0]
-        hidden = str(target.id)
-        assert index.search_dense(TEXTS[7], 1)[0][0].id != hidden
-        report = index.verify()
-        assert report.ok and "1 of 30 rows are out of reach" in report.notes[0]
-        assert index.repair().notes == []
-        assert index.search_dense(TEXTS[7], 1)[0][0].id == hidden
-
-
-def test_one_other_vector_in_chroma_is_damage(folder: Path, model: WordEmbeddings) -> None:
-    """A row that does not find itself because Chroma holds another vector for it is no matter of reach."""
-    program = (
-        "import sys, chromadb\n"
-        "found = chromadb.PersistentClient(sys.argv[1]).get_collection('chunks', embedding_function=None)\n"
-        "kept = found.get(limit=1, include=['embeddings'])\n"
-        "found.update(ids=kept['ids'], embeddings=-kept['embeddings'])\n"
-    )
-    subprocess.run([sys.executable, "-c", program, str(folder / "chroma")], check=True)
-    with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
-        assert "1 rows have other vectors than were written" in str(index.verify())
-        assert index.repair().ok
-
-
-@pytest.mark.parametrize(("rows", "most"), [(0, 0), (9, 0), (10, 1), (30, 3), (140, 3), (20_000, 100)])
-def test_how_many_rows_may_be_out_of_reach(rows: int, most: int) -> None:
-    """A share of a large collection, a few rows of a small one, none of a handful."""
-    assert lost_rows.most_unreached(rows) == most
 
 
 def test_what_the_live_writer_has_not_saved_is_a_note(tmp_path: Path) -> None:

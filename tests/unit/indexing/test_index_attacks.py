@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sqlite3
@@ -103,39 +102,52 @@ def execute(folder: Path, statement: str, *values: Any) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("name", ["../victim", "chroma-1\n", ""])
-def test_the_store_cannot_lead_chroma_out_of_the_index(index_folder: Path, tmp_path: Path, name: str) -> None:
-    """A Chroma folder outside the index is refused by name, not opened; repair makes a new record of it."""
-    victim = tmp_path / "victim"
-    victim.mkdir()
-    victim.chmod(0o755)
-    record = {"folder": name, "clean": True, "epoch": 1, "generation": 1}
-    execute(index_folder, "UPDATE meta SET value = ? WHERE key = 'chroma'", json.dumps(record))
-    with pytest.raises(IndexFormatError, match="'chroma'"):
-        DocumentIndex.open(index_folder, embeddings=WordEmbeddings(), mode="w")
-    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
-        assert index.repair().ok
-    assert victim.stat().st_mode & 0o777 == 0o755 and os.listdir(victim) == []
-
-
-def test_a_link_in_the_place_of_chroma_is_not_followed(index_folder: Path, tmp_path: Path) -> None:
-    """Where Chroma's folder is a link, searches do without, and the next writer replaces the link only."""
+@pytest.mark.parametrize(
+    "damage", ["deleted", "short", "link", "snapshot deleted", "snapshot", "snapshot link"]
+)
+def test_damaged_vector_files_are_named_and_mended(index_folder: Path, tmp_path: Path, damage: str) -> None:
+    """Vector files gone, cut short or links: searches go on, verify says so, repair writes them anew."""
+    [path] = index_folder.glob("vectors-*.index" if "snapshot" in damage else "vectors-*.rows")
     target = tmp_path / "elsewhere"
-    (index_folder / "chroma").rename(target)
-    target.chmod(0o755)
-    (index_folder / "chroma").symlink_to(target)
-    before = tree(target)
-    model = WordEmbeddings()
-    with DocumentIndex.open(index_folder, embeddings=model, exact_rows=0) as index:
-        assert "is a link" in str(index.verify())
+    content = path.read_bytes()
+    path.unlink()
+    if "link" in damage:
+        target.write_bytes(content[:-1])
+        path.symlink_to(target)
+    elif not damage.endswith("deleted"):
+        path.write_bytes(content[:-7])
+    for mode in ("r", "w"):
+        with DocumentIndex.open(index_folder, embeddings=WordEmbeddings(), mode=mode) as index:  # type: ignore[arg-type]
+            assert index.search_dense("The pump starts", 1)[0][0].page_content.startswith("The pump")
+            if mode == "r":
+                report = index.verify()
+                assert not report.ok and "vectors:" in str(report)
+            else:
+                assert index.repair().ok
+    with DocumentIndex.open(index_folder, embeddings=WordEmbeddings()) as index:
+        assert index.verify().ok
         assert index.search_dense("The pump starts", 1)[0][0].page_content.startswith("The pump")
+    assert not target.exists() or target.read_bytes() == content[:-1]
+
+
+def test_a_snapshot_cannot_lead_out_of_the_index(index_folder: Path, tmp_path: Path) -> None:
+    """A snapshot, checksum and all, that names a file elsewhere is damage, and the file is left alone."""
+    from rag_kit.indexing.bm25 import container
+    from rag_kit.indexing.document_index.snapshot import KIND
+
+    [path] = index_folder.glob("vectors-*.index")
+    [rows] = index_folder.glob("vectors-*.rows")
+    shutil.copy(rows, tmp_path / rows.name)
+    container.save(path, KIND, {"segments": [[f"../{rows.name}", 2, 0]]}, {"dead": b""})
+    with DocumentIndex.open(index_folder, embeddings=WordEmbeddings()) as index:
+        assert "no name of a segment" in str(index.verify())
     with DocumentIndex.open(index_folder, mode="w", check=False) as index:
         assert index.repair().ok
-    assert tree(target) == before and target.stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / rows.name).exists()
 
 
 @pytest.mark.parametrize(
-    "content", ['{"format": "rag_kit.DocumentIndex", "version": 2}', '{"format": "x", "version": 1}']
+    "content", ['{"format": "rag_kit.DocumentIndex", "version": 3}', '{"format": "x", "version": 1}']
 )
 def test_repair_refuses_a_newer_or_other_format(index_folder: Path, content: str) -> None:
     """A manifest of another format is an error also for verify and repair, and is left as it is."""
@@ -178,7 +190,7 @@ def test_a_flipped_byte_is_mended_by_repair_and_ingest(
         index.repair()
     report = ingest(docs, index_folder, embeddings=model)
     assert (report.added, report.unchanged, report.embedded) == (1, 1, 1)
-    with DocumentIndex.open(index_folder, embeddings=model, exact_rows=0) as index:
+    with DocumentIndex.open(index_folder, embeddings=model) as index:
         assert index.verify().ok, str(index.verify())
         text = "The pump starts at 40 degrees."
         assert [d.page_content for d, _ in index.search_keyword("pump")] == [text]
@@ -188,21 +200,16 @@ def test_a_flipped_byte_is_mended_by_repair_and_ingest(
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("chroma", '{"folder": 5}'),
-        ("chroma", "[]"),
         ("generation", '"x"'),
         ("uid", '"../../x"'),
         ("settings", "[]"),
     ],
 )
 def test_wrong_facts_in_the_store_are_named(index_folder: Path, key: str, value: str) -> None:
-    """A value of the wrong kind is a format error that names its key; repair resets what is derived."""
+    """A value of the wrong kind is a format error that names its key."""
     execute(index_folder, "UPDATE meta SET value = ? WHERE key = ?", value, key)
     with pytest.raises(IndexFormatError, match=f"'{key}'"):
         DocumentIndex.open(index_folder, embeddings=WordEmbeddings())
-    if key == "chroma":
-        with DocumentIndex.open(index_folder, mode="w", check=False) as index:
-            assert index.repair().ok
     assert not (index_folder / "writer.pid").exists()
 
 
@@ -283,52 +290,16 @@ def test_a_link_in_the_place_of_the_lock_is_refused(index_folder: Path, tmp_path
     assert not (tmp_path / "victim").exists()
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "repairable"),
-    [("uid", '"x"', False), ("generation", "-1", False), ("settings", "[", False), ("chroma", "5", True)],
-)
-def test_the_advice_about_a_wrong_fact_holds(
-    index_folder: Path, key: str, value: str, repairable: bool
-) -> None:
-    """Repair is recommended only where it helps; else the message says what does."""
+@pytest.mark.parametrize(("key", "value"), [("uid", '"x"'), ("generation", "-1"), ("settings", "[")])
+def test_the_advice_about_a_wrong_fact_holds(index_folder: Path, key: str, value: str) -> None:
+    """Repair, which cannot help, is not recommended; what helps is."""
     execute(index_folder, "UPDATE meta SET value = ? WHERE key = ?", value, key)
     with pytest.raises(IndexFormatError, match=f"'{key}'") as caught:
         DocumentIndex.open(index_folder, embeddings=WordEmbeddings())
-    assert ("rag-kit repair" in str(caught.value)) is repairable
-    if not repairable:
-        assert "backup" in str(caught.value) and "ingest again into a new folder" in str(caught.value)
-        with pytest.raises(IndexFormatError, match="backup"):
-            DocumentIndex.open(index_folder, mode="w", check=False)
-
-
-@pytest.mark.parametrize("damage", ["deleted", "emptied", "garbage", "no table", "a file"])
-def test_a_damaged_chroma_folder_is_told_and_mended(index_folder: Path, damage: str) -> None:
-    """Chroma's folder gone or full of garbage: searches go on, verify says so, repair makes it anew."""
-    folder, model = index_folder / "chroma", WordEmbeddings()
-    if damage == "garbage":
-        for path in folder.rglob("*"):
-            if path.is_file():
-                path.write_bytes(b"\xff\x00garbage" * 500)
-    elif damage == "no table":
-        connection = sqlite3.connect(folder / "chroma.sqlite3")
-        with connection:
-            connection.execute("DROP TABLE collections")
-        connection.close()
-    else:
-        shutil.rmtree(folder)
-        if damage == "emptied":
-            folder.mkdir()
-        elif damage == "a file":
-            folder.write_text("file")
-    with DocumentIndex.open(index_folder, embeddings=model, exact_rows=0) as index:
-        assert index.search_dense("The pump starts", 1)[0][0].page_content.startswith("The pump")
-        report = index.verify()
-        assert not report.ok and "chroma" in str(report)
-    with DocumentIndex.open(index_folder, mode="w", check=False) as index:
-        assert index.repair().ok
-    with DocumentIndex.open(index_folder, embeddings=model, exact_rows=0) as index:
-        assert index.verify().ok
-        assert index.search_dense("The pump starts", 1)[0][0].page_content.startswith("The pump")
+    assert "rag-kit repair" not in str(caught.value)
+    assert "backup" in str(caught.value) and "ingest again into a new folder" in str(caught.value)
+    with pytest.raises(IndexFormatError, match="backup"):
+        DocumentIndex.open(index_folder, mode="w", check=False)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs another user's rights, as POSIX has them")
@@ -340,7 +311,7 @@ def test_a_folder_that_cannot_be_written_to(index_folder: Path) -> None:
         "from support.embedding import WordEmbeddings\n"
         "from rag_kit.indexing import DocumentIndex\n"
         "from rag_kit.errors import RagKitError\n"
-        "import rag_kit.indexing.bm25.storage, langchain_core.documents, chromadb\n"
+        "import rag_kit.indexing.bm25.storage, langchain_core.documents\n"
         "from rag_kit.text import warm_up; warm_up()\n"
         "if os.getuid() == 0: os.setuid(65534)\n"
         "folder = Path(sys.argv[1])\n"

@@ -285,7 +285,7 @@ def test_vectors_are_added_when_a_model_comes_later(
 ) -> None:
     """A keyword index ingested again with a model gets vectors for all, is told so, and reads nothing again."""
     ingest(docs, tmp_path / "index")
-    assert not list((tmp_path / "index").glob("chroma*"))
+    assert not list((tmp_path / "index").glob("vectors*"))
     report = ingest(docs, tmp_path / "index", embeddings=model)
     assert report.unchanged == 6 and report.embedded == report.chunks and "no vectors" in report.notes[0]
     with pytest.raises(IndexMismatchError):

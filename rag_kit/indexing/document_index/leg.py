@@ -1,0 +1,39 @@
+"""What a leg of an index is: a search structure that is derived from the store (decision 0071)."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rag_kit.indexing.document_index.meta import State
+
+if TYPE_CHECKING:
+    from rag_kit.documents import Filter
+    from rag_kit.indexing.document_index.report import IndexReport
+
+
+class Leg(Protocol):
+    """One way to search an index. The store is the truth; a leg follows it from generation to generation.
+
+    All methods are given a connection inside one transaction, and the state that it sees.
+    """
+
+    def apply(self, connection: sqlite3.Connection, state: State) -> bool:
+        """Write what has changed since the saved generation, safe on disk. Writer only.
+
+        Returns:
+            Whether there was anything to write.
+        """
+
+    def search(
+        self, connection: sqlite3.Connection, state: State, query: Any, k: int, where: Filter | None
+    ) -> list[tuple[Any, float]]:
+        """The k best of that state that pass a filter, with scores, best first, ties by id."""
+
+    def verify(
+        self, connection: sqlite3.Connection, state: State, report: IndexReport, *, writer: bool
+    ) -> None:
+        """Compare what is saved with the store, and report it; ``writer``: the caller will save the rest."""
+
+    def rebuild(self, connection: sqlite3.Connection, state: State) -> str:
+        """Make it anew from the store, and say so. Writer only."""

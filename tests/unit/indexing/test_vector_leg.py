@@ -1,0 +1,290 @@
+"""The vector leg of an index: snapshots, segments, sign bits, older formats, several processes."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from support.embedding import WordEmbeddings
+
+from rag_kit.errors import IndexFormatError
+from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing.document_index import vector_view
+from rag_kit.retrieval import index_retriever
+
+SIZE = 96
+
+
+class Points(Embeddings):
+    """The text names a point: vectors in clusters that all share a large part, as those of real models do."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        number, version = (int(part) for part in text.split()[1:3])
+        cluster = np.random.default_rng(number % 40).normal(size=SIZE)
+        own = np.random.default_rng([number, version]).normal(size=SIZE)
+        return [float(value) for value in 3.0 + cluster + 0.8 * own]
+
+
+def points(numbers: range, version: int = 0) -> list[Document]:
+    return [
+        Document(f"point {number} {version}", id=f"p{number}", metadata={"n": number, "version": version})
+        for number in numbers
+    ]
+
+
+class Everything:
+    """All stored vectors of an index, to search by brute force."""
+
+    def __init__(self, index: DocumentIndex) -> None:
+        self.ids = index.ids()
+        self.numbers = np.array([document.metadata["n"] for document in index.get(self.ids)])
+        vectors = index.vectors(self.ids)
+        self.matrix = np.array([vectors[key] for key in self.ids])
+        self.matrix /= np.linalg.norm(self.matrix, axis=1, keepdims=True)
+
+    def nearest(self, query: list[float], k: int, below: float = 1e9) -> list[str]:
+        """Ids of the k nearest with a number below some."""
+        scores = np.where(self.numbers < below, self.matrix @ np.array(query), -np.inf)
+        return [self.ids[place] for place in np.argsort(-scores)[: min(k, (self.numbers < below).sum())]]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A closed index of 5,000 points, a third of which were changed or removed after the first snapshot."""
+    folder = tmp_path_factory.mktemp("large") / "index"
+    with DocumentIndex.create(folder, embeddings=Points()) as index:
+        index.upsert(points(range(4000)))
+        index.flush()
+        index.upsert(points(range(500), version=1))
+        index.delete([f"p{number}" for number in range(500, 1000)])
+        index.upsert(points(range(4000, 5000)))
+    return folder
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.1, 0.01])
+def test_sign_bits_find_what_exact_search_finds(
+    large: Path, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above the size for exact search the ten nearest are found, with any filter, whatever the vectors share."""
+    monkeypatch.setattr(vector_view, "EXACT_ROWS", 0)
+    monkeypatch.setattr(vector_view, "_LEAST", 200)
+    where = {"n": {"$lt": int(5000 * share)}} if share < 1 else None
+    with DocumentIndex.open(large, embeddings=Points()) as index:
+        found = wanted = 0
+        everything = Everything(index)
+        for number in range(20):
+            query = Points().embed_query(f"point {number} 77")
+            best = everything.nearest(query, 10, 5000 * share)
+            hits = index.search_dense(query, 10, where)
+            assert all(document.metadata["n"] < 5000 * share for document, _ in hits)
+            found += len({document.id for document, _ in hits} & set(best))
+            wanted += len(best)
+        assert found >= 0.99 * wanted
+
+
+def test_one_changed_document_adds_a_segment_of_one_row(large: Path, tmp_path: Path) -> None:
+    """The large file stays as it is; a new one holds the changed row, and the search finds only the new text."""
+    folder = shutil.copytree(large, tmp_path / "index")
+    before = {path.name: path.stat().st_mtime_ns for path in folder.glob("vectors-*.rows")}
+    with DocumentIndex.open(folder, embeddings=Points(), mode="w") as index:
+        index.upsert(points(range(3000, 3001), version=9))
+        index.flush()
+        after = {path.name: path.stat() for path in folder.glob("vectors-*.rows")}
+        assert {name: after[name].st_mtime_ns for name in before} == before
+        [new] = after.keys() - before.keys()
+        assert after[new].st_size < 2000
+        assert index.search_dense("point 3000 9", 1)[0][0].metadata["version"] == 9
+        assert index.search_dense("point 3000 0", 1)[0][1] < 0.999
+        assert index.verify().ok
+
+
+def test_many_small_writes_leave_few_files(tmp_path: Path) -> None:
+    """Segments are put together again, dead rows go, and each state is that of an index made at once."""
+    with DocumentIndex.create(tmp_path / "index", embeddings=Points()) as index:
+        for number in range(40):
+            index.upsert(points(range(number, number + 3), version=number))
+            if number % 5 == 4:
+                index.delete([f"p{number - 3}"])
+            index.flush()
+            files = list((tmp_path / "index").glob("vectors-*"))
+            assert len(files) <= 14
+        query = Points().embed_query("point 20 20")
+        expected = Everything(index).nearest(query, 20)
+        assert [document.id for document, _ in index.search_dense(query, 20)] == expected
+        assert index.verify().ok
+    with DocumentIndex.open(tmp_path / "index", embeddings=Points()) as index:
+        assert [document.id for document, _ in index.search_dense(query, 20)] == expected
+        assert index.verify().ok
+
+
+def test_a_reader_keeps_its_snapshot_and_takes_the_next(large: Path, tmp_path: Path) -> None:
+    """Files that a reader has mapped may be removed under it; it follows each commit, saved or not."""
+    folder = shutil.copytree(large, tmp_path / "index")
+    with (
+        DocumentIndex.open(folder, embeddings=Points()) as reader,
+        DocumentIndex.open(folder, embeddings=Points(), mode="w") as writer,
+    ):
+        for version in range(1, 4):
+            reader.search_dense("point 4000 0", 3)
+            writer.upsert(points(range(2000, 4500), version=version))
+            if version > 1:
+                writer.flush()
+            text = f"point 4000 {version}"
+            [(found, score)] = reader.search_dense(text, 1)
+            assert (found.page_content, round(score, 4)) == (text, 1.0)
+            writer.delete([f"p{4000 + version}"])
+            assert reader.search_dense(f"point {4000 + version} {version}", 1)[0][1] < 0.999
+        writer.repair()
+        assert reader.search_dense("point 10 1", 1)[0][0].id == "p10" and reader.verify().ok
+
+
+def make_old(folder: Path) -> None:
+    """Make an index look as version 1 wrote it: vectors in the store, and in a Chroma folder beside it."""
+    for path in folder.glob("vectors-*"):
+        path.unlink()
+    chroma = {"folder": "chroma-3", "clean": True, "epoch": 3, "generation": 2}
+    connection = sqlite3.connect(folder / "store.sqlite3")
+    with connection:
+        connection.execute("INSERT INTO meta VALUES ('chroma', ?)", (json.dumps(chroma),))
+        connection.execute("DROP TABLE gone")
+    connection.close()
+    (folder / "chroma-3").mkdir()
+    (folder / "chroma-3" / "chroma.sqlite3").write_bytes(b"whatever it was")
+    (folder / "chroma-old").mkdir()  # the user's
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "version": 1}))
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_an_index_of_the_older_format_is_moved(large: Path, tmp_path: Path, repair: bool) -> None:
+    """Readers search it by the store; the next writer, or repair, writes the files, and nothing is embedded."""
+    folder = shutil.copytree(large, tmp_path / "index")
+    make_old(folder)
+    with DocumentIndex.open(folder, embeddings=Points()) as reader:
+        expected = reader.search_dense("point 77 5", 10)
+        assert "behind" in str(reader.verify()) and not list(folder.glob("vectors-*"))
+        model = WordEmbeddings()  # never asked
+        if repair:
+            with DocumentIndex.open(folder, mode="w", check=False) as index:
+                assert index.repair().ok
+        else:
+            DocumentIndex.open(folder, mode="w", check=False).close()
+            DocumentIndex.open(folder, embeddings=Points(), mode="w").close()
+        assert model.texts == [] and reader.search_dense("point 77 5", 10) == expected
+    assert not (folder / "chroma-3").exists() and (folder / "chroma-old").exists()
+    assert json.loads((folder / "manifest.json").read_text())["version"] == 2
+    with DocumentIndex.open(folder, embeddings=Points()) as index:
+        assert index.verify().ok and index.search_dense("point 77 5", 10) == expected
+
+
+def test_files_that_are_ahead_of_a_restored_store(tmp_path: Path) -> None:
+    """With an older store put back, what was derived from the newer one is never taken for a later state."""
+    folder = tmp_path / "index"
+    with DocumentIndex.create(folder, embeddings=WordEmbeddings()) as index:
+        index.upsert([Document("common", id="0")])
+    shutil.copy(folder / "store.sqlite3", tmp_path / "backup")
+    with DocumentIndex.open(folder, embeddings=WordEmbeddings(), mode="w") as index:
+        index.upsert([Document("walrus tusk", id="1")])
+    shutil.copy(tmp_path / "backup", folder / "store.sqlite3")
+    with DocumentIndex.open(folder, embeddings=WordEmbeddings(), mode="w") as index:
+        index.upsert([Document("ocelot spots", id="1")])
+    with DocumentIndex.open(folder, embeddings=WordEmbeddings()) as index:
+        assert index.search_keyword("walrus") == [] and index.search_keyword("ocelot")[0][0].id == "1"
+        assert index.search_dense("ocelot spots", 1)[0][1] == pytest.approx(1) and index.verify().ok
+
+
+def test_a_newer_format_is_refused(large: Path, tmp_path: Path) -> None:
+    """A manifest of a version to come is refused by its number."""
+    folder = shutil.copytree(large, tmp_path / "index")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "version": 3}))
+    with pytest.raises(IndexFormatError, match="version 3"):
+        DocumentIndex.open(folder)
+
+
+def test_retrievers_can_be_pickled_and_copied(tmp_path: Path) -> None:
+    """Retrievers over an index go to another process, which opens the index there; copies work like them."""
+    with DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings()) as index:
+        index.upsert([Document("the walrus has a tusk", id="w"), Document("an ocelot", id="o")])
+        retrievers = [index_retriever(index, pipeline, k=1) for pipeline in ("hybrid", "dense", "bm25")]
+        expected = [retriever.invoke("walrus tusk") for retriever in retrievers]
+        assert [copied.invoke("walrus tusk") for copied in copy.deepcopy(retrievers)] == expected
+        program = (
+            "import pickle, sys\n"
+            "retrievers = pickle.loads(sys.stdin.buffer.read())\n"
+            "print(*(document.id for r in retrievers for document in r.invoke('walrus tusk')))\n"
+        )
+        tests = str(Path(__file__).resolve().parents[2])
+        paths = [tests, os.environ.get("PYTHONPATH", "")]
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            input=pickle.dumps(retrievers),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            capture_output=True,
+            check=True,
+        )
+    assert done.stdout.split() == [b"w"] * 3
+
+
+def test_verify_and_search_in_other_processes_while_one_writes(tmp_path: Path) -> None:
+    """Three processes verify and search with default settings beside a writer; none fails, nor does the index."""
+    program = (
+        "import sys\n"
+        "from rag_kit.indexing import DocumentIndex\n"
+        "from support.embedding import WordEmbeddings\n"
+        "for _ in range(5):\n"
+        "    with DocumentIndex.open(sys.argv[1], embeddings=WordEmbeddings()) as index:\n"
+        "        rounds = {d.metadata['round'] for d, _ in index.search_dense('pangolin walk', 20)}\n"
+        "        assert len(rounds) == 1, rounds\n"
+        "        wrong = [p for p in index.verify().problems if 'is behind the store' not in p]\n"
+        "        assert not wrong, wrong\n"
+    )
+
+    def write(number: int) -> None:
+        index.upsert(
+            [
+                Document(f"pangolin walk {i} {number}", id=str(i), metadata={"round": number})
+                for i in range(20)
+            ]
+        )
+
+    tests = str(Path(__file__).resolve().parents[2])
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]),
+    }
+    with DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings()) as index:
+        write(0)
+        others = [
+            subprocess.Popen(
+                [sys.executable, "-c", program, str(tmp_path / "index")],
+                env=environment,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(3)
+        ]
+        number = 0
+        while any(other.poll() is None for other in others):
+            number += 1
+            write(number)
+            if number % 3 == 0:
+                index.flush()
+        for other in others:
+            assert other.communicate()[1] == "" and other.returncode == 0
+        index.flush()
+        assert index.verify().ok and number > 3
