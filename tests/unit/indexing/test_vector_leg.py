@@ -70,7 +70,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
         index.upsert(points(range(4000)))
         index.flush()
         index.upsert(points(range(500), version=1))
-        index.delete([f"p{number}" for number in range(500, 1000)])
+        index.delete([f"p{number}" for number in range(500, 700)])
         index.upsert(points(range(4000, 5000)))
     return folder
 
@@ -246,7 +246,7 @@ def test_verify_and_search_in_other_processes_while_one_writes(tmp_path: Path) -
         "import sys\n"
         "from rag_kit.indexing import DocumentIndex\n"
         "from support.embedding import WordEmbeddings\n"
-        "for _ in range(5):\n"
+        "for _ in range(3):\n"
         "    with DocumentIndex.open(sys.argv[1], embeddings=WordEmbeddings()) as index:\n"
         "        rounds = {d.metadata['round'] for d, _ in index.search_dense('pangolin walk', 20)}\n"
         "        assert len(rounds) == 1, rounds\n"
