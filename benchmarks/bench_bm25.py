@@ -23,7 +23,7 @@ WORDS = 50_000
 K = 10
 
 
-def zipf(documents: int, queries: int, seed: int = 0) -> tuple[list[str], list[str]]:
+def zipf(documents: int, queries: int, seed: int = 0, words: int = 100) -> tuple[list[str], list[str]]:
     """Texts and queries."""
     rng = np.random.default_rng(seed)
     share = np.cumsum(1 / np.arange(1, WORDS + 1))
@@ -34,7 +34,7 @@ def zipf(documents: int, queries: int, seed: int = 0) -> tuple[list[str], list[s
         drawn = names[np.minimum(np.searchsorted(share, rng.random(int(np.sum(lengths)))), WORDS - 1)]
         return [" ".join(part) for part in np.split(drawn, np.cumsum(lengths)[:-1])]
 
-    return draw(rng.poisson(100, documents) + 1), draw(rng.integers(5, 9, queries))
+    return draw(rng.poisson(words, documents) + 1), draw(rng.integers(5, 9, queries))
 
 
 def per_query(
