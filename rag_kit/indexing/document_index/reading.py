@@ -188,7 +188,7 @@ class ReadableIndex:
     def verify(self) -> IndexReport:
         """Check everything against the store: each row is what was written, and finds itself.
 
-        Reads the whole index; about 5,000 rows a second with vectors. What the writer itself has not saved yet
+        Reads the whole index. What the writer itself has not saved yet
         (see ``flush``) is a note, to everybody else a problem.
         """
         return verifying.verify(self.folder, self._store, self._legs, writer=self._will_flush())
