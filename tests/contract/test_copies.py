@@ -6,7 +6,7 @@ import copy
 import multiprocessing
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,22 +118,35 @@ def test_a_spawned_process_takes_a_retriever() -> None:
         assert pool.apply_async(ids_of, (original,)).get(timeout=120) == ids_of(original)
 
 
-@pytest.fixture
-def live(tmp_path: Path) -> Iterator[list[Any]]:
-    """Retrievers that hold a connection."""
-    from langchain_chroma import Chroma
-
-    chroma = Chroma.from_documents(DOCS, EMBEDDINGS, persist_directory=str(tmp_path / "chroma"))
+def test_copies_over_an_index_open_it_again(tmp_path: Path) -> None:
+    """A copied or pickled retriever over an index works when the original is closed, and sees later writes."""
     with DocumentIndex.create(tmp_path / "index") as index:
         index.upsert(DOCS)
-        yield [
-            kit.VectorRetriever(vectorstore=chroma),
+        originals = [
             kit.index_retriever(index),
             kit.EnsembleRetriever(retrievers=[words(), kit.index_retriever(index)]),
             kit.ParentDocumentRetriever(index=index),
             kit.SentenceWindowRetriever(index=index),
-            kit.VectorRetriever(vectorstore=kit.ExactVectorStore(chroma)),
         ]
+        expected = [ids_of(original) for original in originals]
+        copies = [
+            copied
+            for original in originals
+            for copied in (copy.deepcopy(original), pickle.loads(pickle.dumps(original)))
+        ]
+    assert [ids_of(copied) for copied in copies] == [ids for ids in expected for _ in range(2)]
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> list[Any]:
+    """Retrievers that hold a connection."""
+    from langchain_chroma import Chroma
+
+    chroma = Chroma.from_documents(DOCS, EMBEDDINGS, persist_directory=str(tmp_path / "chroma"))
+    return [
+        kit.VectorRetriever(vectorstore=chroma),
+        kit.VectorRetriever(vectorstore=kit.ExactVectorStore(chroma)),
+    ]
 
 
 def test_a_live_connection_says_what_to_use_instead(live: list[Any]) -> None:

@@ -211,17 +211,6 @@ class DocumentIndex(WritableIndex):
         report.repaired = done
         return report
 
-    def __reduce__(self) -> Any:
-        """No: an open index is a connection to its files.
-
-        Raises:
-            InvalidInputError: Always.
-        """
-        raise InvalidInputError(
-            "An open DocumentIndex cannot be pickled or copied; give the other process the folder, and open it there: "
-            "index_retriever(DocumentIndex.open(folder))."
-        )
-
     def close(self) -> None:
         """Write what is derived, fold the log into the store and let go; then the folder can be copied."""
         self._close(flush=True)

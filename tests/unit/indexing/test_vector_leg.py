@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
-import pickle
 import shutil
 import sqlite3
 import subprocess
@@ -21,7 +19,6 @@ from support.embedding import WordEmbeddings
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index import vector_view
-from rag_kit.retrieval import index_retriever
 
 SIZE = 96
 
@@ -214,30 +211,6 @@ def test_a_newer_format_is_refused(large: Path, tmp_path: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps({**manifest, "version": 3}))
     with pytest.raises(IndexFormatError, match="version 3"):
         DocumentIndex.open(folder)
-
-
-def test_retrievers_can_be_pickled_and_copied(tmp_path: Path) -> None:
-    """Retrievers over an index go to another process, which opens the index there; copies work like them."""
-    with DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings()) as index:
-        index.upsert([Document("the walrus has a tusk", id="w"), Document("an ocelot", id="o")])
-        retrievers = [index_retriever(index, pipeline, k=1) for pipeline in ("hybrid", "dense", "bm25")]
-        expected = [retriever.invoke("walrus tusk") for retriever in retrievers]
-        assert [copied.invoke("walrus tusk") for copied in copy.deepcopy(retrievers)] == expected
-        program = (
-            "import pickle, sys\n"
-            "retrievers = pickle.loads(sys.stdin.buffer.read())\n"
-            "print(*(document.id for r in retrievers for document in r.invoke('walrus tusk')))\n"
-        )
-        tests = str(Path(__file__).resolve().parents[2])
-        paths = [tests, os.environ.get("PYTHONPATH", "")]
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            input=pickle.dumps(retrievers),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            capture_output=True,
-            check=True,
-        )
-    assert done.stdout.split() == [b"w"] * 3
 
 
 def test_verify_and_search_in_other_processes_while_one_writes(tmp_path: Path) -> None:
