@@ -3,10 +3,11 @@
     python benchmarks/quality_graphs.py DATA [--sets timeqa_slice] [--limit 300] [--out FILE]
 
 DATA is a folder with one folder per set. All graphs get the same five passages for a question: BM25's best
-(timeqa_slice), or the passages of the set (rgb: for a question with an answer its positive and negative passages in
-turn, and the same question with negative passages alone as one without). "Right": an answer string stands in the
-answer (NFKC, case folded, without white space); "declined": the answer is the sentence that says so. "Held out" are
-the questions of the half on which no evaluator was fitted (evaluator_pairs.half).
+(of the larger sets the first 300 questions), or the passages of the set (rgb: for a question with an answer its
+positive and negative passages in turn, and the same question with negative passages alone as one without). "Right": an
+answer string stands in the answer (NFKC, case folded, without white space); "declined": the answer is the sentence that
+says so. Beside plain RAG, paired: right answers more or fewer, as a share of all questions, and declines more or fewer
+of the questions without an answer.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,15 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 
 from rag_kit.evaluation import bootstrap_interval
-from rag_kit.graphs import build_adaptive_rag, build_crag, build_plain_rag, build_self_rag
+from rag_kit.graphs import LexicalEvaluator, build_adaptive_rag, build_crag, build_plain_rag, build_self_rag
 from rag_kit.models import chat_model
+from rag_kit.models.extractive.period import ENOUGH
 from rag_kit.text.citations import is_declined
 
-SETS = ("timeqa_slice", "rgb en_fact", "rgb zh_fact")
+SETS = (
+    "timeqa_slice", "rgb en_fact", "rgb zh_fact", "rgb zh_int", "xquad_en", "xquad_zh", "cmrc2018_dev", "covidqa",
+)  # fmt: skip
+LARGE = ("xquad_en", "xquad_zh", "cmrc2018_dev", "covidqa")
 OUT = Path(__file__).parent / "results" / "graphs.json"
 K = 5
 
@@ -43,22 +48,28 @@ class Case:
     question: str
     passages: tuple[Document, ...]
     answers: tuple[str, ...]
-    half: int
 
 
-def found(folder: Path, limit: int | None) -> Iterator[Case]:
-    """The questions of a set with what BM25 finds for them; halves are those of evaluator_pairs."""
-    collection = quality_extractive.load(folder)
-    halves = {one.question: one.half for one in load(folder.parent, folder.name)}
-    for row in collection.questions[:limit]:
-        passages = tuple(document for document, _ in collection.index.search(row["question"], k=K))
-        yield Case(row["question"], passages, tuple(row["answers"]), halves.get(row["question"], 0))
+def cases(data: Path, name: str, limit: int | None = None) -> list[Case]:
+    """The questions of a set with what is found for them."""
+    if name.startswith("rgb "):
+        return list(chosen(load(data, name, limit)))
+    collection = quality_extractive.load(data / name)
+    most = limit or (300 if name in LARGE else None)
+    return [
+        Case(
+            row["question"],
+            tuple(document for document, _ in collection.index.search(row["question"], k=K)),
+            tuple(row["answers"]),
+        )
+        for row in collection.questions[:most]
+    ]
 
 
 def chosen(asked: list[Asked]) -> Iterator[Case]:
     """The questions of rgb with its passages, and a second time with those that do not answer."""
     for one in asked:
-        yield Case(one.question, one.passages[:K], one.answers, one.half)
+        yield Case(one.question, one.passages[:K], one.answers)
         others = [
             text for text, label in zip(one.passages, one.labels, strict=True) if not label
         ]  # fmt: skip
@@ -68,7 +79,7 @@ def chosen(asked: list[Asked]) -> Iterator[Case]:
             for text in others
             if not any(plain(answer) in plain(text.page_content) for answer in one.answers)
         ]
-        yield Case(one.question, tuple(clean[:K]), (), one.half)
+        yield Case(one.question, tuple(clean[:K]), ())
 
 
 def graphs(retriever: Any) -> dict[str, Any]:
@@ -77,8 +88,9 @@ def graphs(retriever: Any) -> dict[str, Any]:
     return {
         "plain": build_plain_rag(retriever, model),
         "CRAG": build_crag(retriever, model),
-        "Self-RAG": build_self_rag(retriever, model),
+        "CRAG, period=0.38": build_crag(retriever, model, evaluator=LexicalEvaluator(period=ENOUGH)),
         "Self-RAG, reflect": build_self_rag(retriever, model, mode="reflect"),
+        "Self-RAG, paper": build_self_rag(retriever, model, mode="paper"),
         "Adaptive-RAG": build_adaptive_rag(retriever, model),
     }
 
@@ -92,69 +104,60 @@ def outcome(case: Case, answer: str) -> str:
     return "wrong"
 
 
-def share(rows: list[tuple[Case, str]], kind: str, keep: Callable[[Case], bool]) -> dict[str, Any]:
-    """The share of an outcome among some cases, with its 95% bootstrap interval."""
-    values = [float(found == kind) for case, found in rows if keep(case)]
+def share(values: list[float]) -> dict[str, Any]:
+    """A mean with its 95% bootstrap interval."""
     if not values:
         return {"value": None, "of": 0}
     low, high = bootstrap_interval(values)
     return {"value": sum(values) / len(values), "low": low, "high": high, "of": len(values)}
 
 
-def summary(rows: list[tuple[Case, str]]) -> dict[str, Any]:
-    """Shares over the questions with an answer, and over those without."""
-    answered = {
-        kind: share(rows, kind, lambda case: bool(case.answers))
-        for kind in ("right", "wrong", "declined_wrongly")
+def summary(questions: list[Case], kinds: list[str], plain_kinds: list[str]) -> dict[str, Any]:
+    """Shares over the questions with and without an answer, and what is gained and lost beside plain RAG."""
+
+    def counted(kind: str, before: list[str] | None, answered: bool | None) -> dict[str, Any]:
+        return share(
+            [
+                float(now == kind) - (0.0 if before is None else float(before[place] == kind))
+                for place, now in enumerate(kinds)
+                if answered is None or answered == bool(questions[place].answers)
+            ]
+        )
+
+    return {
+        **{kind: counted(kind, None, True) for kind in ("right", "wrong", "declined_wrongly")},
+        "declined_rightly": counted("declined_rightly", None, False),
+        "right_beside_plain": counted("right", plain_kinds, None),
+        "declined_beside_plain": counted("declined_rightly", plain_kinds, False),
     }
-    return {**answered, "declined_rightly": share(rows, "declined_rightly", lambda case: not case.answers)}
 
 
 def measure(data: Path, name: str, limit: int | None) -> list[dict[str, Any]]:
     """Every graph on one set."""
-    questions = list(
-        chosen(load(data, name, limit)) if name.startswith("rgb ") else found(data / name, limit)
-    )
-    passages_of = {(case.question, bool(case.answers)): case.passages for case in questions}
+    questions = cases(data, name, limit)
     now: list[Case] = []
 
     def search(query: str) -> list[Document]:
         # whatever a graph searches for, the set knows passages for its questions only
-        case = now[0]
-        return [document.model_copy(deep=True) for document in passages_of[case.question, bool(case.answers)]]
+        return [document.model_copy(deep=True) for document in now[0].passages]
 
     retriever: BaseRetriever | RunnableLambda[str, list[Document]] = RunnableLambda(search)
     result = []
-    kept: set[int] = set()
+    plain_kinds: list[str] = []
     for graph_name, graph in graphs(retriever).items():
         begun = time.perf_counter()
-        rows: list[tuple[Case, str]] = []
-        calls = tokens = 0
+        kinds: list[str] = []
+        calls = 0
         for case in questions:
             now[:] = [case]
             state = graph.invoke({"question": case.question}, context={"max_calls": 200})
-            rows.append((case, outcome(case, state["answer"])))
+            kinds.append(outcome(case, state["answer"]))
             calls += state["usage"]["calls"]
-            tokens += state["usage"]["tokens"]
-        right = {number for number, (_, kind) in enumerate(rows) if kind == "right"}
-        kept = kept or right
-        result.append(
-            {
-                "set": name,
-                "graph": graph_name,
-                "all": summary(rows),
-                "held_out": summary([row for row in rows if row[0].half == 1]),
-                "kept_of_plain": len(right & kept) / max(len(kept), 1),
-                "calls": calls / len(questions),
-                "tokens": tokens / len(questions),
-            }
-        )
-        shown = {kind: cell["value"] and round(cell["value"], 3) for kind, cell in result[-1]["all"].items()}
-        print(
-            f"{name:14} {graph_name:18} {shown} kept {result[-1]['kept_of_plain']:.3f} "
-            f"calls {result[-1]['calls']:.1f} ({time.perf_counter() - begun:.0f} s)",
-            flush=True,
-        )
+        plain_kinds = plain_kinds or kinds
+        figures = summary(questions, kinds, plain_kinds)
+        result.append({"set": name, "graph": graph_name, **figures, "calls": calls / len(questions)})
+        shown = {kind: cell["value"] and round(cell["value"], 3) for kind, cell in figures.items()}
+        print(f"{name:14} {graph_name:18} {shown} ({time.perf_counter() - begun:.0f} s)", flush=True)
     return result
 
 
@@ -166,8 +169,10 @@ def main() -> int:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--out", type=Path, default=OUT)
     arguments = parser.parse_args()
-    rows = [row for name in arguments.sets for row in measure(arguments.data, name, arguments.limit)]
-    arguments.out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    rows: list[dict[str, Any]] = []
+    for name in arguments.sets:
+        rows += measure(arguments.data, name, arguments.limit)
+        arguments.out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return 0
 
 

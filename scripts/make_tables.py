@@ -179,6 +179,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "evaluators": table(evaluators_table.HEAD, evaluators_table.rows()),
         "actions": table(evaluators_table.ACTIONS_HEAD, evaluators_table.actions()),
         "graphs": table(graphs_table.HEAD, graphs_table.rows()),
+        "declines": table(graphs_table.declines_head(), graphs_table.declines()),
         "parents": table(parents_table.HEAD, parents_table.rows()),
         "scorer": table(scorer_table.HEAD, scorer_table.rows()),
         "peers": peers(),

@@ -1,6 +1,6 @@
 """Whether the passages state anything for the period that a question asks for, "from 1990 to 1994".
 
-Decision 0246 has what it is worth.
+Decision 0192 has what it is worth.
 """
 
 from __future__ import annotations
