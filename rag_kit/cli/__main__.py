@@ -10,7 +10,9 @@ from types import FrameType
 
 def _terminated(signum: int, frame: FrameType | None) -> None:
     """SIGTERM ends a command as Ctrl-C does, so that files are closed and locks are given back."""
-    raise KeyboardInterrupt
+    from rag_kit.cli.exits import Terminated
+
+    raise Terminated
 
 
 def _utf8(argument: str) -> str:

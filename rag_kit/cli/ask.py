@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +18,13 @@ from rag_kit.cli.opening import (
     parse_filter,
     searches_vectors,
 )
-from rag_kit.cli.output import hint, say, say_json
-from rag_kit.cli.retrieve import plain, shorten, show, where
+from rag_kit.cli.output import STATUS, Answer, hint, hint_once, say, say_json
+from rag_kit.cli.passages import plain, shorten, where
 from rag_kit.cli.streaming import AnswerStream
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 #: Graphs that ``--graph`` can name -> builder in rag_kit.graphs.
 GRAPHS = {
@@ -41,9 +40,11 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "ask",
         help="answer a question, with citations",
-        description="Answer a question from an index. Each [n] is checked against its source and quoted.",
+        description="Answer a question from an index. Each [n] is checked against its source and quoted. Without a "
+        "question a session begins on a terminal: follow-ups are understood, /help lists its commands. From a pipe "
+        "each line is a question by itself; with --json each answer is a line then.",
     )
-    parser.add_argument("question")
+    parser.add_argument("question", nargs="?")
     add_search_arguments(parser)
     parser.add_argument(
         "--graph", choices=sorted(GRAPHS), default="plain", help="which graph answers (default plain)"
@@ -68,23 +69,14 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Answer and print."""
+    """Answer one question, the questions of a session, or those of a pipe; print."""
+    STATUS.show("loading ...")
     from rag_kit.models import chat_model, describe_model
-    from rag_kit.text import check_question
 
-    check_question(arguments.question, example="rag-kit ask 'How ...?' --index DIR")
-    for name, low in (("max_calls", 0), ("max_tokens", 1), ("deadline", 0.001)):
-        value = getattr(arguments, name)
-        if value is not None and not low <= value < float("inf"):
-            raise InvalidInputError(
-                f"--{name.replace('_', '-')} is {value:g}; give a number of {low:g} or more."
-            )
-    context = {
-        "language": arguments.language,
-        **({} if arguments.max_calls is None else {"max_calls": arguments.max_calls}),
-        "max_tokens": arguments.max_tokens,
-        "deadline": arguments.deadline,
-    }
+    in_session = arguments.question is None and _may_begin_session(arguments)
+    if arguments.question is not None:
+        check(arguments.question)
+    context = _context(arguments)
     where_filter = parse_filter(arguments.filter)
     context |= call_arguments(arguments, where_filter)
     settings = {"base_url": arguments.base_url} if arguments.base_url else {}
@@ -95,75 +87,200 @@ def run(arguments: argparse.Namespace) -> int:
 
         build = getattr(graphs, GRAPHS[arguments.graph])
         retriever = make_retriever(index, arguments, where_filter)
-        graph = build(retriever, llm, prompts=arguments.prompts, output="full")
-        # Asynchronously, for Ctrl-C: a thread that waits for a silent endpoint cannot be interrupted, a task can.
-        if arguments.json:
-            result = asyncio.run(graph.ainvoke({"question": arguments.question}, context=context))
-            say_json({**_as_json(result), "model": describe_model(llm)})
-            return exits.OK
-        hint(describe_model(llm))
-        result = asyncio.run(_stream(graph, arguments.question, context, explained=arguments.explain))
-    _sources(result, explained=arguments.explain)
+        described = describe_model(llm)
+        # One loop for all questions: a client's open connections belong to the loop that opened them. And a loop at
+        # all for Ctrl-C: a thread that waits for a silent endpoint cannot be interrupted, a task can.
+        with asyncio.Runner() as runner:
+            if in_session:
+                from langgraph.checkpoint.memory import InMemorySaver
+
+                from rag_kit.cli.session import Session
+
+                graph = build(
+                    retriever, llm, prompts=arguments.prompts, output="full", checkpointer=InMemorySaver()
+                )
+                asking = Asking(graph, context, described, explained=arguments.explain)
+                return Session(
+                    asking, runner, f"{arguments.index.name}: {index.stats()['chunks']} passages"
+                ).run()
+            graph = build(retriever, llm, prompts=arguments.prompts, output="full")
+            asking = Asking(graph, context, described, explained=arguments.explain)
+            for question in _questions(arguments.question):
+                STATUS.show("searching ...")
+                if arguments.json:
+                    result = runner.run(graph.ainvoke({"question": question}, context=context))
+                    STATUS.clear()
+                    said = {**_as_json(result), "model": described}
+                    say_json(said, indent=2 if arguments.question is not None else None)
+                    continue
+                if arguments.question is None:
+                    say(f"> {question}", style="bold")
+                asking.say_sources(runner.run(asking.answer(question)))
+                if arguments.question is None:
+                    say()
+    if not arguments.json:
+        hint_once(described)
     return exits.OK
 
 
-async def _stream(graph: Any, question: str, context: dict[str, Any], *, explained: bool) -> dict[str, Any]:
-    """Print the answer as it arrives, and with `explained` each step; returns the final state."""
-    state: dict[str, Any] = {}
-    answer = AnswerStream()
-    printed = ""
-    async for part in graph.astream(
-        {"question": question}, context=context, stream_mode=["messages", "custom", "values"], subgraphs=True
-    ):
-        path, mode, value = part
-        if mode == "messages":
-            # what graders and rewriters say is not streamed by the graphs; what is, is the answer
-            if text := answer.feed(_text(value[0])):
-                _write(text)
-                printed += text
-        elif mode == "custom" and explained:
-            hint(f"step: {shorten(json.dumps(value, ensure_ascii=False), 300)}")
-        elif mode == "values" and not path:
-            if explained and value.get("documents") and not state.get("documents"):
-                show(value["documents"], explained=True)
-                say()
-            state = value
-    printed += (rest := answer.end())
-    _write(rest)
-    if printed.strip() != state["answer"].strip():
-        # nothing was streamed, or what was is not what the graph settled on
-        _write(("\n\n" if printed.strip() else "") + state["answer"])
-    say()
-    return state
+def check(question: str) -> None:
+    """Refuse a question that is empty or too long.
+
+    Raises:
+        InvalidInputError: It is.
+    """
+    from rag_kit.text import check_question
+
+    check_question(question, example="rag-kit ask 'How ...?' --index DIR")
 
 
-def _text(message: Any) -> str:
-    return message.text if isinstance(message.text, str) else message.text()
+def _may_begin_session(arguments: argparse.Namespace) -> bool:
+    """Whether somebody sits there to ask.
+
+    Raises:
+        InvalidInputError: Nobody does, and nothing comes through a pipe.
+    """
+    if sys.stdin is not None and not sys.stdin.isatty():
+        return False
+    if sys.stdin is None or arguments.json or not sys.stdout.isatty():
+        raise InvalidInputError(
+            "no question was given. Give one: rag-kit ask 'How ...?' --index DIR; or questions on standard input, one "
+            "a line; or neither on a terminal, without --json, for a session."
+        )
+    return True
 
 
-def _write(text: str) -> None:
-    from rag_kit.documents import clean_text
+def _questions(given: str | None) -> Iterator[str]:
+    """The question that was given, or each line of a pipe.
 
-    sys.stdout.write(clean_text(text))
-    sys.stdout.flush()
+    Raises:
+        InvalidInputError: There is none, or one is too long.
+    """
+    if given is not None:
+        yield given
+        return
+    lines = (" ".join(line.split()) for line in sys.stdin)
+    question = ""
+    for question in filter(None, lines):
+        check(question)
+        yield question
+    if not question:
+        raise InvalidInputError("no question was given: standard input is empty; write one a line.")
 
 
-def _sources(result: Mapping[str, Any], *, explained: bool) -> None:
-    """Print each cited passage once with its quotes, then whatever does not hold."""
-    if quoted := _quotes(result["citations"]):
-        say("\nSources")
-    for citation, quotes in quoted:
-        say(f"  [{citation['number']}] {where(citation)}")
-        for quote in quotes:
-            say(f"      “{shorten(quote, 300)}”")
-    for citation in result["citations"]:
-        if citation["status"] != "supported":
-            say(f"  ! citation [{citation['number']}] does not hold: {citation['reason']}")
-    for statement in result["uncited"]:
-        say(f"  ! no citation for: {shorten(statement)}")
-    # what passages carry is part of the explanation, where one was printed
-    for note in result["notes"] if explained else _notes(result):
-        hint(f"note: {note}")
+def _context(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Settings of each run.
+
+    Raises:
+        InvalidInputError: A cap is out of range.
+    """
+    for name, low in (("max_calls", 0), ("max_tokens", 1), ("deadline", 0.001)):
+        value = getattr(arguments, name)
+        if value is not None and not low <= value < float("inf"):
+            raise InvalidInputError(
+                f"--{name.replace('_', '-')} is {value:g}; give a number of {low:g} or more."
+            )
+    return {
+        "language": arguments.language,
+        **({} if arguments.max_calls is None else {"max_calls": arguments.max_calls}),
+        "max_tokens": arguments.max_tokens,
+        "deadline": arguments.deadline,
+    }
+
+
+class Asking:
+    """Asks a graph and prints what it answers.
+
+    Args:
+        graph: A graph of this kit.
+        context: Settings of each run.
+        described: The chat model in words.
+        explained: Whether steps and passages are printed too.
+    """
+
+    def __init__(self, graph: Any, context: Mapping[str, Any], described: str, *, explained: bool) -> None:
+        self.graph = graph
+        self.context = context
+        self.described = described
+        self.explained = explained
+        self._noted: set[str] = set()
+
+    async def answer(self, given: Any, config: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Print the answer as it arrives, and each step where that was asked for.
+
+        Args:
+            given: The question, or a command that resumes a run.
+            config: Of the run, such as its thread.
+
+        Returns:
+            The final state; with ``__interrupt__`` where the graph waits for a reply.
+        """
+        STATUS.show("searching ...")
+        state: dict[str, Any] = {}
+        stream, out, printed = AnswerStream(), Answer(), ""
+        async for path, mode, value in self.graph.astream(
+            {"question": given} if isinstance(given, str) else given,
+            config,
+            context=self.context,
+            stream_mode=["messages", "custom", "values"],
+            subgraphs=True,
+        ):
+            if mode == "messages":
+                # what graders and rewriters say is not streamed by the graphs; what is, is the answer
+                if text := stream.feed(value[0].text):
+                    STATUS.clear()
+                    out.write(text)
+                    printed += text
+            elif mode == "custom" and not printed:
+                self._step(value)
+            elif mode == "values" and not path:
+                if self.explained and value.get("documents") and not state.get("documents"):
+                    self._passages(value)
+                state = value
+        STATUS.clear()
+        if "__interrupt__" in state:
+            return state
+        printed += (rest := stream.end())
+        out.write(rest)
+        if printed.strip() != state["answer"].strip():
+            # nothing was streamed, or what was is not what the graph settled on
+            out.write(("\n\n" if printed.strip() else "") + state["answer"])
+        out.end()
+        return state
+
+    def _step(self, event: Mapping[str, Any]) -> None:
+        from rag_kit.cli.explaining import step_text
+
+        if self.explained:
+            hint(f"· {step_text(event)}")
+        STATUS.show(f"{step_text(event)} Waiting for {self.described.split(' ')[0]} ...")
+
+    def _passages(self, state: Mapping[str, Any]) -> None:
+        from rag_kit.cli.explaining import say_passages
+
+        STATUS.clear()
+        say_passages(state["documents"], state["question"])
+        say()
+
+    def say_sources(self, result: Mapping[str, Any]) -> None:
+        """Print each cited passage once with its quotes, then whatever does not hold."""
+        if quoted := _quotes(result["citations"]):
+            say("\nSources", style="bold")
+        for citation, quotes in quoted:
+            say(f"[{citation['number']}] {where(citation)}", style="cyan", indent="  ")
+            for quote in quotes:
+                say(f"“{shorten(quote, 300)}”", indent="      ")
+        for citation in result["citations"]:
+            if citation["status"] != "supported":
+                text = f"! citation [{citation['number']}] does not hold: {citation['reason']}"
+                say(text, style="yellow", indent="  ")
+        for statement in result["uncited"]:
+            say(f"! no citation for: {shorten(statement)}", style="yellow", indent="  ")
+        # What passages carry is part of the explanation, where one was printed. In a session a note comes once.
+        for note in result["notes"] if self.explained else _notes(result):
+            if note not in self._noted:
+                hint(f"note: {note}")
+            self._noted.add(note)
 
 
 def _quotes(citations: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[str]]]:

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from rag_kit import __version__
 from rag_kit._privacy import TELEMETRY_OFF
 from rag_kit.cli import exits
-from rag_kit.cli.output import one_line, say, say_json
+from rag_kit.cli.output import STATUS, one_line, say_json, say_table
 
+_STYLES = {"ok": "green", "off": "dim", "bad": "red"}
 #: Extra -> packages whose presence shows that it is installed.
 EXTRAS = {
     "eval": ("ragas",),
@@ -23,6 +24,8 @@ EXTRAS = {
     "postgres": ("langchain-postgres", "psycopg"),
     "minilm": ("onnxruntime", "tokenizers", "onnx"),
     "jupyter": ("ipykernel", "nbclient"),
+    "qdrant": ("langchain-qdrant", "qdrant-client"),
+    "mlflow": ("mlflow",),
 }
 CORE = (
     "langchain",
@@ -58,6 +61,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Examine and print; fails when something that is configured does not work."""
+    STATUS.show("examining ...")
     findings = [*_installed()]
     findings.append(_try("prompt files", _prompts))
     findings.append(_try("chat model", lambda: _chat_model(network=not arguments.no_network)))
@@ -65,11 +69,11 @@ def run(arguments: argparse.Namespace) -> int:
     findings.append(_try("telemetry", _telemetry))
     if arguments.index is not None:
         findings.append(_try("index", lambda: _index(arguments.index)))
+    STATUS.clear()
     if arguments.json:
         say_json([finding._asdict() for finding in findings])
     else:
-        for finding in findings:
-            say(f"{finding.state:<4} {finding.name:<16} {finding.detail}")
+        say_table([(one.state, _STYLES[one.state]), one.name, one.detail] for one in findings)
     return exits.FAILED if any(finding.state == "bad" for finding in findings) else exits.OK
 
 

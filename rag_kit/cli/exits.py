@@ -34,6 +34,10 @@ _BY_ERROR: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: ends a command as Ctrl-C does, and a session too, which Ctrl-C does not end."""
+
+
 def exit_code(error: BaseException) -> int:
     """The exit code for an exception.
 

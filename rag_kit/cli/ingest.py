@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_kit.cli import exits
 from rag_kit.cli.opening import add_index_argument, index_folder
-from rag_kit.cli.output import hint, problem, say, say_json
+from rag_kit.cli.output import STATUS, hint, problem, say, say_json
 
 
 def add_parser(commands: Any) -> None:
@@ -40,6 +40,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ingest and print what happened to which file."""
+    STATUS.show("loading ...")
     from rag_kit.indexing import ingest
     from rag_kit.models import embedding_model
 
@@ -50,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         for name in ("chunk_size", "chunk_overlap")
         if (value := getattr(arguments, name)) is not None
     }
+    STATUS.clear()
     with _Progress(quiet=arguments.quiet or arguments.json) as progress:
         report = ingest(
             arguments.paths,
@@ -69,6 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
         for note in report.notes:
             hint(f"note: {note}")
         say(report.summary())
+        none = (
+            "no vectors, so found by keyword only (rag-kit models install minilm, or RAG_KIT_EMBEDDING_MODEL)"
+        )
+        say(none if report.embedding == "none" else f"vectors by {report.embedding}")
     return exits.PARTIAL if report.failed else exits.OK
 
 

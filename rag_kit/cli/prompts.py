@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.output import hint, problem, say, say_json
+from rag_kit.cli.output import hint, problem, say, say_json, say_table
+from rag_kit.documents.clean import clean_text
 from rag_kit.errors import PromptError
 
 if TYPE_CHECKING:
@@ -79,17 +80,20 @@ def _list(library: PromptLibrary, arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json(rows)
     else:
-        for row in rows:
-            head = f"{row['name']:<20} {row['language']}"
-            if "error" in row:
-                say(f"{head}  broken: {row['error'].splitlines()[0]}")
-                continue
-            inputs = ", ".join(row["inputs"]) or "nothing"
-            say(f"{head}  v{row['version']:<3} {row['origin']:<8}  {inputs} -> {_output(row['schema'])}")
-            say(f"{'':<24}{row['description']}")
+        say_table(_cells(row) for row in rows)
     if broken:
         hint(f"{broken} cannot be loaded; 'rag-kit prompts check' says why")
     return exits.OK
+
+
+def _cells(row: dict[str, Any]) -> list[str | tuple[str, str]]:
+    """A prompt as a row of the listing."""
+    name = (row["name"], "bold")
+    if "error" in row:
+        return [name, row["language"], "", "", (f"broken: {row['error'].splitlines()[0]}", "red")]
+    flow = f"{', '.join(row['inputs']) or 'nothing'} -> {_output(row['schema'])}"
+    about = f"{flow}\n{row['description']}"
+    return [name, row["language"], f"v{row['version']}", row["origin"], about]
 
 
 def _show(library: PromptLibrary, arguments: argparse.Namespace) -> int:
@@ -100,7 +104,7 @@ def _show(library: PromptLibrary, arguments: argparse.Namespace) -> int:
         say_json({**_facts(library, parsed), "messages": messages})
         return exits.OK
     hint(f"{parsed.file} ({parsed.hash})")
-    say(Path(parsed.file).read_text(encoding="utf-8-sig").rstrip("\n"))
+    print(clean_text(Path(parsed.file).read_text(encoding="utf-8-sig").rstrip("\n")))
     return exits.OK
 
 

@@ -18,6 +18,7 @@ class IngestReport:
         failed: Files that could not be read, each with the reason; an earlier version of one stays.
         chunks: Chunks in the index now.
         embedded: Texts that went through the embedding model.
+        embedding: Name of the index's embedding model; ``"none"`` where it is searched by keyword only.
         seconds: Time taken.
         notes: Remarks for people.
         changes: Each file that was added, updated or removed, with that word.
@@ -34,6 +35,7 @@ class IngestReport:
     failed: list[tuple[str, str]] = field(default_factory=list)
     chunks: int = 0
     embedded: int = 0
+    embedding: str = "none"
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
     changes: list[tuple[str, str]] = field(default_factory=list)

@@ -22,6 +22,7 @@ from rag_kit.indexing.ingestion.looking import file_hash, look
 from rag_kit.indexing.ingestion.report import IngestReport
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
 from rag_kit.indexing.readers.parts import Unreadable
+from rag_kit.text import detect_language
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -106,6 +107,8 @@ def ingest(
         report = run.report
         index.flush()
         report.chunks = index.stats()["chunks"]
+        report.embedding = index.embedding or "none"
+        report.notes += run.unread_notes()
     report.seconds = time.monotonic() - started
     return report
 
@@ -170,6 +173,7 @@ class _Run:
         self._size = _GROUP if index.embeddings is not None else _GROUP_KEYWORD
         self._done = 0
         self._bytes = 0
+        self._chinese = 0
         self._clear()
 
     def _clear(self) -> None:
@@ -252,6 +256,8 @@ class _Run:
             Batch(rows=self._rows, whole=[record.source for record in new], records=[*new, *self._seen])
         )
         self.report.embedded += written.embedded
+        if getattr(self._index.embeddings, "english_only", False):
+            self._chinese += sum(detect_language(row.text) == "zh" for row in self._rows)
         for file, record in self._new:
             self.report.count(file.file, "updated" if record.source in self._records else "added")
             self._done += 1
@@ -259,6 +265,16 @@ class _Run:
         if self._new:
             self._tell(self._new[-1][0].file)
         self._clear()
+
+    def unread_notes(self) -> list[str]:
+        """What the embedding model could not read."""
+        if not self._chinese:
+            return []
+        chunks = f"{self._chinese} Chinese chunk{'' if self._chinese == 1 else 's'}"
+        return [
+            f"{self._index.embedding} is English only: {chunks} can be found by keyword alone; for vectors name a "
+            "multilingual embedding model"
+        ]
 
     def _fail(self, name: str, reason: str) -> None:
         if self._strict:

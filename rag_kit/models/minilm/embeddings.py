@@ -51,6 +51,7 @@ class MiniLMEmbeddings(Embeddings):
 
     name = "minilm"
     dimensions = HIDDEN
+    english_only = True
 
     def __init__(
         self,

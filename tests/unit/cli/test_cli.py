@@ -38,14 +38,18 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, 
     return code, out, err
 
 
-def test_ask_answers_with_file_heading_and_quote(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The answer is printed with its source, heading and a verbatim quote, and the model is named on stderr."""
+def test_ask_answers_with_file_heading_and_quote(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is printed with its source, heading and a verbatim quote; the model is named on stderr, once."""
+    monkeypatch.setattr("rag_kit.cli.output._HINTED", set())
     code, out, err = run(capsys, "ask", "When does the pump start?", "--index", folder / "index")
     assert code == exits.OK
     assert "40 degrees" in out and "[1]" in out
     assert "pump.md" in out and "Start" in out
     assert "“The pump starts at 40 degrees.”" in out
     assert "extractive" in err and "RAG_KIT_CHAT_MODEL" in err
+    assert "extractive" not in run(capsys, "ask", "When does the pump start?", "--index", folder / "index")[2]
 
 
 def test_ask_in_chinese_and_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

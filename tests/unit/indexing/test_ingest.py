@@ -326,3 +326,19 @@ def test_an_index_inside_the_documents_is_not_read(docs: Path, tmp_path: Path) -
         assert ingest(docs, docs / "index").failed == []
     with DocumentIndex.open(docs / "index", mode="w"), pytest.raises(IndexLockedError):
         ingest(docs, docs / "index")
+
+
+def test_an_english_model_says_what_it_could_not_read(tmp_path: Path) -> None:
+    """The report names the embedding model, and counts the Chinese chunks that an English-only one was given."""
+
+    class EnglishEmbeddings(WordEmbeddings):
+        english_only = True
+
+    (tmp_path / "pump.md").write_text("The pump starts at 40 degrees.", encoding="utf-8")
+    first = ingest(tmp_path / "pump.md", tmp_path / "index", embeddings=EnglishEmbeddings())
+    assert "EnglishEmbeddings" in first.embedding and first.notes == []
+    (tmp_path / "fan.md").write_text("风扇在六十度时启动，噪音很大。", encoding="utf-8")
+    [note] = ingest(tmp_path / "fan.md", tmp_path / "index", embeddings=EnglishEmbeddings()).notes
+    assert "English only: 1 Chinese chunk" in note and "multilingual" in note
+    assert ingest(tmp_path / "fan.md", tmp_path / "words", embeddings=WordEmbeddings()).notes == []
+    assert ingest(tmp_path / "fan.md", tmp_path / "none").embedding == "none"

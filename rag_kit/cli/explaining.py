@@ -1,0 +1,80 @@
+"""Why an answer is what it is, in prose and tables: the steps of a graph, and where each passage came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.cli.output import say, say_table
+from rag_kit.cli.passages import preview, shorten, where
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+#: Event of a graph -> what is said of it; any other is named with its details.
+_STEPS = {
+    "condensed": "The follow-up question was completed: “{search_query}”",
+    "retrieved": "Passages found: {passages}",
+    "graded": "The passages were graded: {action}",
+    "rewritten": "The question was rewritten: “{search_query}”",
+    "classified": "The question is of the kind {route}",
+    "hop": "Step {number} asks: “{question}”",
+    "cited": "The citations were checked: {status}",
+    "refused": "Refused: {reason}",
+}
+
+
+def step_text(event: Mapping[str, Any]) -> str:
+    """A step that a graph reports, as a sentence.
+
+    Example:
+        >>> step_text({"event": "retrieved", "passages": 3})
+        'Passages found: 3.'
+        >>> step_text({"event": "graded_support", "round": 1, "supported": [1, 2]})
+        'graded support: round 1, supported 1 2.'
+    """
+    name, details = str(event.get("event", "step")), {k: v for k, v in event.items() if k != "event"}
+    try:
+        text = _STEPS[name].format(**details)
+    except KeyError:
+        listed = ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in details.items())
+        text = name.replace("_", " ") + (f": {listed}" if listed else "")
+    return shorten(text, 300) + "."
+
+
+def _value(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def say_passages(documents: list[Document], question: str) -> None:
+    """Print where passages came from: for which queries, by which retrievers, at which rank and score."""
+    from rag_kit.documents import get_provenance
+
+    records = [get_provenance(document) for document in documents]
+    stages = [stage for record in records for stage in record.get("stages", [])]
+    queries = list(dict.fromkeys(str(stage["query"]) for stage in stages if stage.get("query")))
+    for number, query in enumerate(queries, 1):
+        if len(queries) > 1:
+            say(f"Query {number}: “{shorten(query)}”")
+        elif " ".join(query.split()) != " ".join(question.split()):
+            say(f"Searched for “{shorten(query)}”")
+    rows: list[list[str | tuple[str, str]]] = []
+    for place, (document, record) in enumerate(zip(documents, records, strict=True), 1):
+        found = "\n".join(dict.fromkeys(_stage(stage, queries) for stage in record.get("stages", [])))
+        passage = "\n".join([where(document.metadata), preview(document)])
+        rows.append([(f"[{place}]", "bold"), (found or "no provenance", "dim"), passage])
+    say_table(rows, ("", "found by", "passage"))
+    for note in dict.fromkeys(note for record in records for note in record.get("notes", [])):
+        say(f"Note: {note}", style="yellow")
+
+
+def _stage(stage: Mapping[str, Any], queries: list[str]) -> str:
+    """A stage of a passage's way: who, at which rank, with which score, for which of several queries."""
+    parts = [shorten(str(stage.get("stage", "?")), 24)]
+    if stage.get("rank") is not None:
+        parts.append(f"rank {stage['rank']}")
+    if isinstance(score := stage.get("score"), (int, float)):
+        parts.append(f"({score:.3g})")
+    if len(queries) > 1 and stage.get("query"):
+        parts.append(f"for query {queries.index(str(stage['query'])) + 1}")
+    return " ".join(parts)

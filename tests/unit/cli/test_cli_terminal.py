@@ -1,0 +1,162 @@
+"""The command line on a real pseudo-terminal of 80 columns: colour, width, the status line, sessions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.openai_server import OpenAIServer, error, stall
+from support.terminal import Terminal
+
+from rag_kit.cli import exits
+from rag_kit.cli.lines import columns
+from rag_kit.cli.main import main
+
+ENGLISH = (
+    "The pump of the second circuit starts at 40 degrees, provided that neither the temperature sensor nor the "
+    "pressure sensor reports an implausible value during the preliminary self-test."
+)
+CHINESE = (
+    "二号回路的水泵在温度达到四十度时启动，前提是温度传感器和压力传感器在预先自检（约十秒）期间都没有报告异常的数值，"
+    "并且控制柜的门已经关好。"
+)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A keyword index of two files with long sentences."""
+    base = tmp_path_factory.mktemp("terminal")
+    (base / "docs").mkdir()
+    (base / "docs" / "pump.md").write_text(f"# Pump\n\n## Start\n\n{ENGLISH}\n", encoding="utf-8")
+    (base / "docs" / "水泵.md").write_text(f"# 水泵\n\n## 启动\n\n{CHINESE}\n", encoding="utf-8")
+    arguments = ["ingest", base / "docs", "--index", base / "index", "--embedding-model", "none", "--quiet"]
+    assert main([str(argument) for argument in arguments]) == exits.OK
+    return base / "index"
+
+
+def terminal(*arguments: object, **environment: str) -> Terminal:
+    names = {"RAG_KIT_CHAT_MODEL": "extractive", **environment}
+    return Terminal(["-m", "rag_kit.cli", *map(str, arguments)], names)
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"), [("When does the pump start?", ENGLISH), ("水泵什么时候启动？", CHINESE)]
+)
+def test_an_answer_fits_80_columns_with_no_word_broken(index: Path, question: str, sentence: str) -> None:
+    """Answer, quotes and the table of --explain keep to the width, wide characters and punctuation too."""
+    screen = terminal("ask", question, "--index", index, "--explain")
+    assert screen.finish() == exits.OK, screen.text
+    lines = screen.lines()
+    assert max(map(columns, lines)) <= 80
+    assert not [line for line in lines if line.strip()[:1] in tuple("，。）、,.)")]
+    joined = ("" if sentence is CHINESE else " ").join(line.strip() for line in lines)
+    assert joined.count(sentence) >= 2  # answered and quoted
+    assert "found by" in joined and "bm25 rank 1" in joined
+    assert "\x1b[" in screen.text
+    # the status line came first, the hint about the model last
+    assert screen.text.startswith("loading ...")
+    assert lines[-2].startswith("RAG_KIT_BASE_URL") and screen.text.count("no language model") == 1
+
+
+@pytest.mark.parametrize(
+    ("flag", "variable"), [("--no-color", {}), ("--json", {}), ("-k2", {"NO_COLOR": "1"})]
+)
+def test_plain_text_where_it_is_asked_for(index: Path, flag: str, variable: dict[str, str]) -> None:
+    """Without colour there is no escape code, and a sentence stays on its line."""
+    screen = terminal("ask", "When does the pump start?", "--index", index, flag, **variable)
+    assert screen.finish() == exits.OK, screen.text
+    assert "\x1b" not in screen.text
+    assert any(ENGLISH in line for line in screen.lines())
+
+
+def test_a_session_understands_follow_ups_and_survives_what_goes_wrong(index: Path) -> None:
+    """One loop and one model for all turns; Ctrl-C and an error end an answer, /quit and Ctrl-D the session."""
+
+    def reply(request: Any) -> Any:
+        if "broke" in request.prompt:
+            return {"query": "Which pump broke?"} if "condense" in request.prompt else error(401)
+        if "condense" in request.prompt:
+            noisy = "noise" in request.prompt
+            return {
+                "query": "What noise does the pump make?" if noisy else "When does circuit two's pump start?"
+            }
+        if "noise" in request.prompt:
+            return stall("Half of an answer that never ends. [1]")
+        return f"{ENGLISH} [1]"
+
+    with OpenAIServer([reply]) as server:
+        keys = {"OPENAI_API_KEY": "sk-test", "RAG_KIT_BASE_URL": server.url, "RAG_KIT_CHAT_MODEL": "openai:m"}
+        screen = terminal("ask", "--index", index, **keys)
+        screen.expect("\r\n> ")
+        screen.send("When does the pump start?\r")
+        screen.expect("\r\n> ", times=2)
+        screen.send("And of the second circuit?\r")
+        screen.expect("\r\n> ", times=3)
+        screen.send("What noise does the pump make?\r")
+        screen.expect("Half of")
+        time.sleep(0.3)
+        screen.send("\x03")
+        screen.expect("stopped")
+        screen.send("Which sensor of the pump broke?\r")
+        screen.expect("refused the key")
+        screen.send("/sources\r/nothing\r")
+        screen.expect("/quit     end; so does Ctrl-D\r\n\r\n> ")
+        screen.send("\x04")
+        assert screen.finish() == exits.OK
+        prompts = [chat.prompt for chat in server.chats]
+    assert "And of the second circuit?" in prompts[1] and "When does the pump start?" in prompts[1]
+    assert "When does circuit two's pump start?" in prompts[2]
+    said = "\n".join(screen.lines())
+    assert said.count("\nSources") == 2 and said.count("keyword search only") == 1
+    assert "[1] pump.md · Pump > Start" in said.partition("/sources")[2]
+    assert "/nothing is unknown" in said and "Traceback" not in said
+
+
+def test_a_session_of_the_adaptive_graph_takes_the_reply_to_a_question_back(index: Path) -> None:
+    """What the graph asks back is printed, and the next line is the reply to it."""
+    screen = terminal("ask", "--index", index, "--graph", "adaptive")
+    screen.expect("\r\n> ")
+    screen.send("When does it start?\r")
+    screen.expect("\r\n> ", times=2)
+    screen.send("the pump of the second circuit\r")
+    screen.expect("\r\n> ", times=3)
+    screen.send("\x04")
+    assert screen.finish() == exits.OK
+    assert "40 degrees" in screen.text
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_questions_from_a_pipe_are_answered_one_by_one(index: Path, form: str) -> None:
+    """Each line is a question by itself; with --json each answer is a line; an empty pipe says what to do."""
+    ask = [sys.executable, "-X", "utf8", "-m", "rag_kit.cli", "ask", "--index", str(index)]
+    asked = "When does the pump start?\n\n水泵什么时候启动？\n"
+    json_too = ["--json"] if form == "json" else []
+    done = subprocess.run([*ask, *json_too], input=asked, capture_output=True, encoding="utf-8", timeout=120)
+    assert done.returncode == exits.OK, done.stderr
+    if form == "json":
+        first, second = map(json.loads, done.stdout.splitlines())
+        assert "40 degrees" in first["answer"] and "四十度" in second["answer"]
+    else:
+        assert (
+            f"> 水泵什么时候启动？\n{CHINESE}" in done.stdout and done.stderr.count("no language model") == 1
+        )
+        empty = subprocess.run(ask, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        assert empty.returncode == exits.USAGE and "standard input is empty" in empty.stderr
+
+
+@pytest.mark.parametrize("command", [["prompts", "list"], ["doctor", "--no-network"], ["models", "list"]])
+def test_listings_fit_the_terminal_and_pipes_get_whole_lines(command: list[str]) -> None:
+    """Tables keep to 80 columns, and hold the same words in a pipe, where no line is broken."""
+    screen = terminal(*command)
+    screen.finish()
+    assert max(map(columns, screen.lines())) <= 80
+    piped = subprocess.run(
+        [sys.executable, "-X", "utf8", "-m", "rag_kit.cli", *command], capture_output=True, encoding="utf-8"
+    )
+    assert "\x1b" not in piped.stdout and "".join(screen.lines()).split()[0] == piped.stdout.split()[0]
+    assert {*piped.stdout.split()} <= {*" ".join(screen.lines()).split()} or command[0] == "prompts"
