@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.embeddings import Embeddings
 
-from rag_kit.models.clients import aembed_query
+from rag_kit.models.clients import aembed_query, embed_documents, embed_query
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,12 +37,12 @@ class KnownVectors(Embeddings):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector a text."""
         unknown = [text for text in dict.fromkeys(texts) if text not in self._rows]
-        fresh = dict(zip(unknown, self._model.embed_documents(unknown), strict=True)) if unknown else {}
+        fresh = dict(zip(unknown, embed_documents(self._model, unknown), strict=True)) if unknown else {}
         return [fresh[text] if text in fresh else self._vectors[self._rows[text]].tolist() for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
         """The model's own."""
-        return self._model.embed_query(text)
+        return embed_query(self._model, text)
 
     async def aembed_query(self, text: str) -> list[float]:
         """The model's own."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.evaluation.recipes import RECIPES, Pipeline
+from rag_kit.models.clients import embed_documents
 
 if TYPE_CHECKING:
     import numpy as np
@@ -157,7 +158,7 @@ class Parts:
         def embed(texts: Sequence[str]) -> np.ndarray:
             rows: list[list[float]] = []
             for start in range(0, len(texts), _SLICE):
-                rows.extend(model.embed_documents(list(texts[start : start + _SLICE])))
+                rows.extend(embed_documents(model, list(texts[start : start + _SLICE])))
                 self._progress("embedding", len(rows), len(texts))
             return np.asarray(rows, dtype=np.float32)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,20 +10,12 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.concurrency.bridge import call_client
+from rag_kit.errors import RagKitError
 
-# Where Runnables keep what they call, and where models keep their asynchronous clients.
-_INSIDE = (
-    "bound",
-    "runnable",
-    "fallbacks",
-    "first",
-    "middle",
-    "last",
-    "steps__",
-    "default",
-    "mapper",
-    "nodes",
-)
+from .endpoint import INSIDE, parts_of
+from .failures import map_model_error
+
+# Where retrievers keep their models, and where models keep their asynchronous clients.
 _SEARCHED = (
     "vectorstore",
     "embeddings",
@@ -34,7 +25,6 @@ _SEARCHED = (
     "underlying_embeddings",
 )
 _CLIENTS = ("root_async_client", "async_client", "_async_client")
-_DEEPEST = 8
 
 
 async def acall_runnable(
@@ -48,17 +38,60 @@ async def acall_runnable(
     )
 
 
+def embed_query(embeddings: Embeddings, text: str) -> list[float]:
+    """As ``embeddings.embed_query``.
+
+    Raises:
+        ModelError: It failed; no key stands in the message.
+    """
+    try:
+        return embeddings.embed_query(text)
+    except RagKitError:
+        raise
+    except Exception as error:  # noqa: BLE001 - raised below, outside of this block: it holds the request
+        failure = error
+    raise map_model_error(failure, model=embeddings)
+
+
+def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
+    """As ``embeddings.embed_documents``, with errors as ``embed_query`` has them."""
+    try:
+        return embeddings.embed_documents(texts)
+    except RagKitError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        failure = error
+    raise map_model_error(failure, model=embeddings)
+
+
 async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
-    """As ``embeddings.aembed_query``, likewise; without code of its own for that it runs on the shared pool."""
+    """As ``embed_query``; without code of its own for that the model runs on the shared pool."""
     blocking = partial(embeddings.embed_query, text)
-    # LangChain's default runs on asyncio's small pool.
-    if type(embeddings).aembed_query is Embeddings.aembed_query:
-        return await run_in_thread(blocking)
-    return await call_client(lambda: embeddings.aembed_query(text), blocking, connections_of(embeddings))
+    try:
+        # LangChain's default runs on asyncio's small pool.
+        if type(embeddings).aembed_query is Embeddings.aembed_query:
+            return await run_in_thread(blocking)
+        return await call_client(lambda: embeddings.aembed_query(text), blocking, connections_of(embeddings))
+    except RagKitError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        failure = error
+    raise map_model_error(failure, model=embeddings)
 
 
 async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """As ``embeddings.aembed_documents``, likewise."""
+    """As ``embed_documents``, likewise."""
+    try:
+        return await aembed_bare(embeddings, texts)
+    except RagKitError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        failure = error
+    raise map_model_error(failure, model=embeddings)
+
+
+async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
+    """As ``aembed_documents``, with the provider's own errors, for who asks again after some of them."""
     blocking = partial(embeddings.embed_documents, texts)
     if type(embeddings).aembed_documents is Embeddings.aembed_documents:
         return await run_in_thread(blocking)
@@ -68,7 +101,7 @@ async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[lis
 def connections_of(client: object) -> list[object]:
     """The asynchronous HTTP clients inside; models of one address may share one, as LangChain's OpenAI models do."""
     found: dict[int, object] = {}
-    for part in _parts(client, (*_INSIDE, *_SEARCHED)):
+    for part in parts_of(client, (*INSIDE, *_SEARCHED)):
         for name in _CLIENTS:
             if (held := getattr(part, name, None)) is not None:
                 while (inner := getattr(held, "_client", None)) is not None:
@@ -88,7 +121,7 @@ def has_blocking_side(runnable: object) -> bool:
         >>> has_blocking_side(RunnableLambda(str.upper)), has_blocking_side(RunnableLambda(str.upper) | shout)
         (True, False)
     """
-    for part in _parts(runnable, _INSIDE):
+    for part in parts_of(runnable):
         held = vars(part) if hasattr(part, "__dict__") else {}
         if held.get("afunc") is not None and held.get("func") is None:
             return False
@@ -96,20 +129,3 @@ def has_blocking_side(runnable: object) -> bool:
         if any(type(held.get(name)).__name__.startswith("Async") for name in ("checkpointer", "store")):
             return False
     return True
-
-
-def _parts(value: object, names: tuple[str, ...], depth: int = 0) -> Iterator[object]:
-    """A Runnable and what it calls, as far as can be seen from outside."""
-    if depth > _DEEPEST:
-        return
-    if isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _parts(each, names, depth + 1)
-    elif isinstance(value, Mapping):
-        yield from _parts(list(value.values()), names, depth + 1)
-    elif hasattr(value, "__dict__"):
-        yield value
-        held = vars(value)
-        for name in names:
-            if (inner := held.get(name)) is not None:
-                yield from _parts(inner, names, depth + 1)

@@ -5,12 +5,44 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 METHODS = ("json_schema", "function_calling", "json_mode", "text")
 _KEPT = 256
+_DEEPEST = 8
+#: Where Runnables keep what they call.
+INSIDE = (
+    "bound",
+    "runnable",
+    "fallbacks",
+    "first",
+    "middle",
+    "last",
+    "steps__",
+    "default",
+    "mapper",
+    "nodes",
+)
 _lock = threading.Lock()
 _first_method: OrderedDict[tuple[str, str, str], int] = OrderedDict()
+
+
+def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> Iterator[object]:
+    """A Runnable and what it calls, as far as can be seen from outside."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from parts_of(each, names, depth + 1)
+    elif isinstance(value, Mapping):
+        yield from parts_of(list(value.values()), names, depth + 1)
+    elif hasattr(value, "__dict__"):
+        yield value
+        held = vars(value)
+        for name in names:
+            if (inner := held.get(name)) is not None:
+                yield from parts_of(inner, names, depth + 1)
 
 
 def model_name(model: Any) -> str | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
+
+from .endpoint import parts_of
 
 MASK = "***"
 _SHAPES = (
@@ -19,6 +21,8 @@ _SHAPES = (
 )
 _SECRET_NAME = re.compile(r"(?i)(_|^)(api_?key|token|secret|password)$")
 _SHORTEST = 6
+_HEADERS = ("default_headers", "extra_headers", "headers")
+_OPEN_HEADERS = frozenset({"accept", "content-type", "user-agent", "http-referer", "x-title"})
 _LONGEST = 400
 
 
@@ -44,9 +48,18 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def secrets_of(model: Any) -> list[str]:
-    """The secret values that a model object holds (its ``SecretStr`` fields)."""
-    values = vars(model).values() if hasattr(model, "__dict__") else ()
-    found = (value.get_secret_value() for value in values if hasattr(value, "get_secret_value"))
+    """The secret values that a model holds, also one inside ``bind``: ``SecretStr`` fields, and values of headers."""
+    found: list[Any] = []
+    for part in parts_of(model):
+        held = vars(part)
+        found += [value.get_secret_value() for value in held.values() if hasattr(value, "get_secret_value")]
+        bound = held.get("kwargs")
+        for holder in (held, bound if isinstance(bound, dict) else {}):
+            for name in _HEADERS:
+                headers = holder.get(name)
+                for key, value in headers.items() if isinstance(headers, Mapping) else ():
+                    if isinstance(value, str) and str(key).lower() not in _OPEN_HEADERS:
+                        found += [value, value.rpartition(" ")[2]]  # "Bearer KEY"
     return [value for value in found if isinstance(value, str) and len(value) >= _SHORTEST]
 
 

@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.concurrency import afan_out, fan_out, run_in_thread
-from rag_kit.models.clients import aembed_documents, aembed_query
+from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.retrieval.embedded import embedded
 
 Vectors = Sequence[Sequence[float]]
@@ -48,13 +48,13 @@ def embed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vectors | N
     known = _known(embeddings)
     if known is None:
         tasks: list[Any] = [
-            partial(embeddings.embed_documents, list(queries)),
-            partial(embeddings.embed_query, queries[0]),
+            partial(embed_documents, embeddings, list(queries)),
+            partial(embed_query, embeddings, queries[0]),
         ]
         return _compared(embeddings, len(queries), *fan_out(tasks).values)
     if not known:
         return None
-    return _checked(embeddings, embeddings.embed_documents(list(queries)), len(queries))
+    return _checked(embeddings, embed_documents(embeddings, list(queries)), len(queries))
 
 
 async def aembed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vectors | None:

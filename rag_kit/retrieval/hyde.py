@@ -12,7 +12,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import BaseModel, field_validator, model_validator
 
 from rag_kit.errors import BranchError, InvalidInputError
-from rag_kit.models.clients import aembed_documents
+from rag_kit.models.clients import aembed_documents, embed_documents
 from rag_kit.prompts.schemas import Passages
 from rag_kit.retrieval.by_vector import VectorSearch
 from rag_kit.retrieval.embedded import embedded
@@ -147,7 +147,7 @@ class HyDERetriever(RewritingRetriever):
     def _embed(self, texts: list[str]) -> NDArray[np.float64]:
         embeddings = self._embeddings()
         assert embeddings is not None  # seen to on construction
-        return embedded(embeddings.embed_documents(texts), len(texts), embeddings)
+        return embedded(embed_documents(embeddings, texts), len(texts), embeddings)
 
     async def _aembed(self, texts: list[str]) -> NDArray[np.float64]:
         embeddings = self._embeddings()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.models.clients import aembed_documents, aembed_query
+from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rewrite_steps import Call, Steps
 
@@ -49,12 +49,12 @@ def embed(
         [
             Call(
                 f"{name}, query embedding",
-                partial(embeddings.embed_query, query),
+                partial(embed_query, embeddings, query),
                 partial(aembed_query, embeddings, query),
             ),
             Call(
                 f"{name}, embeddings",
-                partial(embeddings.embed_documents, list(texts)),
+                partial(embed_documents, embeddings, list(texts)),
                 partial(aembed_documents, embeddings, list(texts)),
             ),
         ]

@@ -11,7 +11,7 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputErr
 from rag_kit.evaluation.judge.keys import endpoint_of, vector_key
 from rag_kit.evaluation.judge.loops import PerLoop
 from rag_kit.evaluation.judge.replies import Replies
-from rag_kit.models.clients import aembed_documents
+from rag_kit.models.clients import aembed_bare
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.endpoint import base_url
 from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
@@ -85,7 +85,7 @@ class Vectors:
             async with self._slots.here():
                 try:
                     async with asyncio.timeout(_sooner(self._timeout, remaining_seconds())):
-                        given: Any = await aembed_documents(self._model, batch)
+                        given: Any = await aembed_bare(self._model, batch)
                     break
                 except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
                     failure = error

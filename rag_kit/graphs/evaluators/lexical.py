@@ -14,7 +14,7 @@ from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
 from rag_kit.graphs.steps import Step, Steps, beside, compute
 from rag_kit.models import embedding_name
-from rag_kit.models.clients import aembed_documents, aembed_query
+from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.models.extractive.evidence import PassageText, passage_text
 from rag_kit.models.extractive.period import stated_share
 from rag_kit.models.extractive.question import analyse
@@ -154,7 +154,7 @@ def _reason(found: Usefulness) -> str:
 def _question(embeddings: Embeddings, text: str) -> Step:
     return Step(
         "embed the question",
-        lambda config: embeddings.embed_query(text),
+        lambda config: embed_query(embeddings, text),
         lambda config: aembed_query(embeddings, text),
     )
 
@@ -163,7 +163,7 @@ def _texts(embeddings: Embeddings, passages: Sequence[Document]) -> Step:
     texts = [one.page_content for one in passages]
     return Step(
         "embed the passages",
-        lambda config: embeddings.embed_documents(texts),
+        lambda config: embed_documents(embeddings, texts),
         lambda config: aembed_documents(embeddings, texts),
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 from rag_kit.errors import IndexMismatchError, InvalidInputError, ModelOutputError
 from rag_kit.indexing.document_index.store import in_groups
 from rag_kit.indexing.document_index.vectors import Vectors, unit
+from rag_kit.models.clients import embed_documents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,7 @@ def embed_texts(
     """
     vectors: dict[bytes, bytes] = {}
     for group in in_groups(texts.items(), EMBED_BATCH):
-        answer = embeddings.embed_documents([text for _, text in group])
+        answer = embed_documents(embeddings, [text for _, text in group])
         array = check_vectors(answer, len(group), dimension)
         dimension = array.shape[1]
         vectors.update((key, row.tobytes()) for (key, _), row in zip(group, array, strict=True))

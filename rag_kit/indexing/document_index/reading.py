@@ -20,7 +20,7 @@ from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.searching import Searcher, check_k
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
-from rag_kit.models.clients import aembed_query
+from rag_kit.models.clients import aembed_query, embed_query
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -156,7 +156,7 @@ class ReadableIndex:
         dimension = self._searchable(query, k)
         if isinstance(query, str):
             assert self.embeddings is not None
-            query = self.embeddings.embed_query(query)
+            query = embed_query(self.embeddings, query)
         return self._searcher.dense(query_vector(query, dimension), k, filter)
 
     async def asearch_dense(

@@ -13,7 +13,7 @@ from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import with_provenance
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.errors import InvalidInputError
-from rag_kit.models.clients import aembed_query
+from rag_kit.models.clients import aembed_query, embed_documents, embed_query
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching import asearch_together, search_together
 from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries
@@ -76,7 +76,7 @@ class ExactVectorRetriever(RagKitRetriever):
         import numpy as np
 
         if vectors is None:
-            made_here = embeddings.embed_documents([d.page_content for d in documents])
+            made_here = embed_documents(embeddings, [d.page_content for d in documents])
             vectors = embedded(made_here, len(documents), embeddings) if len(documents) else np.zeros((0, 0))
         if vectors.ndim != 2 or len(vectors) != len(documents):
             raise InvalidInputError(
@@ -93,7 +93,7 @@ class ExactVectorRetriever(RagKitRetriever):
             return None if vectors is None else self._found(queries, vectors, request)
 
         def one() -> _Hits:
-            return self._found([query], [self.embeddings.embed_query(query)], request)[query]
+            return self._found([query], [embed_query(self.embeddings, query)], request)[query]
 
         return self._documents(query, search_together(self._nearest, query, request, many, one))
 

@@ -15,7 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, compile_filter, validate_filter
 from rag_kit.errors import InvalidInputError, RagKitError
-from rag_kit.models.clients import aembed_query
+from rag_kit.models.clients import aembed_query, embed_query
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.embedded import embedded
 from rag_kit.retrieval.exact.chroma import ChromaReader, Snapshot
@@ -205,7 +205,7 @@ class ExactVectorStore(VectorStore):
     def similarity_search_with_score(self, query: str, k: int = 4, filter: Filter | None = None) -> Hits:
         """The k nearest documents of a text, with distances."""
         assert self.embeddings is not None
-        return self._search_many([self.embeddings.embed_query(query)], k, filter, self.embeddings)[0]
+        return self._search_many([embed_query(self.embeddings, query)], k, filter, self.embeddings)[0]
 
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, filter: Filter | None = None

@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError, ModelOutputError
-from rag_kit.models.clients import aembed_documents, aembed_query
+from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.retrieval.rewrite_steps import Call, Steps
 from rag_kit.retrieval.routing.options import Option
 from rag_kit.retrieval.routing.route import Choice
@@ -77,7 +77,7 @@ class SimilarityRouter(Router):
         asked, matrix = yield from call.do(
             Call(
                 "route, query embedding",
-                partial(self.embeddings.embed_query, call.question),
+                partial(embed_query, self.embeddings, call.question),
                 partial(aembed_query, self.embeddings, call.question),
             ),
             Call("route, embeddings", self._texts.get, self._texts.aget),
@@ -125,7 +125,7 @@ class _Vectors:
         if self._matrix is None:
             with self._lock:
                 if self._matrix is None:
-                    self._matrix = self._checked(self._embeddings.embed_documents(list(self._wanted)))
+                    self._matrix = self._checked(embed_documents(self._embeddings, list(self._wanted)))
         return self._matrix
 
     async def aget(self) -> np.ndarray:

@@ -24,6 +24,7 @@ from rag_kit.errors import (
     IndexMismatchError,
     IndexMissingError,
     InvalidInputError,
+    ModelUnreachableError,
 )
 from rag_kit.indexing import DocumentIndex
 
@@ -179,7 +180,10 @@ def test_embedding_error_changes_nothing(folder: Path, model: WordEmbeddings) ->
     before = state_of(folder, model)
     new = [Document(f"gamma{i}", metadata={"source": "/docs/a.md"}) for i in range(700)]
     failing = WordEmbeddings(fail_after=1)
-    with DocumentIndex.open(folder, embeddings=failing, mode="w") as index, pytest.raises(ConnectionError):
+    with (
+        DocumentIndex.open(folder, embeddings=failing, mode="w") as index,
+        pytest.raises(ModelUnreachableError),
+    ):
         index.sync(new)
     assert failing.batches == 2
     assert state_of(folder, model) == before
@@ -313,7 +317,10 @@ def test_vectors_can_be_added_later(tmp_path: Path, model: WordEmbeddings) -> No
             index.search_dense("alpha1")
     assert not list(folder.glob("vectors-*")) and DocumentIndex.recorded_embedding(folder) is None
     failing = WordEmbeddings(fail_after=1)
-    with DocumentIndex.open(folder, embeddings=failing, mode="w") as index, pytest.raises(ConnectionError):
+    with (
+        DocumentIndex.open(folder, embeddings=failing, mode="w") as index,
+        pytest.raises(ModelUnreachableError),
+    ):
         index.add_vectors()
     assert DocumentIndex.recorded_embedding(folder) is None
     with DocumentIndex.open(folder, mode="w") as index:

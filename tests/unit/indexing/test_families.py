@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from support.embedding import WordEmbeddings
 from support.families import numbered
 
-from rag_kit.errors import IndexError_, InvalidInputError
+from rag_kit.errors import IndexError_, InvalidInputError, ModelUnreachableError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index import writing
 from rag_kit.indexing.document_index.families import Ancestor, Child, Family
@@ -215,7 +215,7 @@ def test_a_failing_model_leaves_the_old_state(tmp_path: Path) -> None:
         index.upsert_families(cut(numbered("ant")))
         before = content(index)
         model.fail_after = model.batches
-        with pytest.raises(ConnectionError):
+        with pytest.raises(ModelUnreachableError):
             index.upsert_families(cut(numbered("bee")))
         model.fail_after = None
         assert content(index) == before

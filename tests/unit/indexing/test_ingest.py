@@ -11,7 +11,13 @@ import pytest
 from support.embedding import WordEmbeddings
 
 import rag_kit.indexing.ingestion.converting as converting
-from rag_kit.errors import IndexLockedError, IndexMismatchError, InvalidInputError, ReadError
+from rag_kit.errors import (
+    IndexLockedError,
+    IndexMismatchError,
+    InvalidInputError,
+    ModelUnreachableError,
+    ReadError,
+)
 from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.readers import Reader
 
@@ -270,7 +276,7 @@ def test_embedding_failure_keeps_what_was_committed(
     import rag_kit.indexing.ingestion.run as run
 
     monkeypatch.setattr(run, "_GROUP", 5)
-    with pytest.raises(ConnectionError):
+    with pytest.raises(ModelUnreachableError):
         ingest(docs, tmp_path / "index", embeddings=WordEmbeddings(fail_after=2))
     held = {file for file, _ in rows(tmp_path / "index")}
     assert 0 < len(held) < 6
