@@ -167,7 +167,7 @@ def main() -> None:
             if kind == "minilm" and any(part in name for part in ("zh", "cmrc")):
                 continue  # it reads English only; the evaluator judges Chinese by words
             evaluator: Evaluator = (
-                LLMEvaluator(chat_model("extractive"))
+                LLMEvaluator(chat_model("extractive"), batch_size=1)
                 if kind == "extractive"
                 else LexicalEvaluator(embeddings=Known(questions[name]) if kind == "minilm" else None)
             )
