@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +26,19 @@ pytest.importorskip("langgraph_api", reason="the extra studio is not installed")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The server over an index of the guide, in a copy of what it needs, so that it leaves nothing here."""
     base = tmp_path_factory.mktemp("studio")
-    for name in ("graphs", "docs/guide"):
-        shutil.copytree(ROOT / name, base / name)
-    config = json.loads((ROOT / "langgraph.json").read_text())
-    config["dependencies"] = ["."]
-    (base / "langgraph.json").write_text(json.dumps(config))
-    (base / "pyproject.toml").write_text('[project]\nname = "studio-app"\nversion = "0"\n')
     index = base / "index"
-    command = [
-        sys.executable,
-        "-m",
-        "rag_kit.cli.main",
-        "ingest",
-        str(base / "docs"),
-        "--index",
-        str(index),
-        "--quiet",
-    ]
-    subprocess.run([*command, "--embedding-model", "none"], check=True, cwd=ROOT)
+    ingest = [sys.executable, "-m", "rag_kit.cli.main", "ingest", str(ROOT / "docs" / "guide"), "--quiet"]
+    subprocess.run([*ingest, "--index", str(index), "--embedding-model", "none"], check=True, cwd=ROOT)
+    with served(base, index) as url:
+        yield url
+
+
+@contextmanager
+def served(base: Path, index: Path) -> Iterator[str]:
+    """``langgraph dev`` in a folder that holds a copy of the assemblies; gives the server's address."""
+    shutil.copytree(ROOT / "graphs", base / "graphs")
+    shutil.copy(ROOT / "langgraph.json", base)
+    (base / "pyproject.toml").write_text('[project]\nname = "studio-app"\nversion = "0"\n')
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -228,3 +224,54 @@ def test_twenty_runs_at_once(server: str, graph: str) -> None:
 
     answers = {result["answer"] for result in asyncio.run(all_runs())}
     assert len(answers) == 1 and answers != {""}
+
+
+def call_tool(url: str, name: str, question: str) -> dict[str, Any]:
+    """The result of ``tools/call`` at the server's MCP endpoint."""
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": name, "arguments": {"question": question}},
+    }
+    request = urllib.request.Request(
+        f"{url}/mcp",
+        json.dumps(message).encode(),
+        {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        replied = json.load(answer)
+    assert "result" in replied, replied
+    return dict(replied["result"])
+
+
+@every_graph
+def test_a_tool_call_over_mcp_gives_the_answer_as_json(server: str, graph: str) -> None:
+    """Question, answer, status and citations, and nothing of the graph's machinery."""
+    [content] = call_tool(server, graph, QUESTION)["content"]
+    answer = json.loads(content["text"])
+    assert list(answer) == ["question", "answer", "status", "citations"]
+    assert answer["question"] == QUESTION and answer["status"] == "grounded"
+    assert answer["citations"][0]["quote"] and answer["answer"]
+
+
+def test_a_question_back_and_an_error_over_mcp(server: str) -> None:
+    """Nobody can reply within the call: the question back is the answer; what is wrong is said as the server does."""
+    [content] = call_tool(server, "adaptive_rag", "What about it?")["content"]
+    answer = json.loads(content["text"])
+    assert answer["status"] == "clarify" and answer["answer"].endswith("?")
+    failed = call_tool(server, "crag", " ")
+    assert failed["isError"]
+
+
+def test_without_an_index_it_starts_and_a_run_says_what_to_do(tmp_path: Path) -> None:
+    """As straight from a fresh clone: each graph names the command that makes an index, at once."""
+    from langgraph_sdk import get_sync_client
+
+    with served(tmp_path, tmp_path / "nowhere") as url:
+        client = get_sync_client(url=url)
+        for graph in GRAPHS:
+            parts = client.runs.stream(None, graph, input={"question": QUESTION}, stream_mode="values")
+            said = [json.dumps(part.data) for part in parts if part.event == "error"]
+            assert said and "There is no index in" in said[0] and "rag-kit ingest PATH --index" in said[0]
+            assert "start the server again" in said[0]

@@ -108,19 +108,21 @@ def build_self_rag(
     check_parts(retriever, llm)
     if mode is None:
         mode = "reflect" if is_extractive(llm) else "paper"
-    for name, given, allowed in (
+    for option, given, allowed in (
         ("mode", mode, ("paper", "reflect")),
         ("scoring", scoring, ("auto", "logprobs", "labels")),
     ):
         if given not in allowed:
-            raise InvalidInputError(f"{name} is {given!r}; allowed: {', '.join(map(repr, allowed))}.")
+            raise InvalidInputError(f"{option} is {given!r}; allowed: {', '.join(map(repr, allowed))}.")
     if mode == "paper" and evaluator is not None:
         raise InvalidInputError(
             "evaluator was given with mode='paper', whose critique judges; give it to 'reflect'."
         )
     warm_up()
     guards = guards or Guards()
-    graph = RagGraph(SelfRagState, SelfRagContext, output, "self_rag", _MOST_STEPS)
+    # two names, since a server takes them for the names of its tools
+    name = "self_rag" if mode == "paper" else "self_rag_reflect"
+    graph = RagGraph(SelfRagState, SelfRagContext, output, name, _MOST_STEPS)
     if mode == "paper":
         _paper(graph, retriever, llm, scoring, prompts, max_passage_chars, guards)
     else:
