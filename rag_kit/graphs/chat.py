@@ -17,7 +17,7 @@ from rag_kit.graphs.running import run_context
 from rag_kit.graphs.state import MAX_TURNS, Turn
 from rag_kit.graphs.wiring import uncompiled
 
-Chat = CompiledStateGraph[MessagesState, Any, MessagesState, MessagesState]
+Chat = CompiledStateGraph[MessagesState, Any, Any, Any]
 
 
 def as_chat(graph: CompiledStateGraph[Any, Any, Any, Any]) -> Chat:
