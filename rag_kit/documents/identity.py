@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
@@ -12,6 +13,7 @@ from rag_kit.errors import InvalidInputError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+_UUID = re.compile("[0-9a-fA-F]{8}(-?)[0-9a-fA-F]{4}(?:\\1[0-9a-fA-F]{4}){2}\\1[0-9a-fA-F]{12}")
 _SCALARS = (str, int, float, bool, type(None))
 
 
@@ -66,7 +68,8 @@ def document_keys(
     """Identify the documents of several result lists that are to be merged.
 
     As ``document_key``, but a document without an id is taken for the one that has an id and the same text,
-    since one store may hand out ids where another does not.
+    since one store may hand out ids where another does not. So are two documents of two lists whose ids are UUIDs,
+    which stores make up, if their texts are the same and their metadata do not contradict each other.
 
     Args:
         rankings: Result lists.
@@ -89,7 +92,8 @@ def document_keys(
         return [[document_key(doc, id_key) for doc in ranking] for ranking in rankings]
     all_documents = [doc for ranking in rankings for doc in ranking]
     if not all_documents or all(doc.id for doc in all_documents):
-        return [[doc.id or "" for doc in ranking] for ranking in rankings]
+        same = _made_up_twice(rankings) if len(rankings) > 1 else {}
+        return [[same.get(doc.id or "", doc.id or "") for doc in ranking] for ranking in rankings]
     if not hashed and not any(doc.id for doc in all_documents):
         # no id is there that a text could be taken for
         return [[doc.page_content for doc in ranking] for ranking in rankings]
@@ -97,11 +101,50 @@ def document_keys(
     for doc in all_documents:
         if doc.id:
             by_text.setdefault(doc.page_content, doc.id)
+    same = _made_up_twice(rankings)
     name = content_hash if hashed else "text:".__add__
     for doc in all_documents:
         if not doc.id and doc.page_content not in by_text:
             by_text[doc.page_content] = name(doc.page_content)
-    return [[doc.id or by_text[doc.page_content] for doc in ranking] for ranking in rankings]
+    keys = [[doc.id or by_text[doc.page_content] for doc in ranking] for ranking in rankings]
+    return [[same.get(key, key) for key in of_one] for of_one in keys] if same else keys
+
+
+def _made_up_twice(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
+    """Ids that two stores made up for the same chunk: those of later lists, and the id that stands for each."""
+    everything = [doc for ranking in rankings for doc in ranking]
+    if len({doc.id for doc in everything}) <= len({doc.page_content for doc in everything}):
+        return {}  # no text has two ids
+    first: dict[str, Document] = {}
+    same: dict[str, str] = {}
+    twice: set[str] = set()  # texts that one list holds under several ids, which are several documents there
+    for ranking in rankings:
+        ids = {doc.page_content: doc.id for doc in ranking}
+        for doc in ranking:
+            text = doc.page_content
+            other = first.setdefault(text, doc)
+            if ids[text] != doc.id:
+                twice.add(text)
+            elif (
+                doc.id != other.id
+                and doc.id
+                and other.id
+                and text not in twice
+                and (
+                    _UUID.fullmatch(doc.id)
+                    and _UUID.fullmatch(other.id)
+                    and _agree(doc.metadata, other.metadata)
+                )
+            ):
+                same[doc.id] = other.id
+    if twice:
+        several = {doc.id for doc in everything if doc.page_content in twice}
+        return {key: other for key, other in same.items() if key not in several}
+    return same
+
+
+def _agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(one[key] == other[key] for key in one.keys() & other.keys() if key != "rag_kit")
 
 
 def copy_document(doc: Document) -> Document:

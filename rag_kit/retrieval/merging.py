@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import PROVENANCE_KEY, document_keys, peek_provenance, with_provenance
+from rag_kit.documents import PROVENANCE_KEY, add_note, document_keys, peek_provenance, with_provenance
 from rag_kit.retrieval.fusion import BY_RANK, FusionSettings, RankedList, first_places, fusion_function
 
 
@@ -173,6 +174,14 @@ def joined(
                     **extra,
                 )
             )
+    if len(results) > 1 and len(texts := Counter(doc.page_content for doc in results)) < len(results):
+        # the ids may be meant: which field tells documents apart is the user's to say
+        return [
+            add_note(doc, f"same text under {count} ids; give id_key=")
+            if (count := texts[doc.page_content]) > 1
+            else doc
+            for doc in results
+        ]
     return results
 
 
