@@ -79,8 +79,8 @@ check: $(STAMPS)/check  ## format, lint, types, layers, prompt files
 bench: $(STAMPS)/bench  ## speed as ratios against peers (BENCH=fan_out for one, QUICK=1 for a short run)
 	@$(BIN)/python benchmarks/run.py $(BENCH) $(if $(QUICK),--quick)
 
-notebooks: $(STAMPS)/notebooks  ## execute the notebooks from top to bottom
-	@$(BIN)/python scripts/run_notebooks.py
+notebooks: $(STAMPS)/notebooks  ## execute the notebooks, compare with their outputs (WRITE=1 writes these anew)
+	@$(BIN)/python scripts/run_notebooks.py $(if $(WRITE),--write)
 
 studio: $(STAMPS)/studio  ## open the graphs in LangGraph Studio (PORT=2024)
 	@$(BIN)/python scripts/studio.py --port $(or $(PORT),2024)
