@@ -46,7 +46,7 @@ answers = {key: state["answer"] for key, (state, path) in runs.items()}
 assert all("first Monday of a month" in answers[questions[0], name] for name in graphs)
 assert "16 amperes" in answers[questions[1], "crag"]
 assert answers[questions[2], "crag"] == "The answer is not in the documents."
-assert [runs[question, "crag"][0]["action"] for question in questions] == ["correct", "incorrect", "incorrect"]
+assert [runs[question, "crag"][0]["action"] for question in questions] == ["correct", "ambiguous", "incorrect"]
 assert {"web"} <= set(strips["origin"]) and trace["won"].any()
 """,
     "which_retriever": """
