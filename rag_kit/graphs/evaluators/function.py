@@ -15,6 +15,7 @@ from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.reading import Missing, listed, verdict
 from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.graphs.steps import Step, Steps, beside
+from rag_kit.models.clients import acall_runnable
 from rag_kit.retrieval.rerank.base import both_ways
 
 _ALLOWED = "allowed for a passage: true or false, a number, a Grading, or a dict or object with relevant, score or both"
@@ -121,7 +122,7 @@ class FunctionEvaluator(Evaluator):
         return Step(
             self.name,
             lambda config: self.func.invoke(values, _quiet(config)),
-            lambda config: self.func.ainvoke(values, _quiet(config)),
+            lambda config: acall_runnable(self.func, values, _quiet(config)),
         )
 
     def _failed(self, error: BaseException) -> Missing:
