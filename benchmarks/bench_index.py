@@ -76,7 +76,7 @@ def run(quick: bool = False) -> list[Row]:
     times = interleaved({"ours": ours, "plain": plain}, repeats)
     rows = [
         at_most(
-            f"write {amount:,} chunks: store, BM25 file and Chroma, against langchain-chroma alone",
+            f"write {amount:,} chunks: store, keyword file and vectors, against langchain-chroma alone",
             median_ratio(times, "ours", "plain"),
             1.5,
             "vectors made beforehand; no embedding in it",

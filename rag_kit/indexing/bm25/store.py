@@ -224,17 +224,20 @@ class Store:
         base, runs = self._base, self._pending
         size = len(self._columns.ids)
         if self._dead:
-            moved = self._moved
-            order = sorted((i for i in range(size) if i not in self._dead), key=lambda i: moved.get(i, i))
             alive = np.ones(size, bool)
             alive[list(self._dead)] = False
+            place = np.arange(size)
+            place[list(self._moved)] = list(self._moved.values())
+            kept = np.flatnonzero(alive)
+            kept = kept[np.argsort(place[kept], kind="stable")]
             number = np.zeros(size, np.int64)
-            number[order] = np.arange(len(order))
+            number[kept] = np.arange(len(kept))
+            order = kept.tolist()
             base = base.renumbered(number, alive)
             runs = [run.renumbered(number, alive) for run in runs]
             self._columns = self._columns.taken(order)
             self._dead, self._moved = set(), {}
-            self._where = {key: position for position, key in enumerate(self._columns.ids)}
+            self._where = dict(zip(self._columns.ids, range(len(order)), strict=True))
         self._base, self._pending = merge(base, runs, len(self._vocabulary)), []
         self._forget_unused_terms()
         lengths = np.array(self._columns.lengths, np.int64)

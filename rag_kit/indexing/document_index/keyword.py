@@ -13,11 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import IndexFormatError, IndexMissingError
 from rag_kit.indexing.document_index.changes import (
     all_ids,
     changed_documents,
+    changes_since,
     removed_since,
 )
 from rag_kit.indexing.document_index.folder import private, repair_advice
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"bm25-([0-9a-f]{8})-(\d+)\.index")
+_FOLLOWED = 100  # a file is left as it is while at most one row in so many has changed
 _SAMPLE = 200  # rows that are searched for
 _TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
 
@@ -127,17 +131,16 @@ class KeywordLeg:
             found, scored = (
                 view.top(terms, fetch) if passes is None else view.top_filtered(terms, fetch, passes)
             )
-            positions, scores = found.tolist(), scored.tolist()
-            if len(scores) < fetch or scores[-1] < scores[k - 1] - 2 * TIE:
+            if len(scored) < fetch or scored[-1] < scored[k - 1] - 2 * TIE:
                 break
             fetch *= 4
-        ids = view.columns.ids
-        hits = sorted(
-            (-round(score / TIE), ids[at], at, score) for at, score in zip(positions, scores, strict=True)
-        )
-        best = hits[:k]
-        documents = documents_at(view.columns, [at for _, _, at, _ in best])
-        return [(document, float(score)) for document, (*_, score) in zip(documents, best, strict=True)]
+        # in arrays, not tuples: k may be as large as the corpus
+        ids = [view.columns.ids[at] for at in found.tolist()]
+        by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
+        steps = np.rint(scored.astype(np.float64) / TIE)[by_id]
+        best = by_id[np.argsort(-steps, kind="stable")][:k]
+        documents = documents_at(view.columns, found[best].tolist())
+        return list(zip(documents, scored[best].tolist(), strict=True))
 
     def held(self, ids: Sequence[str], generation: int) -> list[Document] | None:
         """Documents by id out of memory, if what is loaded is of that generation and has them all."""
@@ -147,24 +150,26 @@ class KeywordLeg:
             found = self._index.get(ids)
         return found if len(found) == len(ids) else None
 
-    def apply(self, connection: sqlite3.Connection, state: State) -> bool:
-        """Write the file of the present generation and remove older ones; see ``Leg``."""
+    def apply(self, connection: sqlite3.Connection, state: State) -> int:
+        """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""
         with self._lock:
-            files = self.files(state.uid)
-            if [generation for generation, _ in files] == [state.generation]:
-                return False
-            target = self._folder / f"bm25-{state.uid[:8]}-{state.generation}.index"
-            if not any(path == target for _, path in files):
+            saved = self._saved(state)
+            if not _follows(connection, saved):
+                saved = state.generation
                 index = self.follow(connection, state)
                 temporary = self._folder / "bm25.tmp"
                 _remove(temporary)
                 index.save(temporary)
                 private(temporary)
-                temporary.replace(target)
+                temporary.replace(self._folder / f"bm25-{state.uid[:8]}-{saved}.index")
         for path in self._folder.glob("bm25-*.index"):
-            if path != target:
+            if path.name != f"bm25-{state.uid[:8]}-{saved}.index":
                 _remove(path)
-        return True
+        return saved
+
+    def _saved(self, state: State) -> int:
+        """The generation of the newest file from which the store can be followed, -1 without one."""
+        return next((g for g, _ in self.files(state.uid) if state.floor <= g <= state.generation), -1)
 
     def rebuild(self, connection: sqlite3.Connection, state: State) -> str:
         """Forget what is loaded and saved, and build it anew."""
@@ -179,7 +184,7 @@ class KeywordLeg:
         self, connection: sqlite3.Connection, state: State, report: IndexReport, *, writer: bool
     ) -> None:
         """Compare the ids of the file with the store's, and let a sample of rows find themselves."""
-        if [generation for generation, _ in self.files(state.uid)[:1]] != [state.generation]:
+        if not _follows(connection, self._saved(state)):
             report.behind("keyword", writer)
         with self._lock:
             try:
@@ -187,9 +192,10 @@ class KeywordLeg:
             except IndexFormatError as error:
                 report.problems.append(f"keyword: {error}")
                 return
-            if self._index is None or self._generation != state.generation:
-                return  # not followed: the file itself is what is looked at
-            there, alive = set(self._index.ids), all_ids(connection)
+            if self._index is None:
+                return
+            index = self.follow(connection, state)
+            there, alive = set(index.ids), all_ids(connection)
             if lacking := alive - there:
                 report.problems.append(
                     f"keyword: {len(lacking)} rows are missing, for example {min(lacking)}"
@@ -197,11 +203,19 @@ class KeywordLeg:
             if extra := there - alive:
                 report.problems.append(f"keyword: {len(extra)} rows should be gone, for example {min(extra)}")
             sample = _sample(connection, len(alive))
-            if lost := _lost(self._index, sample):
+            if lost := _lost(index, sample):
                 report.problems.append(
                     f"keyword: {len(lost)} rows do not find themselves, for example {lost[0]}"
                 )
             report.checked["keyword rows"] = len(sample)
+
+
+def _follows(connection: sqlite3.Connection, saved: int) -> bool:
+    """Whether there is a file, from which a reader follows the store with little work."""
+    if saved < 0:
+        return False
+    total = connection.execute("SELECT count(*) FROM chunks").fetchone()[0]
+    return bool(changes_since(connection, saved) * _FOLLOWED <= total)
 
 
 def _sample(connection: sqlite3.Connection, total: int) -> list[tuple[str, str]]:

@@ -18,11 +18,11 @@ class Leg(Protocol):
     All methods are given a connection inside one transaction, and the state that it sees.
     """
 
-    def apply(self, connection: sqlite3.Connection, state: State) -> bool:
-        """Write what has changed since the saved generation, safe on disk. Writer only.
+    def apply(self, connection: sqlite3.Connection, state: State) -> int:
+        """Write what has changed since the saved generation, safe on disk, where it is worth it. Writer only.
 
         Returns:
-            Whether there was anything to write.
+            The generation that is saved; what is later, readers take out of the store.
         """
 
     def search(

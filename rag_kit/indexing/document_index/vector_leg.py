@@ -78,10 +78,10 @@ class VectorLeg:
             query = "SELECT count(*) FROM vectors WHERE generation > ?"
             return int(connection.execute(query, (self._saved.generation,)).fetchone()[0])
 
-    def apply(self, connection: sqlite3.Connection, state: State) -> bool:
+    def apply(self, connection: sqlite3.Connection, state: State) -> int:
         """Write what has changed to a new segment, and a snapshot that lists it."""
         if state.embedding is None:
-            return False
+            return state.generation
         with self._lock:
             self._load(state)
             there = snapshot.generations(self._folder, state)
@@ -92,10 +92,10 @@ class VectorLeg:
                 self._saved = advanced(start, connection, state, make, start.segments)
                 snapshot.save(self._folder, state, self._saved)
             elif there == [state.generation]:
-                return False
+                return state.generation
             self._view = self._saved
             snapshot.remove_others(self._folder, state, self._saved)
-        return True
+        return state.generation
 
     def _write(self, connection: sqlite3.Connection, state: State, numbers: Numbers) -> Segment | None:
         path = self._folder / f"vectors-{state.uid[:8]}-{secrets.token_hex(8)}.rows"
@@ -103,12 +103,13 @@ class VectorLeg:
 
     def rebuild(self, connection: sqlite3.Connection, state: State) -> str:
         """Write all vectors anew."""
+        if state.embedding is None:
+            return ""
         with self._lock:
             for generation in snapshot.generations(self._folder, state):
                 snapshot.path_of(self._folder, state, generation).unlink(missing_ok=True)
             self._saved = self._view = View()
-            if not self.apply(connection, state):
-                return ""
+            self.apply(connection, state)
             return f"rebuilt the vector file of {len(self._saved)} rows"
 
     def verify(

@@ -241,9 +241,8 @@ class WritableIndex(ReadableIndex):
         """
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            for leg in self._legs:
-                leg.apply(connection, state)
-        forget_removals(self._store, state.generation)
+            saved = min(leg.apply(connection, state) for leg in self._legs)
+        forget_removals(self._store, saved)
 
 
 def in_scope(source: str, scopes: Sequence[str] | None) -> bool:

@@ -412,3 +412,33 @@ def test_what_the_live_writer_has_not_saved_is_a_note(tmp_path: Path) -> None:
             assert "the saved file is behind the store" in " ".join(reader.verify().problems)
         index.flush()
         assert index.verify().ok and not index.verify().notes
+
+
+def test_few_changes_leave_the_keyword_file_as_it_is(tmp_path: Path) -> None:
+    """Up to one changed row in a hundred readers follow the store; what is removed stays recorded till then."""
+    folder = tmp_path / "index"
+    with DocumentIndex.create(folder) as index:
+        index.upsert([Document(f"badger number{i}", id=str(i)) for i in range(300)])
+    [file] = folder.glob("bm25-*")
+    for word, last in (("quoll", False), ("dunnart", False), ("bilby", True)):
+        with DocumentIndex.open(folder, mode="w") as index:
+            index.upsert([Document(f"{word} again", id="7")])
+            index.delete([str(len(index.ids()))])
+            if last:
+                index.upsert([Document("potoroo", id=str(i)) for i in range(20, 30)])
+        assert file.exists() is not last
+        with DocumentIndex.open(folder) as reader:
+            assert [document.id for document, _ in reader.search_keyword(word)] == ["7"]
+            assert len(reader.search_keyword("badger", 400)) == len(reader.ids()) - (11 if last else 1)
+            assert reader.verify().ok and not reader.verify().notes
+
+
+def test_as_many_hits_as_there_are_documents(tmp_path: Path) -> None:
+    """With k as large as the corpus all hits come, best first, ties by id."""
+    with DocumentIndex.create(tmp_path / "index") as index:
+        index.upsert([Document("heron " * (1 + i % 3), id=f"{i:03}") for i in reversed(range(200))])
+        hits = index.search_keyword("heron", 10_000)
+        assert len(hits) == 200 and hits[:50] == index.search_keyword("heron", 50)
+        assert [(-score, document.id) for document, score in hits] == sorted(
+            (-score, document.id) for document, score in hits
+        )
