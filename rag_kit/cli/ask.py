@@ -24,7 +24,7 @@ from rag_kit.cli.streaming import AnswerStream
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Coroutine, Iterator, Mapping
 
 #: Graphs that ``--graph`` can name -> builder in rag_kit.graphs.
 GRAPHS = {
@@ -108,14 +108,14 @@ def run(arguments: argparse.Namespace) -> int:
             for question in _questions(arguments.question):
                 STATUS.show("searching ...")
                 if arguments.json:
-                    result = runner.run(graph.ainvoke({"question": question}, context=context))
+                    result = runner.run(stoppable(graph.ainvoke({"question": question}, context=context)))
                     STATUS.clear()
                     said = {**_as_json(result), "model": described}
                     say_json(said, indent=2 if arguments.question is not None else None)
                     continue
                 if arguments.question is None:
                     say(f"> {question}", style="bold")
-                asking.say_sources(runner.run(asking.answer(question)))
+                asking.say_sources(runner.run(stoppable(asking.answer(question))))
                 if arguments.question is None:
                     say()
     if not arguments.json:
@@ -186,6 +186,22 @@ def _context(arguments: argparse.Namespace) -> dict[str, Any]:
         "max_tokens": arguments.max_tokens,
         "deadline": arguments.deadline,
     }
+
+
+async def stoppable(run: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """A run that Ctrl-C ends at once: it is cancelled again until it ends.
+
+    Python 3.11's `asyncio.wait_for`, in which LangChain's client awaits each token, loses a cancellation that
+    comes together with one.
+    """
+    task = asyncio.ensure_future(run)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=0.2)
+        raise
 
 
 class Asking:

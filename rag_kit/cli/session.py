@@ -7,7 +7,7 @@ import contextlib
 from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.ask import Asking, check
+from rag_kit.cli.ask import Asking, check, stoppable
 from rag_kit.cli.output import STATUS, hint, one_line, problem, say
 from rag_kit.cli.passages import show
 from rag_kit.errors import RagKitError
@@ -78,7 +78,7 @@ class Session:
             given, self._waits = Command(resume=line), False
         try:
             check(line)
-            result = self._runner.run(self._asking.answer(given, config))
+            result = self._runner.run(stoppable(self._asking.answer(given, config)))
         except exits.Terminated:
             raise
         except KeyboardInterrupt:

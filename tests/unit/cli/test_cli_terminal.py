@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from support.openai_server import OpenAIServer, error, stall
 from support.terminal import Terminal
 
 from rag_kit.cli import exits
+from rag_kit.cli.ask import stoppable
 from rag_kit.cli.lines import columns
 from rag_kit.cli.main import main
 
@@ -128,6 +131,25 @@ def test_a_session_of_the_adaptive_graph_takes_the_reply_to_a_question_back(inde
     screen.send("\x04")
     assert screen.finish() == exits.OK
     assert "40 degrees" in screen.text
+
+
+def test_a_cancellation_that_gets_lost_is_repeated() -> None:
+    """A run that swallows its first cancellation, as Python 3.11's wait_for may, is ended by the same Ctrl-C."""
+
+    async def deaf() -> dict[str, Any]:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+        return {}
+
+    async def interrupted() -> None:
+        run = asyncio.ensure_future(stoppable(deaf()))
+        await asyncio.sleep(0)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(run, 20)
+
+    asyncio.run(interrupted())
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
