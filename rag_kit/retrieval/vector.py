@@ -30,28 +30,27 @@ _MAX_FETCH = 10_000
 class VectorRetriever(RagKitRetriever):
     """Search a vector store.
 
-        The score in the provenance is the store's relevance (higher is better) where the store can tell it, else
-        the store's own number, which may be a distance. That number is kept beside it as ``store_score``.
+    The score in the provenance is the store's relevance (higher is better) where the store can tell it, else
+    the store's own number, which may be a distance. That number is kept beside it as ``store_score``.
 
-        Several queries at once (multi-query, decomposition, ``search_many``) are embedded in one request and sent to
-        Chroma, ``ExactVectorStore`` and the in-memory store in one.
+    Several queries at once (multi-query, decomposition, ``search_many``) are embedded in one request and sent to
+    Chroma, ``ExactVectorStore`` and the in-memory store in one.
 
-        Args:
-            vectorstore: Any LangChain vector store.
-            k: Most documents to return.
-            filter: Metadata filter. Chroma and the in-memory store get it in their own language; for others, and
-                for what Chroma cannot say, more is fetched (up to 64 times ``k``) and filtered here.
-            structured_query_translator: LangChain's translator of filters into the language of a store that the kit
-                has none for.
+    Args:
+        vectorstore: Any LangChain vector store.
+        k: Most documents to return.
+        filter: Metadata filter. Chroma and the in-memory store get it in their own language; for others, and
+            for what Chroma cannot say, more is fetched (up to 64 times ``k``) and filtered here.
+        structured_query_translator: LangChain's translator of filters into the language of a store that the kit
+            has none for.
 
-        Example:
-            >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-            >>> from langchain_core.structured_query import Visitor
-    from langchain_core.vectorstores import InMemoryVectorStore
-            >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-            >>> _ = store.add_documents([Document("a", id="1"), Document("b", id="2")])
-            >>> [doc.id for doc in VectorRetriever(vectorstore=store, k=1).invoke("b")]
-            ['2']
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from langchain_core.vectorstores import InMemoryVectorStore
+        >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+        >>> _ = store.add_documents([Document("a", id="1"), Document("b", id="2")])
+        >>> [doc.id for doc in VectorRetriever(vectorstore=store, k=1).invoke("b")]
+        ['2']
     """
 
     takes_search_kwargs: ClassVar[bool] = True

@@ -75,7 +75,8 @@ def build_conversational_rag(
         >>> from rag_kit.models import chat_model
         >>> from rag_kit.retrieval import BM25Retriever
         >>> texts = BM25Retriever.from_texts(["Emma was written by Jane Austen.", "Jane Austen died in 1817."], k=1)
-        >>> graph = build_conversational_rag(texts, chat_model("extractive"), checkpointer=InMemorySaver())
+        >>> memory = InMemorySaver()
+        >>> graph = build_conversational_rag(texts, chat_model("extractive"), output="full", checkpointer=memory)
         >>> thread = {"configurable": {"thread_id": "1"}}
         >>> _ = graph.invoke({"question": "Who wrote Emma?"}, thread)
         >>> result = graph.invoke({"question": "When did she die?"}, thread)
