@@ -41,8 +41,12 @@ def path_of(folder: Path, state: State, generation: int) -> Path:
     return folder / f"vectors-{state.uid[:8]}-{generation}.index"
 
 
-def newest(folder: Path, state: State, known: View) -> View:
-    """The newest snapshot that is not ahead of the store, or ``known`` where none is newer or can be read."""
+def newest(folder: Path, state: State, known: View, *, strict: bool = False) -> View:
+    """The newest snapshot that is not ahead of the store, or ``known`` where none is newer or can be read.
+
+    Raises:
+        IndexFormatError, IndexMissingError, OSError: It is damaged, if ``strict``; else there is a warning.
+    """
     for _ in range(_TRIES):
         # one that is ahead belongs to a log that was lost with the power; the writer removes it
         found = [generation for generation in generations(folder, state) if generation <= state.generation]
@@ -52,6 +56,8 @@ def newest(folder: Path, state: State, known: View) -> View:
             return read(folder, state, found[0], known.segments)
         except (IndexFormatError, IndexMissingError, OSError) as error:
             if path_of(folder, state, found[0]).exists():
+                if strict:
+                    raise
                 advice = repair_advice(folder)
                 logger.warning("%s Vectors are searched in memory instead. %s", error, advice)
                 return known
@@ -105,7 +111,9 @@ def save(folder: Path, state: State, view: View) -> None:
 def remove_others(folder: Path, state: State, view: View) -> None:
     """Remove all that no reader will look for once a view is saved; what Chroma held for older versions, too."""
     keep = {path_of(folder, state, view.generation).name, *(segment.name for segment in view.segments)}
-    for path in [*folder.glob("*vectors*"), *folder.glob("chroma*")]:
+    found = [*folder.glob("*vectors*"), *folder.glob("chroma*")]
+    # snapshots go before what they list: who misses a segment sees that its snapshot is gone, and looks again
+    for path in sorted(found, key=lambda path: path.suffix != ".index"):
         if path.name in keep or not is_part(path.name):
             continue
         if path.is_dir() and not path.is_symlink():

@@ -118,15 +118,14 @@ class VectorLeg:
         """Compare each vector in the files with the store's."""
         if state.embedding is None:
             return
-        there = snapshot.generations(self._folder, state)
-        if state.generation not in there:
+        if max(snapshot.generations(self._folder, state), default=-1) < state.generation:
             report.behind("vectors", writer)
-        if not (there := [generation for generation in there if generation <= state.generation]):
-            return
         try:
-            view = snapshot.read(self._folder, state, there[0])
+            view = snapshot.newest(self._folder, state, View(), strict=True)
         except (IndexError_, OSError) as error:
             report.problems.append(f"vectors: {error}")
+            return
+        if view.generation < 0:  # a writer has just put one of a later state in its place
             return
         query = "SELECT n FROM vectors WHERE generation <= ? ORDER BY n"
         stored = np.array([n for (n,) in connection.execute(query, (view.generation,))], np.int64)

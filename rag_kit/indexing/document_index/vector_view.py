@@ -17,7 +17,7 @@ from rag_kit.indexing.document_index.vectors import TIE, Vectors
 #: Up to so many rows every row is scored; above, sign bits choose which (decision 0071).
 EXACT_ROWS = 20_000
 #: Rows that sign bits choose of a segment to be scored: at least these, and their share of these.
-_LEAST, _SHARED = 400, 1600
+_LEAST, _SHARED = 400, 2600
 _PER_HIT = 20  # and so many for each hit that is asked for
 _MOST_SEGMENTS = 12
 _MERGED = 8
