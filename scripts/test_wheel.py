@@ -51,7 +51,7 @@ def main() -> None:
         if arguments.uv:
             pip = (arguments.uv.resolve(), "pip", "install", "--quiet", "--python", python)
         pip = (*pip, "-c", constraints)
-        run(*pip, f"{wheel}[test]", cwd=folder)
+        run(*pip, f"{wheel}[test,eval]", cwd=folder)
         where = run(python, "-c", "import rag_kit; print(rag_kit.__file__)", cwd=folder).strip()
         if not Path(where).is_relative_to(folder):
             sys.exit(f"the wheel was to be tested, but {where} was imported")
