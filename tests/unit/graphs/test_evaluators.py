@@ -169,7 +169,7 @@ async def test_failing_vectors_leave_the_words() -> None:
     words = run(LexicalEvaluator().grade(QUESTION, PASSAGES, "en"), {})
     order = sorted(range(len(words)), key=lambda at: words[at].score)
     assert sorted(range(len(found)), key=lambda at: found[at].score) == order
-    assert "without vectors: ConnectionError" in found[0].reason
+    assert "without vectors: ModelUnreachable" in found[0].reason
     assert "sk-1234" not in found[0].reason
 
 
