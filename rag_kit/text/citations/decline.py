@@ -1,60 +1,251 @@
-"""The sentence that says an answer is not in the documents, and how others put it."""
+"""The sentence that says an answer is not in the documents, and how others put it.
+
+A decline is read clause by clause. A clause says that the sources lack something, describes what they have, is a
+courtesy (an apology, an advice, the question taken up), or states something else. An answer is a decline where the
+first clause that is neither description nor courtesy says that something is lacking, and little else is stated.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from rag_kit.text.fold import fold
+from rag_kit.text.sentences import sentences
 
 DECLINED = {"en": "The answer is not in the documents.", "zh": "文档中没有答案。"}
 """The decline sentence that the prompts ask for, by language."""
 
-_MAX = 300
-_SOURCE = (
-    r"(?:document|passage|context|source|text|material|excerpt|information provided|provided information)"
-)
-_EN = re.compile(
-    rf"\b(?:(?:is|are|was|were) not|isn't|aren't|cannot be|can't be|could not be|couldn't be|not)\b"
-    rf"[^.!?]{{0,60}}?\b(?:in|by|from|within)\b[^.!?]{{0,30}}?\b{_SOURCE}"
-    rf"|\b{_SOURCE}s?\b[^.!?]{{0,40}}?\b(?:do|does|did|don't|doesn't|didn't)\b[^.!?]{{0,12}}?"
-    rf"\b(?:contain|include|mention|provide|hold|say|answer|state|specify|address)"
-    rf"|\b(?:cannot|can't|could not|couldn't|unable to)\b[^.!?]{{0,12}}?\b(?:answer|find)\b"
-    rf"[^.!?]{{0,60}}?\b(?:{_SOURCE}|question)"
-)
-_NEGATED = re.compile(r"\bnot\b|n't\b|\bcannot\b|\bunable\b")
-_ZH = re.compile(
-    r"(?:文档|文件|资料|段落|材料|上下文|原文|文中|文本)[^。！？]{0,12}?(?:没有|未|并未|不包含|不含|无)[^。！？]{0,12}?"
-    r"(?:答案|回答|信息|内容|提及|提到|说明|找到|涉及)?"
-    r"|(?:无法|不能|没法)[^。！？]{0,16}?(?:回答|找到|得知|确定)|(?:没有|未能?)找到[^。！？]{0,16}?(?:答案|信息|内容)"
-)
-_OPENING_ZH = re.compile(
-    r"^(?:抱歉|对不起|很遗憾)[，,。!！]?|^(?:根据|从|在)?(?:提供的|给定的|上述|这些|以上)?"
-)
+Kind = Literal["absent", "about", "courtesy", "other"]
+
+_MAX = 3000
+_STATED = 1 / 3
+"""Share of a decline that may state something else, in characters."""
+_HAN = re.compile(r"[\u4e00-\u9fff]")
 _MARK = re.compile(r"[\[［【]\s*\d[^\]］】]{0,40}[\]］】]")
-_SENTENCE = re.compile(r"[.!?。！？]\s*(?=\S)")
+_EDGES = "*_`\"'“”「」 "
+
+# The sources as an answer names them: "the provided documents", "these passages [1]", "the text that you shared".
+_GIVEN = (
+    r"provided|given|supplied|available|retrieved|shared|returned|above|present|current|listed|search"
+    r"|source|context"
+)
+_NOUN = (
+    r"documents?|documentation|passages?|contexts?|sources?|texts?|excerpts?|articles?|snippets?"
+    r"|paragraphs?|results|"
+    r"knowledge base|story|report|notes|information|content|materials?"
+)
+_SRC = (
+    rf"\b(?:(?:the|this|these|those|your|any|all|both|no|as|from|in|by) (?:\w+ ){{0,2}}(?:{_NOUN})\b"
+    rf"(?! (?:of|manager|code|exchange))"
+    rf"|(?:{_GIVEN}) (?:{_NOUN})\b|(?<![^ ]. )(?:documents|context|passages)\b)"
+    r"(?: ?\[[\d,\]\[ –-]{1,60}+|,? (?:however|themselves|unfortunately|sadly|still),?| (?:that|which"
+    r"|(?:you|i|we)(?:'ve)?|"
+    rf"have|had|has|was|were|are|is|been|here|at hand|to me|gave(?: me)?|{_GIVEN})\b){{0,6}}"
+)
+_NOT = r"(?:(?:do|does|did|is|are|was|were|has|have|can|could)(?: not|n't)|cannot|never|not)\b"
+_DO_NOT = r"(?:(?:do|does|did|can|could)(?: not|n't)|cannot|never)\b"
+_ADVERBS = r"(?:,? (?:\w+ly|however|also|even|any|a|be|to|been|seem|appear|me|us)\b,?){0,5}"
+_SAY = (
+    r" (?:contain|include|mention|provide|hold|say|answer|state|specify|address|discuss|cover|give|offer"
+    r"|reveal|identif|"
+    r"name|describe|explain|clarify|indicate|tell|appear|seem|allow|list|disclose|refer|have|define|show"
+    r"|make|detail|"
+    r"report|directly)"
+)
+_TOLD = (
+    r" (?:mentioned|specified|stated|provided|given|addressed|discussed|disclosed|described|explained"
+    r"|identified|named|"
+    r"indicated|detailed|listed|covered|revealed|explicit|determined|answered|told)\b"
+)
+_FOUND = r" (?:found|included|contained|available|present|clear|said|shown|answered|sufficient|enough)\b"
+_NO = r"\b(?:no|not (?:any|enough|sufficient)|insufficient|n't (?:any|enough|sufficient|sufficient)|nothing|without)\b"
+_LACK = (
+    r"\b(?:information|mention|reference|details?|data|indication|answer|discussion|definition|guidance"
+    r"|figures?|"
+    r"description|explanation)\b"
+)
+_LACKS = (
+    rf"(?: \w+ly)? (?:lack|fails? to|omits?\b|(?:is|are) (?:silent|insufficient|not sufficient|not enough)|"
+    rf"(?:say|ha|have|contain|give|make|offer|include|provide|hold)s? {_NO})"
+)
+_I = r"\b(?:i|we)(?:'m| am| are| was| were)?(?: \w+ly| also| still)?"
+_CANNOT = r" (?:cannot|can't|could not|couldn't|unable to|not able to|(?:do|did|was|were)(?: not|n't))"
+_FIND = (
+    r" (?:able to )?(?:answer|find|determine|provide|confirm|locate|say|give|establish|verify|calculate|see"
+    r"|identify|"
+    r"know|offer|have)\b"
+)
+_ABSENT_EN = re.compile(
+    rf"{_SRC} ?{_DO_NOT}{_ADVERBS}{_SAY}|{_SRC}{_LACKS}"
+    rf"|{_SRC}(?:(?! that )[^.!?]){{0,60}}? (?:and|but),? (?:\w+ly,? )?{_DO_NOT}{_ADVERBS}{_SAY}"
+    rf"|\banswer\b[^.!?]{{0,40}}? {_NOT} (?:in|within) {_SRC}|\b(?:none|neither"
+    rf"|nothing)\b[^.!?]{{0,9}}? {_SRC}{_ADVERBS}{_SAY}|\b(?:no|neither) (?:{_NOUN}){_SAY}"
+    rf"|{_NOT}{_ADVERBS}(?:{_TOLD}|{_FOUND})[^.!?]{{0,60}}?\b(?:in|by|from|within|using|with) {_SRC}"
+    rf"|{_NO}[^.!?]{{0,25}}?{_LACK}[^.!?]*?{_SRC}|\bthere(?: is|'s| are| was) nothing\b[^.!?]*?{_SRC}"
+    rf"|{_I}{_CANNOT}{_ADVERBS}{_FIND}[^.!?]*?(?:{_SRC}|\bquestion\b|{_LACK})"
+    rf"|\b(?:impossible|not possible|unclear|not clear)\b[^.!?]*?{_SRC}"
+    rf"|\b(?:this|your|the) question\b[^.!?]{{0,60}}? (?:cannot|can't|could not|is not"
+    rf"|isn't) (?:be )?(?:answered|covered)\b(?! with one)"
+    rf"|^(?:i (?:do not|don't) know|unable to answer|insufficient information|not{_TOLD})"
+    rf"|^i (?:cannot|can't|am unable to|'m unable to|am not able to) (?:\w+ly )?(?:answer|determine|provide"
+    rf"|confirm|say)"
+    rf"|\b(?:requested|relevant|needed) (?:information|answer|details?)\b[^.!?]{{0,15}}? (?:not|n't)\b"
+    rf"|\bwe are not told\b"
+    rf"|^no (?:relevant )?information\b[^.!?]{{0,40}}?(?:found|available|provided)"
+)
+# What says the same where the sources were named before: "Based on the documents, there is no mention ...".
+_ABSENT_NAMED = re.compile(
+    rf"\bthere(?: is|'s| are| was| were)(?: \w+ly)? ?{_NO}[^.!?]{{0,25}}?{_LACK}"
+    rf"|{_NOT}{_ADVERBS}{_TOLD}(?<!given)(?<!told)(?<!answered)"
+    rf"|{_I}{_CANNOT}{_ADVERBS}{_FIND}|\b(?:not possible|impossible|unclear|not clear)\b|\bnone of (?:them"
+    rf"|these)\b"
+    rf"|^which {_DO_NOT}{_ADVERBS}{_SAY}"
+)
+# ... and where a clause before was about the sources: "It covers the first season, but does not name the actor".
+_ABSENT_THEY = re.compile(
+    rf"^(?:(?:but|however|and|although|though|nor|so|yet|while)\b,? ?)*(?:it|they|these|this|both"
+    rf"|which)?(?: \w+ly)? ?"
+    rf"(?:{_DO_NOT}{_ADVERBS}{_SAY}|{_LACKS}|{_NOT}(?: of| about| its| in| on| the)\b)"
+)
+_ABOUT_EN = re.compile(
+    rf"{_SRC}|\b(?:it|they|these|this|which|section)\b[^.!?]{{0,25}}? (?:mention|discuss|describe|focus"
+    rf"|cover|contain|"
+    r"provide|include|list|refer|concentrat|talk|deal|explain|report|address|present|use|name|compare|do\b"
+    r"|does\b|are about|"
+    r"is about|limited|note|know)|\b(?:only|merely|instead|mainly|primarily)\b"
+)
+_COURTESY_EN = re.compile(
+    r"^(?:(?:but|however|and|so|therefore|as|alternatively)\b,? ?)*(?:please|you\b|i(?:'d| would| suggest"
+    r"| recommend| apologi|"
+    r" looked| searched| have| regret|'m sorry|'m afraid| am sorry)|if you|it (?:would|is|may"
+    r"|might) (?:be )?(?:best|advisable|"
+    r"recommended)|consider|to (?:find|answer|get|obtain)|for (?:more|accurate|further|the|this)|further"
+    r"|hello|thank|sorry|"
+    r"unfortunately|regrettably|sadly|as an ai|my knowledge|after|based on [^,]*$|according to [^,]*$"
+    r"|from [^,]*$|given [^,]*$|"
+    r"in the [^,]*$|the question|your question|without|always|feel free|contact|try|consult|check|\w+$)"
+    r"|\bwould be (?:needed|required|necessary|a better|able)\b|\bneed(?:ed)?\b|\b(?:recommend|suggest) "
+    r"|\bconsult\b"
+)
+_CONCLUDES_EN = re.compile(
+    r"\b(?:infer(?:red)?|suggest(?:s|ing)? that|impl(?:y|ies|ied)|likely|probably|presumably|the answer is"
+    r"|so (?:he|she) |"
+    r"(?<!only )(?<!merely )(?<!just )(?:states?|says?|indicates?|shows?) that|concluded? that)\b"
+)
+_CLAUSE_EN = re.compile(
+    r"[;:]\s|(?<! not)(?<! not,),?\s(?=(?:but|although|though|whereas|however|so|therefore|since|because"
+    r"|as the|and they|and it)\b)"
+    r"|,\s(?=(?:i|we|it|they|there|the|this|these|which|while|none|nothing|no|and \w+ly|and none)\b)"
+)
+
+_SRC_ZH = (
+    r"(?:(?:^|(?<=[，,；;、“的给供定述上有个些篇段考关在从据份到几所索该此本列检库握且但而这后]))"
+    r"(?:文档|文件|资料|段落|材料|上下文|原文|文中|文本|文章|文献|文字|参考内容|参考|内容|信息|搜索结果|知识库|本文|上文))"
+)
+_NOT_ZH = r"(?:没有|没|并未|从未|均未|都未|尚未|未能|未|并不|不|无|缺乏|缺少|找不到)"
+_SAY_ZH = (
+    r"(?:提到|提及|说明|包含|涉及|给出|提供|指出|找到|出现|披露|透露|交代|列出|记载|介绍|讨论|描述|定义|回答|证据|信息|"
+    r"内容|答案|数据|细节|规定|足够|直接|明确|具体|关于|有关|相关|写明|解释|含有?|任何|指导|说)"
+)
+_CANNOT_ZH = r"(?:无法|不能|没法|难以|无从|还不能|并不能)"
+_ABSENT_ZH = re.compile(
+    rf"{_SRC_ZH}[^因由被]{{0,10}}?{_NOT_ZH}.{{0,6}}?{_SAY_ZH}|{_SRC_ZH}.{{0,6}}(?:不足以|无关|{_CANNOT_ZH})"
+    rf"|与.{{0,6}}问题.{{0,4}}无关|超出.{{0,12}}范围|(?:没有|未能?|没)(?:检索到|查到|找到|足够的?|相关的?).{{0,24}}?(?:答案|信息|内容|说明|记载)"
+    rf"|^(?:因此|所以|暂时|目前|我|还|也)*{_CANNOT_ZH}.{{0,16}}?(?:回答|作答|得知|确定|判断|确认|得出|给出|提供)|我不知道"
+)
+_ABSENT_NAMED_ZH = re.compile(
+    rf"^[^因由被]{{0,8}}?{_CANNOT_ZH}.{{0,16}}?(?:回答|作答|得知|确定|判断|确认|得|找到|给出|提供|知|计算)|不清楚|不明确|"
+    rf"^[^因由被]{{0,8}}?(?:没有|未|没)(?:明确|具体|直接|详细)?(?:包含.*(?:信息|内容|数据|说明)|提到|提及|说明|给出|提供|指出|披露|透露|交代|列出|记载|关于"
+    rf"|有关|涉及|对)"
+)
+_ABOUT_ZH = re.compile(
+    rf"{_SRC_ZH}|^(?:它|其|只|仅|而|并|主要|虽然|尽管|不过|但|方法部分)|只是|主要|仅|多次|提到|提及|介绍|讨论|描述|涉及|讲述"
+)
+_COURTESY_ZH = re.compile(
+    r"抱歉|对不起|遗憾|建议|请|您|如果|感谢|问题|查阅|查询|咨询|需要知道|要得出|例如|^(?:根据|依据|从|对于|由于|仅凭)|^在.{0,12}[中里内]$"
+)
+_CONCLUDES_ZH = re.compile(
+    r"推断|推测|推知|(?:因此|所以).{0,8}是|可能是|应该是|(?<!只)(?<!仅)(?:指出|表明|显示)(?!的)"
+)
+_CLAUSE_ZH = re.compile(r"[，,；;：:]")
 
 
 def is_declined(answer: str) -> bool:
-    """Whether an answer says that the documents do not hold it, and nothing else.
+    """Whether an answer says that the documents do not hold it, and little else.
+
+    Long and polite declines count too: with apologies, advice, and what the documents do contain. An answer that
+    begins with a statement, or ends in a conclusion, is an answer, even where it adds what the documents lack.
 
     Args:
-        answer: The whole answer; longer than 300 characters, or with a citation, it is no plain decline.
+        answer: The whole answer; one of more than 3,000 characters is no decline.
 
     Example:
         >>> is_declined("The answer is not in the documents."), is_declined("文档中没有答案。")
         (True, True)
-        >>> is_declined("Paris is the capital.[1]")
-        False
+        >>> is_declined("I'm sorry, but the context does not give the price. It only lists the colours.")
+        True
+        >>> is_declined("It was built in 1890. The documents do not say by whom."), is_declined("Paris.[1]")
+        (False, False)
     """
-    if not answer.strip() or len(answer) > _MAX or _MARK.search(answer):
+    if not answer.strip() or len(answer) > _MAX:
         return False
-    text = fold(answer).strip().strip("*_`\"'“”「」 ").strip()
-    declared = {fold(sentence).rstrip("。. ") for sentence in DECLINED.values()}
-    if text.rstrip("。.!！ ") in declared:
-        return True
-    first = _SENTENCE.split(text, maxsplit=1)[0]
-    if _EN.search(first):
-        return _NEGATED.search(first) is not None
-    bare = _OPENING_ZH.sub("", first)
-    found = _ZH.search(bare)
-    return found is not None and found.start() <= 12
+    size = stated = 0
+    lead = ""
+    for kind, clause, concludes in _clauses(answer):
+        if kind in ("absent", "other"):
+            lead = lead or kind
+        if lead == "other" or (kind != "absent" and concludes) or (kind == "other" and _MARK.search(clause)):
+            return False
+        size += len(clause)
+        stated += len(clause) if kind == "other" else 0
+    return lead == "absent" and stated <= _STATED * size
+
+
+def _clauses(answer: str) -> list[tuple[Kind, str, bool]]:
+    """The clauses of an answer, each with its kind and whether it draws a conclusion."""
+    found: list[tuple[Kind, str, bool]] = []
+    named = about = False
+    for sentence in sentences(answer):
+        text = fold(sentence.text).strip(_EDGES)
+        chinese = _HAN.search(text) is not None
+        rules = _ZH if chinese else _EN
+        for part in rules.clause.split(text):
+            clause = part.strip(" ，,。.!！")
+            if clause:
+                kind = rules.kind(clause, named, about)
+                named = named or rules.source.search(clause) is not None
+                about = about or (kind in ("about", "absent") and named)
+                found.append((kind, clause, rules.concludes.search(clause) is not None))
+    return found
+
+
+class _Rules:
+    """The patterns of a language."""
+
+    def __init__(self, source: str, clause: re.Pattern[str], concludes: re.Pattern[str]) -> None:
+        self.source, self.clause, self.concludes = re.compile(source), clause, concludes
+
+    def patterns(self, *patterns: re.Pattern[str]) -> _Rules:
+        self.absent, self.absent_named, self.absent_they, self.courtesy, self.about = patterns
+        return self
+
+    def kind(self, clause: str, named: bool, about: bool) -> Kind:
+        named = named or self.source.search(clause) is not None
+        if (
+            self.absent.search(clause)
+            or (named and self.absent_named.search(clause))
+            or (about and self.absent_they.search(clause))
+        ):
+            return "absent"
+        if self.courtesy.search(clause):
+            return "courtesy"
+        return "about" if self.about.search(clause) else "other"
+
+
+_EN = _Rules(_SRC, _CLAUSE_EN, _CONCLUDES_EN).patterns(
+    _ABSENT_EN, _ABSENT_NAMED, _ABSENT_THEY, _COURTESY_EN, _ABOUT_EN
+)
+_ZH = _Rules(_SRC_ZH, _CLAUSE_ZH, _CONCLUDES_ZH).patterns(
+    _ABSENT_ZH, _ABSENT_NAMED_ZH, _ABSENT_NAMED_ZH, _COURTESY_ZH, _ABOUT_ZH
+)
