@@ -1,8 +1,7 @@
-"""Which metadata fields a filter asks for, and which ones there are: a filter on a field of no document is an error."""
+"""Metadata fields of filters and of documents, and the error for a filter on a field that no document has."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
@@ -10,18 +9,18 @@ from typing import Any
 from rag_kit.documents.clean import clean_text
 from rag_kit.documents.filters import Filter
 from rag_kit.documents.provenance import PROVENANCE_KEY
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, did_you_mean
 
 Fields = dict[str, bool]
 """Name of a field -> whether some document has a list there."""
 
-_SHOWN = 40
+_MAX_LISTED = 40
 _CONTAINS = "$contains asks whether a list holds a value; it does not search inside a text"
 _FOLDER = "for a folder write {'file': {'$startswith': 'folder/'}}"
 
 
 def fields_of_filter(where: Filter | None) -> Fields:
-    """The fields that a filter needs, and whether it needs a list there.
+    """The fields that a filter tests, and whether a field must be a list.
 
     A field that the filter asks for with ``$exists`` may be missing.
 
@@ -47,7 +46,7 @@ def fields_of_filter(where: Filter | None) -> Fields:
 
 
 def lacking(wanted: Mapping[str, bool], known: Mapping[str, bool]) -> Fields:
-    """What is wanted and not known."""
+    """The fields that are wanted and not known; also where a list is wanted and the field is none."""
     return {key: many for key, many in wanted.items() if key not in known or (many and not known[key])}
 
 
@@ -72,16 +71,15 @@ def read_fields(rows: Iterable[Mapping[str, Any]], wanted: Mapping[str, bool]) -
 def unknown_field(missing: Mapping[str, bool], known: Mapping[str, bool]) -> InvalidInputError:
     """The error for a filter that no document can pass because of its fields; it names fields, never values."""
     name = next(iter(missing))
-    names = [clean_text(each)[:60] for each in islice(sorted(known), _SHOWN)]
-    listed = ", ".join(names) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
+    names = [clean_text(each)[:60] for each in islice(sorted(known), _MAX_LISTED)]
+    listed = ", ".join(names) + (f" and {len(known) - _MAX_LISTED} more" if len(known) > _MAX_LISTED else "")
     if name in known:
         return InvalidInputError(
             f"The filter asks with $contains for {name!r:.80}, which is a list in no document. {_CONTAINS}; {_FOLDER}. "
             f"The fields there are: {listed}."
         )
-    near = difflib.get_close_matches(name, names, n=1)
-    meant = f" (did you mean {near[0]!r}?)" if near else ""
     return InvalidInputError(
-        f"The filter asks for {name!r:.80}, a field that no document has{meant}. The fields there are: {listed}. "
-        f"{_CONTAINS}; {_FOLDER}. Where a field may be missing, say so: {{'$exists': false}}."
+        f"The filter asks for {name!r:.80}, a field that no document has{did_you_mean(name, names)}. "
+        f"The fields there are: {listed}. {_CONTAINS}; {_FOLDER}. "
+        "Where a field may be missing, say so: {'$exists': false}."
     )

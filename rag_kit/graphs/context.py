@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_kit.concurrency.seconds import MAX_SECONDS
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, did_you_mean
 
 
 class RunContext(BaseModel):
@@ -64,8 +63,7 @@ def _explained(schema: type[BaseModel], error: ValidationError) -> str:
     for item in error.errors(include_url=False, include_input=False):
         name = ".".join(map(str, item["loc"]))
         if item["type"] == "extra_forbidden":
-            close = difflib.get_close_matches(name, schema.model_fields, n=1)
-            problems.append(f"{name!r} is no setting" + (f" (did you mean {close[0]!r}?)" if close else ""))
+            problems.append(f"{name!r} is no setting{did_you_mean(name, schema.model_fields)}")
         else:
             problems.append(f"{name}: {item['msg'][:1].lower()}{item['msg'][1:]}")
     return f"context is not valid: {'; '.join(problems)}. Allowed: {', '.join(schema.model_fields)}."

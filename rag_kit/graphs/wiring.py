@@ -1,9 +1,8 @@
-"""Graphs put together, and taken apart again: the builders' common part, and nodes of a user's own."""
+"""`RagGraph`, which all builders of graphs use, and in which users insert, replace and remove nodes."""
 
 from __future__ import annotations
 
 import copy
-import difflib
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +14,7 @@ from langgraph.pregel import Pregel
 from langgraph.typing import StateT
 from typing_extensions import TypedDict, is_typeddict
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, did_you_mean
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.running import RETRY, Body, OnCap, node
 from rag_kit.graphs.state import QuestionInput, RagOutput, RagState, Update
@@ -60,7 +59,7 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         super().__init__(state, context_schema=context, input_schema=QuestionInput, output_schema=gives)
         self._name, self._steps = name, steps
         self._settings = context
-        self._kits: Mapping[str, Any] | None = None
+        self._kit_nodes: Mapping[str, Any] | None = None  # the nodes as the builder made them
 
     def add_step(
         self,
@@ -158,20 +157,20 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         Raises:
             InvalidInputError: A node of yours leads nowhere.
         """
-        kits = self.nodes if self._kits is None else self._kits
-        for own in [each for each, spec in self.nodes.items() if spec is not kits.get(each)]:
-            self._put_under_caps(own)
+        built = self.nodes if self._kit_nodes is None else self._kit_nodes
+        for own in [each for each, spec in self.nodes.items() if spec is not built.get(each)]:
+            self._apply_caps(own)
         compiled = super().compile(checkpointer, name=name or self._name, **options)
         return compiled if self._steps is None else compiled.with_config(recursion_limit=self._steps)
 
     def _known(self, name: str) -> str:
         if name not in self.nodes:
-            close = difflib.get_close_matches(name, self.nodes, n=1)
-            meant = f" (did you mean {close[0]!r}?)" if close else ""
+            meant = did_you_mean(name, self.nodes)
             raise InvalidInputError(f"{name!r} is no node{meant}. Nodes: {', '.join(self.nodes)}.")
         return name
 
-    def _put_under_caps(self, name: str) -> None:
+    def _apply_caps(self, name: str) -> None:
+        """Wrap a node of the user's, so that the run's deadline and usage hold for it too."""
         spec: Any = self.nodes[name]
         if not (spec.ends or name in self.branches or any(start == name for start, _ in self.edges)):
             raise InvalidInputError(
@@ -207,7 +206,7 @@ def _with_usage(schema: type[Any]) -> Any:
 
 
 def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[StateT]:
-    """The graph before it was compiled, to be changed and compiled again; the one that is given stays as it is.
+    """A copy of the graph before it was compiled, to be changed and compiled again.
 
     Args:
         graph: What a builder of this kit gave. Its checkpointer and store are given to ``compile`` again.
@@ -232,16 +231,12 @@ def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[Sta
         )
     made = copy.copy(source)
     made.compiled = False
-    made.nodes, made.edges, made.waiting_edges = (
-        dict(source.nodes),
-        set(source.edges),
-        set(source.waiting_edges),
-    )
+    made.nodes = dict(source.nodes)
+    made.edges = set(source.edges)
+    made.waiting_edges = set(source.waiting_edges)
     made.branches = defaultdict(dict, {start: dict(ways) for start, ways in source.branches.items()})
-    made.schemas, made.channels, made.managed = (
-        dict(source.schemas),
-        dict(source.channels),
-        dict(source.managed),
-    )
-    made._kits = dict(source.nodes)
+    made.schemas = dict(source.schemas)
+    made.channels = dict(source.channels)
+    made.managed = dict(source.managed)
+    made._kit_nodes = dict(source.nodes)
     return made

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_kit.errors import PromptError
+from rag_kit.errors import PromptError, did_you_mean
 from rag_kit.prompts import folders
 from rag_kit.prompts.format import LANGUAGES, Problem, PromptFile, inspect_prompt, parse_prompt
 from rag_kit.prompts.front_matter import NAME
@@ -170,9 +169,7 @@ class PromptLibrary:
         if name in names:
             there = [tongue for known, tongue in self.entries() if known == name]
             return f"The prompt {name!r} does not exist in {language!r}; it exists in: {', '.join(there)}."
-        close = difflib.get_close_matches(name, names, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        return f"There is no prompt {name!r}.{hint} There are: {', '.join(names)}."
+        return f"There is no prompt {name!r}{did_you_mean(name, names)}. There are: {', '.join(names)}."
 
 
 def _read(path: Path, folder: Path) -> tuple[PromptFile | None, list[Problem]]:

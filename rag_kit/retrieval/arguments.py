@@ -1,20 +1,19 @@
-"""The arguments of a retriever: those of other libraries read as ours, and errors that name what is allowed."""
+"""Arguments of retrievers: names of other libraries are translated, unknown ones are refused with the allowed names."""
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.errors import InvalidInputError, RagKitError, did_you_mean
 
 if TYPE_CHECKING:
     from rag_kit.retrieval.base import RagKitRetriever
 
-_MAKERS = ("from_llm", "from_rules", "from_documents", "from_texts")
+_CONSTRUCTORS = ("from_llm", "from_rules", "from_documents", "from_texts")
 _SEARCH_TYPES = {
     "mmr": "RerankRetriever(retriever=..., reranker=MMRReranker(embeddings))",
     "similarity_score_threshold": "RerankRetriever(retriever=..., reranker=..., score_threshold=...)",
@@ -22,7 +21,7 @@ _SEARCH_TYPES = {
 
 
 def own_arguments(cls: type[RagKitRetriever], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments under the names of this kit; ``cls.other_names`` holds those of other libraries.
+    """Arguments of other libraries under the names of this kit, by ``cls.other_names``.
 
     Raises:
         InvalidInputError: An argument was given twice, or a search is asked for that is a retriever of its own.
@@ -44,7 +43,7 @@ def _with_search_kwargs(cls: type[RagKitRetriever], given: dict[str, Any]) -> di
         instead = _SEARCH_TYPES.get(str(kind))
         raise InvalidInputError(
             f"search_type={kind!r} was given; allowed: 'similarity'."
-            + (f" Here that is a retriever of its own: {instead}." if instead else "")
+            + (f" In rag_kit that is a retriever of its own: {instead}." if instead else "")
         )
     search = given.pop("search_kwargs", None) or {}
     if not isinstance(search, Mapping) or not search.keys() <= {"k", "filter"}:
@@ -58,24 +57,17 @@ def _with_search_kwargs(cls: type[RagKitRetriever], given: dict[str, Any]) -> di
 
 
 def unknown_arguments(names: Iterable[str], allowed: Collection[str], instead: Mapping[str, str]) -> str:
-    """What to say of arguments that are not known: the nearest name of each, then every name once.
+    """The message for unknown arguments: for each the name in rag_kit or a similar one, then all names allowed.
 
     Example:
         >>> unknown_arguments(["kk", "c"], ["filter", "k"], {"c": "rrf_k"})
-        "'kk' is no argument (did you mean 'k'?); 'c' is no argument (here: rrf_k); allowed: filter, k"
+        "'kk' is no argument (did you mean 'k'?); 'c' is no argument (in rag_kit: rrf_k); allowed: filter, k"
     """
-    said = []
+    problems = []
     for name in names:
-        near = difflib.get_close_matches(name, allowed, 1)
-        hint = (
-            f" (here: {instead[name]})"
-            if name in instead
-            else f" (did you mean {near[0]!r}?)"
-            if near
-            else ""
-        )
-        said.append(f"{name!r} is no argument{hint}")
-    return f"{'; '.join(said)}; allowed: {', '.join(sorted(allowed))}"
+        hint = f" (in rag_kit: {instead[name]})" if name in instead else did_you_mean(name, allowed)
+        problems.append(f"{name!r} is no argument{hint}")
+    return f"{'; '.join(problems)}; allowed: {', '.join(sorted(allowed))}"
 
 
 def as_invalid_input(cls: type[RagKitRetriever], error: ValidationError) -> RagKitError:
@@ -96,16 +88,16 @@ def as_invalid_input(cls: type[RagKitRetriever], error: ValidationError) -> RagK
 
 
 def _other_names(cls: type[RagKitRetriever]) -> dict[str, str]:
-    """The names of the class and of those it is made from."""
+    """``other_names`` of the class and of its bases."""
     return {
         name: own for base in reversed(cls.__mro__) for name, own in vars(base).get("other_names", {}).items()
     }
 
 
 def _allowed(cls: type[RagKitRetriever]) -> set[str]:
-    """Every argument of the class, and of the functions that make one."""
+    """Every argument of the class and of its constructors such as ``from_llm``."""
     names = set(cls.model_fields)
-    for maker in _MAKERS:
-        parameters = inspect.signature(getattr(cls, maker)).parameters if hasattr(cls, maker) else {}
+    for each in _CONSTRUCTORS:
+        parameters = inspect.signature(getattr(cls, each)).parameters if hasattr(cls, each) else {}
         names |= {name for name, one in parameters.items() if one.kind is not inspect.Parameter.VAR_KEYWORD}
     return names

@@ -92,7 +92,7 @@ def test_bm25_takes_the_arguments_of_langchain_community() -> None:
         get_provenance(d)["score"] for d in ours.invoke("beta")
     ]
     with pytest.raises(
-        InvalidInputError, match=r"'epsilon' is no argument \(here: nothing.*allowed: b, k1, variant"
+        InvalidInputError, match=r"'epsilon' is no argument \(in rag_kit: nothing.*allowed: b, k1, variant"
     ):
         BM25Retriever.from_documents(DOCS, bm25_params={"epsilon": 0.2})
     with pytest.raises(InvalidInputError, match="analyzer and preprocess_func"):
@@ -194,15 +194,19 @@ WORDS = BM25Retriever.from_documents(DOCS)
 WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (EnsembleRetriever, {"retrievers": [WORDS], "wieghts": [1]}, "did you mean 'weights'"),
     (BM25Retriever.from_documents, {"documents": DOCS, "analyser": str.split}, "did you mean 'analyzer'"),
-    (BM25Retriever, {"docs": DOCS}, r"here: BM25Retriever.from_documents"),
-    (MultiQueryRetriever, {"retriever": WORDS, "llm_chain": WORDS}, "here: llm="),
+    (BM25Retriever, {"docs": DOCS}, r"in rag_kit: BM25Retriever.from_documents"),
+    (MultiQueryRetriever, {"retriever": WORDS, "llm_chain": WORDS}, "in rag_kit: llm="),
     (
         MultiQueryRetriever.from_llm,
         {"llm": model(""), "retriever": WORDS, "parser_key": "x"},
-        "here: nothing",
+        "in rag_kit: nothing",
     ),
-    (SelfQueryRetriever.from_llm, {"llm": model(""), "retriever": DOCS, "chain_kwargs": {}}, "here: prompt="),
-    (ParentDocumentRetriever.from_documents, {"documents": DOCS, "docstore": 1}, "here: nothing"),
+    (
+        SelfQueryRetriever.from_llm,
+        {"llm": model(""), "retriever": DOCS, "chain_kwargs": {}},
+        "in rag_kit: prompt=",
+    ),
+    (ParentDocumentRetriever.from_documents, {"documents": DOCS, "docstore": 1}, "in rag_kit: nothing"),
     (CompressionRetriever, {"base_retriever": WORDS, "base_compresor": 1}, "is no argument"),
     (RerankRetriever, {"base_retriever": WORDS, "base_compressor": "x"}, "reranker is str"),
 ]

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +37,14 @@ def is_part(name: str) -> bool:
     return _PART.fullmatch(name) is not None
 
 
-def remove_parts(folder: Path, keep: Collection[str]) -> None:
-    """Remove the index's own files from a folder, and nothing else.
+def remove_parts(paths: Iterable[Path], keep: Collection[str]) -> None:
+    """Remove, of some files and folders in the folder of an index, those that the index wrote.
 
     Args:
-        folder: The folder of an index that nobody has open.
+        paths: Removed in this order.
         keep: Names to leave alone.
     """
-    for path in list(folder.iterdir()):
+    for path in paths:
         if path.name in keep or not is_part(path.name):
             continue
         if path.is_dir() and not path.is_symlink():

@@ -241,7 +241,7 @@ class DocumentIndex(WritableIndex):
             try:
                 self._store.close()
                 if keep is not None and self._lock is not None:
-                    remove_parts(self.folder, keep)
+                    remove_parts(list(self.folder.iterdir()), keep)
             finally:
                 if self._lock is not None:
                     self._lock.release()

@@ -142,8 +142,8 @@ class KeywordLeg:
         documents = documents_at(view.columns, found[best].tolist())
         return list(zip(documents, scored[best].tolist(), strict=True))
 
-    def held(self, ids: Sequence[str], generation: int) -> list[Document] | None:
-        """Documents by id out of memory, if what is loaded is of that generation and has them all."""
+    def loaded_documents(self, ids: Sequence[str], generation: int) -> list[Document] | None:
+        """Documents by id from memory; ``None`` unless that generation is loaded and has all of them."""
         with self._lock:
             if self._index is None or self._generation != generation:
                 return None

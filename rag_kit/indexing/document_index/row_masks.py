@@ -1,4 +1,4 @@
-"""Which rows of the store pass a filter, by row number; kept for the next query with the same filter."""
+"""Boolean masks of the rows of the store that pass a filter, cached by filter."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.indexing.document_index.meta import State
 
-_KEPT = 16  # filters, a byte a row each
+_MAX_MASKS = 16  # each takes a byte a row
 _BLOCK = 1000  # rows parsed together
 
 Mask = NDArray[np.bool_]
 
 
 class RowMasks:
-    """Masks of filters; after a write only the rows that it changed are looked at again."""
+    """Cache of the masks of recent filters; after a write only the rows that it changed are tested again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[int, Mask]] = OrderedDict()
 
     def mask(self, connection: sqlite3.Connection, state: State, where: Filter) -> Mask:
-        """Whether the row of each number passes, shape (highest number + 1,); numbers without a row say nothing."""
+        """Whether the row of each number passes, shape (highest number + 1,); arbitrary where there is no row."""
         passes = compile_filter(where)
         try:
             key = json.dumps(where, sort_keys=True)
@@ -35,7 +35,7 @@ class RowMasks:
             key = ""
         with self._lock:
             since, before = self._kept.get(key, (-1, np.zeros(0, bool)))
-            if since > state.generation:  # the store is an older one than it was
+            if since > state.generation:  # an older store was put in its place
                 since, before = -1, before[:0]
             elif since == state.generation:
                 self._kept.move_to_end(key)
@@ -50,6 +50,6 @@ class RowMasks:
         if key:
             with self._lock:
                 self._kept[key] = (state.generation, mask)
-                while len(self._kept) > _KEPT:
+                while len(self._kept) > _MAX_MASKS:
                     self._kept.popitem(last=False)
         return mask

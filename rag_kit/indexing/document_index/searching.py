@@ -55,8 +55,8 @@ class Searcher:
             hits = self._vectors.search(connection, state, query, k, where or None)
             ids = [key for key, _ in hits]
             # out of memory where the keyword leg holds them: no reading and no parsing
-            held = self._keyword.held(ids, state.generation)
-            found = {doc.id: doc for doc in held} if held is not None else documents(connection, ids)
+            loaded = self._keyword.loaded_documents(ids, state.generation)
+            found = {doc.id: doc for doc in loaded} if loaded is not None else documents(connection, ids)
         return [(found[key], score) for key, score in hits if key in found]
 
 

@@ -6,10 +6,8 @@ that has mapped a snapshot keeps it, whatever is written meanwhile.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import re
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,7 +15,7 @@ import numpy as np
 
 from rag_kit.errors import IndexFormatError, IndexMissingError
 from rag_kit.indexing.bm25 import container
-from rag_kit.indexing.document_index.folder import is_part, private, repair_advice
+from rag_kit.indexing.document_index.folder import private, remove_parts, repair_advice
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.segment import Segment, mapped
 from rag_kit.indexing.document_index.vector_view import View
@@ -30,14 +28,14 @@ _TRIES = 100  # each one a newer snapshot that a writer put in place meanwhile
 
 
 def generations(folder: Path, state: State) -> list[int]:
-    """The generations of which this index has snapshots, newest first."""
+    """The generations of the snapshots on disk, newest first."""
     pattern = re.compile(rf"vectors-{state.uid[:8]}-(\d+)\.index")
     names = (pattern.fullmatch(path.name) for path in folder.glob("vectors-*.index"))
     return sorted((int(match[1]) for match in names if match), reverse=True)
 
 
 def path_of(folder: Path, state: State, generation: int) -> Path:
-    """The file of a snapshot."""
+    """The path of a generation's snapshot."""
     return folder / f"vectors-{state.uid[:8]}-{generation}.index"
 
 
@@ -109,15 +107,8 @@ def save(folder: Path, state: State, view: View) -> None:
 
 
 def remove_others(folder: Path, state: State, view: View) -> None:
-    """Remove all that no reader will look for once a view is saved; what Chroma held for older versions, too."""
+    """Remove the vector files that are not of a view that is saved, and the Chroma folder of older versions."""
     keep = {path_of(folder, state, view.generation).name, *(segment.name for segment in view.segments)}
     found = [*folder.glob("*vectors*"), *folder.glob("chroma*")]
-    # snapshots go before what they list: who misses a segment sees that its snapshot is gone, and looks again
-    for path in sorted(found, key=lambda path: path.suffix != ".index"):
-        if path.name in keep or not is_part(path.name):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                path.unlink()
+    # snapshots go before what they list: a reader that misses a segment sees that its snapshot is gone, and looks again
+    remove_parts(sorted(found, key=lambda path: path.suffix != ".index"), keep)

@@ -17,7 +17,7 @@ from rag_kit.indexing.document_index.changes import records_numbers
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.nearest import pack_signs
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.row_masks import RowMasks
+from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
 from rag_kit.indexing.document_index.segment import Numbers, Segment, in_memory, stored_blocks, write
 from rag_kit.indexing.document_index.store import in_groups, marks
 from rag_kit.indexing.document_index.vector_view import View, advanced
@@ -52,7 +52,7 @@ class VectorLeg:
         return best(scores[there], [ids[n] for n in numbers[there].tolist()], k)
 
     def _current(self, connection: sqlite3.Connection, state: State) -> View:
-        """The vectors of the state that the connection sees."""
+        """The view of the state that the connection sees, loaded or brought up to date if need be."""
         with self._lock:
             if self._view.generation != state.generation:
                 self._load(state)
@@ -102,7 +102,7 @@ class VectorLeg:
         return write(path, connection, numbers, state.dimension or 0)
 
     def rebuild(self, connection: sqlite3.Connection, state: State) -> str:
-        """Write all vectors anew."""
+        """Write the files of all vectors again from the store."""
         if state.embedding is None:
             return ""
         with self._lock:
@@ -146,8 +146,8 @@ class VectorLeg:
         report.checked["vector rows"] = len(mapped)
 
 
-def _equal(segment: Segment, numbers: Numbers, rows: Vectors) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which rows of the store a segment holds as they are, with their sign bits."""
+def _equal(segment: Segment, numbers: Numbers, rows: Vectors) -> Mask:
+    """For each row of the store, whether its vector and sign bits in a segment equal it."""
     places = segment.places(numbers)
     if len(places) != len(numbers):
         return np.zeros(len(numbers), bool)

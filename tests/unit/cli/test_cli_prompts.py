@@ -106,7 +106,7 @@ def test_wrong_names_and_folders_are_one_line(tmp_path: Path, capsys: pytest.Cap
     captured = capsys.readouterr()
     assert captured.out == ""
     assert len(captured.err.splitlines()) == 3
-    assert "Did you mean 'answer'?" in captured.err
+    assert "(did you mean 'answer'?)" in captured.err
 
 
 def test_the_command_loads_no_langchain() -> None:
