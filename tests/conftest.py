@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,13 @@ os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).resolve().parent / "support")
 for _name in ("RAG_KIT_CHAT_MODEL", "RAG_KIT_EMBEDDING_MODEL", "RAG_KIT_BASE_URL", "RAG_KIT_PROMPTS"):
     os.environ.pop(_name, None)
+
+# A shell's background job ignores Ctrl-C, and so would the processes that tests start and interrupt.
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    and threading.current_thread() is threading.main_thread()
+):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def data_folder() -> Path:

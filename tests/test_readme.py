@@ -13,6 +13,7 @@ from types import ModuleType
 from unittest import mock
 
 import pytest
+from chromadb.api.shared_system_client import SharedSystemClient
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").rglob("*.md"))]
@@ -40,6 +41,8 @@ def test_python_blocks_run_and_print_what_they_say(
     # in this process, where everything is imported: a process a page took two minutes of the whole suite
     module = ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", module)  # where dataclasses and schemas look for their names
+    for name in ("_identifier_to_system", "_identifier_to_refcount"):  # an in-memory Chroma is one a process
+        monkeypatch.setattr(SharedSystemClient, name, {})
     with mock.patch.dict(os.environ), contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(program, f"<{page.name}>", "exec", dont_inherit=True), module.__dict__)
     printed = out.getvalue()

@@ -156,7 +156,9 @@ def check_folder(path: Path) -> None:
         raise InvalidInputError(
             f"{taken!r} in {str(path)!r} is a folder; name another folder for the results"
         )
-    names = {each.name for each in path.iterdir()} - {LOCK}
+    # a run that was killed or cancelled while it wrote its first file leaves that file's draft
+    drafts = {each.name for each in path.glob(f".{MANIFEST}.*.tmp")}
+    names = {each.name for each in path.iterdir()} - {LOCK} - drafts
     if names and not names & {ROWS, MANIFEST}:
         raise InvalidInputError(
             f"{str(path)!r} holds other things ({sorted(names)[0]!r}); name a new folder, or one with results"

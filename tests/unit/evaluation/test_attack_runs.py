@@ -43,6 +43,17 @@ async def test_a_cancelled_run_lets_go_and_does_what_is_missing(tmp_path):
     assert len(asked) == known
 
 
+async def test_a_run_killed_at_its_first_file_is_begun_anew(tmp_path):
+    """What is left is a draft of the manifest, and the folder is not taken for another's."""
+    (tmp_path / ".manifest.json.fec9e8745fa7.tmp").write_text('{"half":')
+
+    async def pipeline(question):
+        return "0.5"
+
+    results = await aevaluate(pipeline, questions(), [Told()], out=tmp_path, progress=False)
+    assert results.summary()["ours_told"].n == 12
+
+
 @pytest.mark.parametrize("fatal", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
 @pytest.mark.parametrize("native", [False, True])
 def test_what_ends_a_program_leaves_a_folder_to_go_on_with(fatal, native, tmp_path):

@@ -217,9 +217,7 @@ async def test_a_cancelled_search_lets_go_and_goes_on(tmp_path):
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize(
-    "fatal", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()]
-)
+@pytest.mark.parametrize("fatal", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()])
 @pytest.mark.parametrize("where", ["maker", "pipeline"])
 def test_what_ends_a_program_leaves_the_folder_free(fatal, where, tmp_path):
     """Such an exception ends the search; the same search can go on after it in the same process."""

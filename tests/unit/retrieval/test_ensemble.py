@@ -278,23 +278,29 @@ async def test_used_up_budget_is_raised_as_such() -> None:
 async def test_branches_run_side_by_side_within_limits() -> None:
     """Branches overlap, sync and async; max_concurrency from the argument or the config is never exceeded."""
     lock, now, most = threading.Lock(), 0, 0
+    together = threading.Barrier(8)  # on a busy machine the eighth thread may start long after the first
 
     def search(query: str) -> list[Document]:
         nonlocal now, most
         with lock:
             now += 1
             most = max(most, now)
-        time.sleep(0.15)
+        if unlimited:
+            together.wait(60)
+        else:
+            time.sleep(0.15)
         with lock:
             now -= 1
         return docs("a")
 
     leaves = [RunnableLambda(search) for _ in range(8)]
     free = EnsembleRetriever(retrievers=leaves)
+    unlimited = True
     for call in (lambda: asyncio.to_thread(free.invoke, "q"), lambda: free.ainvoke("q")):
         most = 0
         await call()
         assert most == 8
+    unlimited = False
     for retriever, config in (
         (EnsembleRetriever(retrievers=leaves, max_concurrency=2), None),
         (free, {"max_concurrency": 2}),
