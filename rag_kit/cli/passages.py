@@ -49,9 +49,8 @@ def preview(document: Document) -> str:
 
 def plain(document: Document) -> dict[str, Any]:
     """A document as JSON."""
-    from rag_kit.documents import to_plain
+    from rag_kit.documents import PROVENANCE_KEY, get_provenance, to_plain
 
-    value: dict[str, Any] = to_plain(
-        {"id": document.id, "text": document.page_content, "metadata": document.metadata}
-    )
+    metadata = {**document.metadata, PROVENANCE_KEY: get_provenance(document)}
+    value: dict[str, Any] = to_plain({"id": document.id, "text": document.page_content, "metadata": metadata})
     return value

@@ -1,7 +1,8 @@
 """Identity, provenance and filters of documents; the bottom layer, which imports no LangChain module.
 
 A document is identified by a metadata key if one is named, else by ``Document.id``, else by a hash of its
-text. Results are copies, and carry in ``metadata["rag_kit"]`` where they came from, as plain JSON.
+text. Results are copies, and carry in ``metadata["rag_kit"]`` where they came from, as one
+string; ``get_provenance`` reads it, ``explain`` shows it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from rag_kit.documents.plain import to_plain
 from rag_kit.documents.provenance import (
     PROVENANCE_KEY,
     add_note,
+    first_stage,
     get_provenance,
     peek_provenance,
+    peek_score,
     strip_provenance,
     with_provenance,
 )
@@ -35,9 +38,11 @@ __all__ = [
     "document_key",
     "document_keys",
     "explain",
+    "first_stage",
     "get_provenance",
     "matches",
     "peek_provenance",
+    "peek_score",
     "redact",
     "strip_provenance",
     "to_chroma",

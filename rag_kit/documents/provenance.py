@@ -1,22 +1,29 @@
 """Provenance: which stage, query, retriever, rank, score and weight brought a document here.
 
-``metadata["rag_kit"]`` holds ``{"score": float | None, "rank": int, "stages": [...], "notes": [...]}``, plain
-JSON. It is stripped before anything is written to a store.
+``metadata["rag_kit"]`` of what a retriever returns is one string, so that every store and checkpoint takes it;
+``get_provenance`` gives ``{"score": float | None, "rank": int, "stages": [...], "notes": [...]}``. Inside a
+retriever's call it is that dictionary itself. It is stripped before this kit writes anything to a store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
 from rag_kit.documents.identity import copy_document, copy_value
 from rag_kit.documents.plain import to_plain
+from rag_kit.documents.provenance_text import decode_provenance, encode_provenance
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
 PROVENANCE_KEY = "rag_kit"
 _MAX_NOTES = 32
+_ZEROS = '{"score":0,"rank":0'
+# How many retrievers' calls this is inside. Between retrievers the record stays a dictionary, which is cheap to add to.
+retriever_depth: ContextVar[int] = ContextVar("rag_kit_retriever_depth", default=0)
 
 
 def get_provenance(doc: Document) -> dict[str, Any]:
@@ -39,8 +46,8 @@ def get_provenance(doc: Document) -> dict[str, Any]:
 
 def peek_provenance(doc: Document) -> Mapping[str, Any]:
     """As ``get_provenance``, without a copy: to be read, never changed."""
-    found = doc.metadata.get(PROVENANCE_KEY)
-    if not isinstance(found, Mapping):
+    found = _record(doc)
+    if not found:
         return {}
     stages, notes = found.get("stages"), found.get("notes")
     return {
@@ -144,7 +151,87 @@ def strip_provenance(doc: Document) -> Document:
     return result
 
 
+def first_stage(
+    hits: Iterable[tuple[Document, float]], stage: str, name: str, query: str, **extra: Any
+) -> list[Document]:
+    """Put the first stage into documents that are copies without provenance; nothing is copied again.
+
+    For a retriever's own use: what leaves the outermost retriever is made compact there.
+
+    Args:
+        hits: Documents and scores, best first.
+        stage: See ``with_provenance``.
+        name: Name of the retriever.
+        query: The query.
+        **extra: More about the stage, plain JSON.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> [found] = first_stage([(Document("t"), 2.5)], "bm25", "words", "q")
+        >>> get_provenance(found)["score"]
+        2.5
+    """
+    entry = {
+        "stage": stage,
+        "retriever": name,
+        "query": query,
+        "rank": 0,
+        "score": 0,
+        "weight": None,
+        **extra,
+    }
+    outermost = retriever_depth.get() < 2
+    # The results differ in score and rank alone, so the string is made once.
+    text = encode_provenance({"score": 0, "rank": 0, "stages": [entry], "notes": []}) if outermost else ""
+    found = []
+    for rank, (doc, score) in enumerate(hits, start=1):
+        if outermost:
+            number = float(score) if math.isfinite(score) else "null"
+            record: Any = f'{{"score":{number},"rank":{rank}{text[len(_ZEROS) :]}'
+        else:
+            stages = [{**entry, "rank": rank, "score": score}]
+            record = {"score": score, "rank": rank, "stages": stages, "notes": []}
+        doc.metadata[PROVENANCE_KEY] = record
+        found.append(doc)
+    return found
+
+
+def compact_provenance(documents: list[Document]) -> list[Document]:
+    """Turn the records of a retriever's results into strings, in place; what is no record stays as it is."""
+    for doc in documents:
+        record = doc.metadata.get(PROVENANCE_KEY)
+        if type(record) is dict:
+            doc.metadata[PROVENANCE_KEY] = _compact(record)
+    return documents
+
+
+def peek_score(doc: Document) -> float | None:
+    """The score that a document was found with, if there is one.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> peek_score(with_provenance(Document("t"), score=2, rank=1, stage="s", retriever="r", query="q"))
+        2.0
+    """
+    score = _record(doc).get("score")
+    return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
+
+
+def _record(doc: Document) -> Mapping[str, Any]:
+    found = doc.metadata.get(PROVENANCE_KEY)
+    if isinstance(found, str):
+        return decode_provenance(found)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _compact(record: Mapping[str, Any]) -> Any:
+    try:
+        return encode_provenance(record)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return record  # somebody else's, under this key
+
+
 def _replace(doc: Document, record: dict[str, Any]) -> Document:
     metadata = {key: copy_value(value) for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
-    metadata[PROVENANCE_KEY] = record
+    metadata[PROVENANCE_KEY] = record if retriever_depth.get() else _compact(record)
     return doc.model_copy(update={"metadata": metadata})

@@ -7,7 +7,6 @@ import operator
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
@@ -22,13 +21,13 @@ from pydantic import ConfigDict, ValidationError, field_validator
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, clean_text, combine_filters, validate_filter
 from rag_kit.documents.fields import fields_of_filter
+from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.listening import listened
 from rag_kit.retrieval.arguments import as_invalid_input, own_arguments, unknown_arguments
 from rag_kit.retrieval.filter_fields import check_fields, known_already
 from rag_kit.retrieval.unheard import callbacks_below, unheard
 
-_inside: ContextVar[bool] = ContextVar("rag_kit_inside_a_retriever", default=False)
 _COPIED = ("tags", "metadata", "configurable")
 _OF_ONE_RUN = ("run_name", "run_id")
 ALL = sys.maxsize
@@ -188,11 +187,13 @@ class RagKitRetriever(BaseRetriever):
         request = self._request(query, run_manager, k, filter, call_config, extra)
         if wanted := self._wanted_fields(request):
             check_fields(self, wanted, request.config)
-        inside = _inside.set(True)
+        depth = retriever_depth.get()
+        within = retriever_depth.set(depth + 1)
         try:
-            return self._retrieve(query, request)[: request.k] if query.strip() else []
+            found = self._retrieve(query, request)[: request.k] if query.strip() else []
         finally:
-            _inside.reset(inside)
+            retriever_depth.reset(within)
+        return found if depth else compact_provenance(found)
 
     async def _aget_relevant_documents(
         self,
@@ -207,15 +208,17 @@ class RagKitRetriever(BaseRetriever):
         request = self._request(query, run_manager, k, filter, call_config, extra)
         if wanted := self._wanted_fields(request):
             await run_in_thread(check_fields, self, wanted, request.config)
-        inside = _inside.set(True)
+        depth = retriever_depth.get()
+        within = retriever_depth.set(depth + 1)
         try:
-            return (await self._aretrieve(query, request))[: request.k] if query.strip() else []
+            found = (await self._aretrieve(query, request))[: request.k] if query.strip() else []
         finally:
-            _inside.reset(inside)
+            retriever_depth.reset(within)
+        return found if depth else compact_provenance(found)
 
     def _wanted_fields(self, request: Request) -> dict[str, bool]:
         """Fields of the filter that have to be looked for; another retriever's filter is checked by that one."""
-        where = self.filter if _inside.get() else request.filter
+        where = self.filter if retriever_depth.get() else request.filter
         wanted = fields_of_filter(where) if where else {}
         return {} if not wanted or known_already(self, wanted, request.config) else wanted
 

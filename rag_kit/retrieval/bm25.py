@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 from langchain_core.documents import Document
 
 from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import PROVENANCE_KEY, Filter
+from rag_kit.documents import Filter, first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25 import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.scoring import Variant
-from rag_kit.indexing.bm25.store import Hits
 from rag_kit.retrieval.arguments import unknown_arguments
 from rag_kit.retrieval.base import RagKitRetriever, Request
 
@@ -160,21 +159,3 @@ def _settings(
         said = unknown_arguments(unknown, settings, {"epsilon": "nothing: a term's weight is never negative"})
         raise InvalidInputError(f"bm25_params cannot be used: {said}.")
     return {**settings, **(bm25_params or {}), "analyzer": analyzer or preprocess_func}
-
-
-def first_stage(hits: Hits, stage: str, name: str, query: str, **extra: Any) -> list[Document]:
-    """Hits of an index, which are copies without provenance, with their first stage: at no further copy."""
-    found = []
-    for rank, (doc, score) in enumerate(hits, start=1):
-        entry = {
-            "stage": stage,
-            "retriever": name,
-            "query": query,
-            "rank": rank,
-            "score": score,
-            "weight": None,
-            **extra,
-        }
-        doc.metadata[PROVENANCE_KEY] = {"score": score, "rank": rank, "stages": [entry], "notes": []}
-        found.append(doc)
-    return found

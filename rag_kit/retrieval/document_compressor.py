@@ -14,8 +14,8 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, with_provenance
-from rag_kit.retrieval.refine_call import RefineCall, RefiningError, given_score
+from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, peek_score, with_provenance
+from rag_kit.retrieval.refine_call import RefineCall, RefiningError
 from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.showing import Shown
 
@@ -114,7 +114,7 @@ class DocumentCompressor(Shown):
         results = []
         for rank, (doc, place) in enumerate(zip(usable, places, strict=True), start=1):
             before = None if place is None else documents[place]
-            score_before = None if before is None else given_score(before)
+            score_before = None if before is None else peek_score(before)
             score = _score(doc)
             if score is None and name.startswith("compress:"):
                 score = score_before  # a shorter text was found with the score of the whole

@@ -14,7 +14,7 @@ from pydantic import field_validator, model_validator
 
 from rag_kit.concurrency import FanOut, afan_out, fan_out
 from rag_kit.concurrency.telling import tell_degraded
-from rag_kit.documents import document_keys, peek_provenance
+from rag_kit.documents import document_keys, peek_provenance, peek_score
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bounded import BranchingRetriever
@@ -28,7 +28,7 @@ from rag_kit.retrieval.fusion import (
     first_places,
     fusion_function,
 )
-from rag_kit.retrieval.merging import Found, joined, score_of
+from rag_kit.retrieval.merging import Found, joined
 from rag_kit.retrieval.normalise import Normalisation
 
 _log = logging.getLogger(__name__)
@@ -179,7 +179,7 @@ class EnsembleRetriever(BranchingRetriever):
         ranked = [
             RankedList(
                 list_keys,
-                [score_of(doc) for doc in found.documents],
+                [peek_score(doc) for doc in found.documents],
                 found.weight,
                 found.retriever,
                 _maximum(found.documents),

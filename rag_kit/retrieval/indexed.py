@@ -9,7 +9,7 @@ from typing import Any, Literal
 from langchain_core.documents import Document
 
 from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import PROVENANCE_KEY, add_note
+from rag_kit.documents import add_note, first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index import DocumentIndex
 from rag_kit.retrieval.base import RagKitRetriever, Request
@@ -48,7 +48,7 @@ class KeywordIndexRetriever(RagKitRetriever):
         # On a thread when called asynchronously: both calls read the store.
         hits = self.index.search_keyword(query, request.k, request.filter)
         highest = self.index.keyword_maximum(query) if hits else 0.0
-        found = _with_provenance(hits, "bm25", self.get_name(), query, max_score=highest)
+        found = first_stage(hits, "bm25", self.get_name(), query, max_score=highest)
         return found if self.note is None else [add_note(document, self.note) for document in found]
 
 
@@ -81,7 +81,7 @@ class DenseIndexRetriever(RagKitRetriever):
 
         one = partial(self.index.search_dense, query, request.k, request.filter)
         hits = search_together(self.index, query, request, many, one)
-        return _with_provenance(hits, "dense", self.get_name(), query)
+        return first_stage(hits, "dense", self.get_name(), query)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         async def many(queries: Sequence[str]) -> dict[str, Hits] | None:
@@ -92,7 +92,7 @@ class DenseIndexRetriever(RagKitRetriever):
 
         one = partial(self.index.asearch_dense, query, request.k, request.filter)
         hits = await asearch_together(self.index, query, request, many, one)
-        return _with_provenance(hits, "dense", self.get_name(), query)
+        return first_stage(hits, "dense", self.get_name(), query)
 
     def _nearest(
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
@@ -102,22 +102,6 @@ class DenseIndexRetriever(RagKitRetriever):
             query: self.index.search_dense(vector, request.k, request.filter)
             for query, vector in zip(queries, vectors, strict=True)
         }
-
-
-def _with_provenance(hits: Hits, stage: str, name: str, query: str, **extra: Any) -> list[Document]:
-    for rank, (document, score) in enumerate(hits, start=1):
-        # The index hands out copies without provenance, so the first stage is set here at no further copy.
-        first = {
-            "stage": stage,
-            "retriever": name,
-            "query": query,
-            "rank": rank,
-            "score": score,
-            "weight": None,
-            **extra,
-        }
-        document.metadata[PROVENANCE_KEY] = {"score": score, "rank": rank, "stages": [first], "notes": []}
-    return [document for document, _ in hits]
 
 
 def index_retriever(
@@ -152,8 +136,9 @@ def index_retriever(
         >>> import tempfile
         >>> index = DocumentIndex.create(tempfile.mkdtemp())
         >>> _ = index.upsert([Document("The pump starts at 40 degrees.", id="pump")])
+        >>> from rag_kit.documents import get_provenance
         >>> [found] = index_retriever(index).invoke("pump")
-        >>> found.metadata["rag_kit"]["notes"]
+        >>> get_provenance(found)["notes"]
         ['degraded: keyword search only, for the index has no vectors']
         >>> index.close()
     """

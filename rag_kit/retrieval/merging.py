@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import PROVENANCE_KEY, add_note, document_keys, peek_provenance, with_provenance
+from rag_kit.documents import add_note, document_keys, peek_provenance, peek_score, with_provenance
 from rag_kit.retrieval.fusion import BY_RANK, FusionSettings, RankedList, first_places, fusion_function
 
 
@@ -90,12 +90,12 @@ def merge(searches: Sequence[Found], how: Merging) -> list[Document]:
     if len(searches) == 1:
         documents = searches[0].documents
         ranking: list[tuple[str, float | None]]
-        ranking = [(key, score_of(documents[place])) for key, place in places[0].items()]
+        ranking = [(key, peek_score(documents[place])) for key, place in places[0].items()]
         stage = f"rewrite:{how.technique}"
     else:
         by_rank = how.fusion in BY_RANK
         lists = [
-            RankedList(of_one, () if by_rank else [score_of(doc) for doc in found.documents], found.weight)
+            RankedList(of_one, () if by_rank else [peek_score(doc) for doc in found.documents], found.weight)
             for found, of_one in zip(searches, keys, strict=True)
         ]
         fused = fusion_function(how.fusion)(lists, FusionSettings(rrf_k=how.rrf_k))
@@ -213,13 +213,6 @@ def _stages(
     if found.role is not None:
         last.update(query=found.query, role=found.role)
     return [*own[:-1], last]
-
-
-def score_of(doc: Document) -> float | None:
-    """The score that a document was found with, if it was told."""
-    record = doc.metadata.get(PROVENANCE_KEY)
-    score = record.get("score") if isinstance(record, dict) else None
-    return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
 
 
 def _short(text: str) -> str:

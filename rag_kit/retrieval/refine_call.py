@@ -10,7 +10,6 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency import Budget, Outcome
 from rag_kit.concurrency.outcome import describe_failure
-from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, structured_call
 from rag_kit.retrieval.base import Request
@@ -26,12 +25,6 @@ _LEAST_SECONDS = 0.002
 
 class RefiningError(RagKitError):
     """A reranker or compressor gave something that does not belong to the documents it was given."""
-
-
-def given_score(doc: Document) -> float | None:
-    """The score that a document comes with, of its retriever or of the part before."""
-    score = get_provenance(doc).get("score")
-    return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
 
 
 class RefineCall:

@@ -179,6 +179,8 @@ class VectorRetriever(RagKitRetriever):
                 stage="dense",
                 retriever=self.get_name(),
                 query=query,
+                sources=(),  # what a store keeps from an earlier search is not of this one
+                notes=(),
                 store_score=raw,
             )
             for rank, (doc, raw) in enumerate(found[: request.k], start=1)

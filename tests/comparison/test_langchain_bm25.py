@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
+from rag_kit.documents import get_provenance
 from rag_kit.retrieval import BM25Retriever
 
 with warnings.catch_warnings():
@@ -73,7 +74,7 @@ def test_row_9_filter_and_k_of_the_call_are_ignored_there() -> None:
 def test_row_3_no_scores_there() -> None:
     """Results carry no score; ours carry score, rank and query."""
     assert all(doc.metadata == {} for doc in LangChainBM25.from_texts(ANIMALS).invoke("fish"))
-    stage = BM25Retriever.from_texts(ANIMALS).invoke("fish")[0].metadata["rag_kit"]["stages"][0]
+    stage = get_provenance(BM25Retriever.from_texts(ANIMALS).invoke("fish")[0])["stages"][0]
     assert (stage["stage"], stage["rank"], stage["query"]) == ("bm25", 1, "fish")
 
 

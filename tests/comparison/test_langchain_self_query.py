@@ -23,6 +23,7 @@ from langchain_core.structured_query import Comparator, Comparison, StructuredQu
 from support.chroma import memory_client
 from support.rewriters import Scripted
 
+from rag_kit.documents import get_provenance
 from rag_kit.query_construction import SelfQueryRetriever
 
 with warnings.catch_warnings():
@@ -94,7 +95,7 @@ def test_row_10_any_unexpected_model_output_raises(store: Any, their_filter: str
     model = Scripted(script=json.dumps({"query": "words", "filter": our_filter}))
     found = SelfQueryRetriever.from_llm(model, store, schema=info).invoke("words")
     assert found
-    told = found[0].metadata["rag_kit"]["stages"][-1]
+    told = get_provenance(found[0])["stages"][-1]
     assert told["filter"] is not None or told["repairs"] or not isinstance(our_filter, dict)
 
 
@@ -158,7 +159,7 @@ def test_row_12_a_string_for_an_int_field_silently_returns_nothing(store: Any) -
     model = Scripted(script=json.dumps({"query": "words", "filter": {"year": "2010"}}))
     (found,) = SelfQueryRetriever.from_llm(model, store, schema=FIELDS).invoke("words")
     assert found.metadata["year"] == 2010
-    assert "repaired: year: '2010' was read as 2010" in found.metadata["rag_kit"]["notes"]
+    assert "repaired: year: '2010' was read as 2010" in get_provenance(found)["notes"]
 
 
 def test_row_25_self_query_needs_packages_that_are_not_declared() -> None:

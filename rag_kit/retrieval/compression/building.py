@@ -7,7 +7,13 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, get_provenance, with_provenance
+from rag_kit.documents import (
+    PROVENANCE_KEY,
+    content_hash,
+    copy_document,
+    get_provenance,
+    with_provenance,
+)
 from rag_kit.retrieval.compression.base import Passage
 from rag_kit.retrieval.document_compressor import ORIGINAL_ID_KEY
 

@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
 from pydantic import Field, field_validator
 
-from rag_kit.documents import with_provenance
+from rag_kit.documents import peek_score, with_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
 from rag_kit.retrieval.compression.building import around, identity, kept_spans, merged, ranked, shortened
@@ -21,7 +21,7 @@ from rag_kit.retrieval.compression.lexical import LexicalCompressor
 from rag_kit.retrieval.compression.model import ModelCompressor
 from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.numbers import check_number
-from rag_kit.retrieval.refine_call import RefineCall, RefiningError, given_score
+from rag_kit.retrieval.refine_call import RefineCall, RefiningError
 from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rewrite_steps import Steps
 
@@ -182,7 +182,7 @@ class CompressionRetriever(RefiningRetriever):
             spans = kept_spans(passage, places)
         return with_provenance(
             shortened(doc, spans, self.separator),
-            score=given_score(doc),
+            score=peek_score(doc),
             rank=1,
             stage=f"compress:{self.compressor.name}",
             retriever=self.get_name(),

@@ -125,6 +125,8 @@ class ExactVectorRetriever(RagKitRetriever):
                 stage="dense",
                 retriever=self.name or "dense",
                 query=query,
+                sources=(),  # what a store keeps from an earlier search is not of this one
+                notes=(),
             )
             for rank, (row, distance) in enumerate(hits, start=1)
         ]

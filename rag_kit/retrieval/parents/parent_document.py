@@ -49,6 +49,7 @@ class ParentDocumentRetriever(FamilyRetriever):
         InvalidInputError: An argument is not allowed.
 
     Example:
+        >>> from rag_kit.documents import get_provenance
         >>> lake = Document("The lake is deep. " * 9 + "Trout live in it.", id="lake")
         >>> hill = Document("The hill is high. Goats live on it.", id="hill")
         >>> with ParentDocumentRetriever.from_documents([lake, hill], child_size=20) as retriever:
@@ -57,7 +58,7 @@ class ParentDocumentRetriever(FamilyRetriever):
         ...     again = retriever.invoke("trout")
         >>> found.id, len(found.page_content), again
         ('lake', 179, [])
-        >>> [child["start"] for child in found.metadata["rag_kit"]["stages"][-1]["children"]]
+        >>> [child["start"] for child in get_provenance(found)["stages"][-1]["children"]]
         [162]
     """
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import document_key
+from rag_kit.documents import document_key, peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.normalise import NORMALISATIONS, normalise
 from rag_kit.retrieval.numbers import check_number
-from rag_kit.retrieval.refine_call import RefineCall, given_score
+from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.signals import Signal
 from rag_kit.retrieval.rewrite_steps import Steps
@@ -84,7 +84,7 @@ class MetadataReranker(Reranker):
         yield from ()
         shown = check_ids("shown", self.shown() if callable(self.shown) else self.shown)
         shown |= check_ids("shown", call.request.extra.get("shown") or ())
-        scaled = normalise([given_score(doc) for doc in documents], self.normalisation)
+        scaled = normalise([peek_score(doc) for doc in documents], self.normalisation)
         total = self.score_weight + sum(signal.weight for signal in self.signals)
         scores: list[float | None] = []
         details: list[Mapping[str, Any]] = []

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
+from rag_kit.documents import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.normalise import normalise
-from rag_kit.retrieval.refine_call import RefineCall, given_score
+from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
 from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
@@ -116,6 +117,6 @@ def marginal_relevance(
 def _given_scores(documents: Sequence[Document]) -> tuple[np.ndarray, list[str]]:
     import numpy as np
 
-    scores = [given_score(doc) for doc in documents]
+    scores = [peek_score(doc) for doc in documents]
     result = normalise(scores)
     return np.asarray(result.values), [f"rerank:mmr: {result.note}"] if result.note else []

@@ -9,12 +9,12 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import field_validator, model_validator
 
-from rag_kit.documents import document_key, get_provenance, with_provenance
+from rag_kit.documents import document_key, get_provenance, peek_score, with_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import estimate_tokens
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.document_compressor import DocumentCompressor
-from rag_kit.retrieval.refine_call import RefineCall, given_score
+from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, check_ranking
 from rag_kit.retrieval.rerank.coerce import as_rerankers
@@ -169,7 +169,7 @@ class RerankRetriever(RefiningRetriever):
             )
             if compressed is None:
                 return documents, None
-            return compressed, {place for place, doc in enumerate(compressed) if given_score(doc) is None}
+            return compressed, {place for place, doc in enumerate(compressed) if peek_score(doc) is None}
         head = documents[: reranker.depth]
         ranking = yield from call.attempt(
             f"rerank:{reranker.name}", self._ranking(reranker, head, call), "the order stays as it was"
@@ -195,7 +195,7 @@ class RerankRetriever(RefiningRetriever):
                     stage=f"rerank:{reranker.name}",
                     retriever=self.get_name(),
                     query=call.query,
-                    score_before=given_score(before),
+                    score_before=peek_score(before),
                     rank_before=place + 1,
                     **details[place],
                 )
@@ -215,7 +215,7 @@ class RerankRetriever(RefiningRetriever):
             if left := len(documents) - len(kept):
                 call.note(f"{left} of {len(documents)} passages below score_threshold={low:g} left out")
         if self.score_gap is not None:
-            scored = [(place, score) for place, doc in kept if (score := given_score(doc)) is not None]
+            scored = [(place, score) for place, doc in kept if (score := peek_score(doc)) is not None]
             count = self.score_gap.cut([score for _, score in scored], call.request.k)
             if 0 < count < len(scored):
                 last, following = scored[count - 1], scored[count]

@@ -8,8 +8,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import add_note, document_keys, get_provenance, with_provenance
-from rag_kit.documents.provenance import PROVENANCE_KEY
+from rag_kit.documents import add_note, document_keys, get_provenance, peek_score, with_provenance
 from rag_kit.retrieval.fusion import FusionSettings, RankedList, first_places, fusion_function
 from rag_kit.retrieval.routing.route import Choice, Route
 
@@ -70,7 +69,9 @@ def join(found: Sequence[FromSource], route: Route, how: Joining) -> list[Docume
     notes += [f"source {one.choice.name!r} found nothing" for one in found if not one.documents]
     ranks = [{key: rank for rank, key in enumerate(where, start=1)} for where in places]
     lists = [
-        RankedList(list(where), [_score(one.documents[at]) for at in where.values()], 1.0, one.choice.name)
+        RankedList(
+            list(where), [peek_score(one.documents[at]) for at in where.values()], 1.0, one.choice.name
+        )
         for one, where in zip(found, places, strict=True)
     ]
     fused = fusion_function(how.fusion)(lists, FusionSettings(rrf_k=how.rrf_k))
@@ -105,7 +106,7 @@ def _routed(one: FromSource, doc: Document, rank: int, route: Route, how: Joinin
     """A document of the one source that was asked."""
     return with_provenance(
         doc,
-        score=_score(doc),
+        score=peek_score(doc),
         rank=rank,
         stage=f"route:{route.how}",
         retriever=how.name,
@@ -135,7 +136,7 @@ def _fused(
                 "retriever": how.name,
                 "query": route.question,
                 "rank": place,
-                "score": _score(doc),
+                "score": peek_score(doc),
                 "weight": None,
                 **_details(one, route),
             }
@@ -179,14 +180,6 @@ def _details(one: FromSource, route: Route) -> dict[str, Any]:
 
 
 def _with_notes(doc: Document, notes: Sequence[str]) -> Document:
-    there = set(doc.metadata[PROVENANCE_KEY]["notes"])
     for note in dict.fromkeys(notes):
-        if note not in there:
-            doc = add_note(doc, note)
+        doc = add_note(doc, note)
     return doc
-
-
-def _score(doc: Document) -> float | None:
-    known = doc.metadata.get(PROVENANCE_KEY)
-    score = known.get("score") if isinstance(known, Mapping) else None
-    return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None

@@ -7,11 +7,10 @@ from typing import Any, Self
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import Filter
+from rag_kit.documents import Filter, first_stage
 from rag_kit.indexing.sparse import SparseIndex
 from rag_kit.indexing.sparse.encoding import SparseEncoder, Weights
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.bm25 import first_stage
 
 
 class SparseRetriever(RagKitRetriever):

@@ -2,18 +2,27 @@ from __future__ import annotations
 
 import datetime
 import json
+import uuid
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_chroma import Chroma
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+import rag_kit.retrieval as kit
 from rag_kit.documents import (
     PROVENANCE_KEY,
     add_note,
+    explain,
     get_provenance,
     peek_provenance,
+    peek_score,
     strip_provenance,
     to_plain,
     with_provenance,
@@ -48,7 +57,7 @@ def test_numpy_and_other_values_become_json() -> None:
         nan=float("nan"),
         thing=object(),
     )
-    record = doc.metadata[PROVENANCE_KEY]
+    record = get_provenance(doc)
     text = json.dumps(record, allow_nan=False)
     assert json.loads(text) == record
     assert type(record["score"]) is float and type(record["rank"]) is int
@@ -122,3 +131,55 @@ def test_peeking_copies_nothing_and_survives_anything() -> None:
     odd = Document("t", metadata={PROVENANCE_KEY: {"stages": ["x", {"stage": "s"}], "notes": 5}})
     assert peek_provenance(odd)["stages"] == [{"stage": "s"}] and peek_provenance(odd)["notes"] == []
     assert peek_provenance(Document("t", metadata={PROVENANCE_KEY: "x"})) == {}
+
+
+def ensemble(versions: list[str]) -> Any:
+    """Two keyword searches, fused, for two versions of a question: what many chains hold."""
+    documents = [Document(f"The fan of room {n} is loud. 风扇{n}", id=str(n)) for n in range(4)]
+    words = kit.BM25Retriever.from_documents(documents, name="words")
+    both = kit.EnsembleRetriever(retrievers=[words, words], name="both")
+    model = FakeListChatModel(responses=[f'{{"queries": {json.dumps(versions)}}}'])
+    return kit.MultiQueryRetriever.from_llm(model, both)
+
+
+@pytest.mark.parametrize(
+    ("question", "versions"),
+    [
+        ("Why is the fan of room 2 so loud at night?", ["fan noise in a room", "loud blower"]),
+        ("为什么风扇2这么吵？\udc80", ["风扇噪音的原因", "风扇声音大怎么办"]),
+    ],
+)
+def test_provenance_is_compact_and_any_store_takes_it(
+    question: str, versions: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A text of at most half the bytes; Chroma, JSON and a checkpoint give the same record and explanation back."""
+    found = ensemble(versions).invoke(question)
+    sizes = [
+        (len(json.dumps(get_provenance(doc))), len(doc.metadata[PROVENANCE_KEY].encode("utf-8")))
+        for doc in found
+    ]
+    with capsys.disabled():
+        print(f"provenance, bytes a document: {sizes[0][0]} as a record, {sizes[0][1]} as kept")
+    assert all(kept * 2 <= whole for whole, kept in sizes)
+    chroma = Chroma(
+        embedding_function=DeterministicFakeEmbedding(size=4), collection_name=f"p{uuid.uuid4().hex}"
+    )
+    ids = chroma.add_documents(found)
+    stored = {doc.id: doc for doc in chroma.similarity_search("fan", k=9)}
+    serde = JsonPlusSerializer()
+    for one, again in [(doc, stored[key]) for key, doc in zip(ids, found, strict=True)]:
+        assert get_provenance(again) == get_provenance(one)
+        assert str(explain([again])) == str(explain([one]))
+        assert json.loads(json.dumps(one.metadata)) == one.metadata
+        assert serde.loads_typed(serde.dumps_typed(one)) == one
+
+
+def test_a_record_of_an_earlier_version_is_read() -> None:
+    """A dict under the key, as a thread's state of an earlier version holds it, is read and written on."""
+    record = {"score": 1.0, "rank": 2, "stages": [{"stage": "bm25", "rank": 2, "score": 1.0}], "notes": ["n"]}
+    old = Document("t", metadata={PROVENANCE_KEY: record})
+    assert peek_score(old) == 1.0 and get_provenance(old)["notes"] == ["n"]
+    assert [one["stage"] for one in get_provenance(stage(old, stage="rerank"))["stages"]] == [
+        "bm25",
+        "rerank",
+    ]

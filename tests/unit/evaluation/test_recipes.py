@@ -4,6 +4,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
+from rag_kit.documents import get_provenance
 from rag_kit.evaluation.pipelines import Parts
 from rag_kit.evaluation.recipes import RECIPES
 from rag_kit.retrieval.indexed import DEFAULT_HYBRID
@@ -29,7 +30,7 @@ def test_every_recipe_finds_documents_and_names_its_arms(parts, name):
     found = pipeline.retriever.invoke("what does the heron eat")
     assert found and "heron" in " ".join(doc.page_content for doc in found)
     assert len(found) <= 6
-    stages = {stage["stage"] for doc in found for stage in doc.metadata["rag_kit"]["stages"]}
+    stages = {stage["stage"] for doc in found for stage in get_provenance(doc)["stages"]}
     assert set(pipeline.arms) <= stages
     assert pipeline.name == name
 
@@ -44,9 +45,7 @@ def test_the_fusions_differ(parts):
     settings = [str(sorted(recipe.settings.items())) for recipe in RECIPES.values() if recipe.settings]
     assert len(settings) == len(set(settings))
     scores = {
-        name: tuple(
-            doc.metadata["rag_kit"]["score"] for doc in parts.build(name).retriever.invoke("heron fish")
-        )
+        name: tuple(get_provenance(doc)["score"] for doc in parts.build(name).retriever.invoke("heron fish"))
         for name, recipe in RECIPES.items()
         if recipe.arms == ("bm25", "dense")
     }

@@ -10,6 +10,7 @@ import pytest
 from langchain_core.documents import Document
 from support.tuning import SPACE, Told, make, questions, value
 
+from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import RetrieverSpace, TuningResult, tune
 from rag_kit.evaluation.tuning.writing import importable, python_text
@@ -53,9 +54,9 @@ def test_the_file_of_a_retriever_finds_the_same(tmp_path):
         path = tmp_path / "best.py"
         path.write_text(python_text(settings, {}, space.source()), "utf-8")
         made = runpy.run_path(str(path))["make"](documents, embeddings="none")
-        ranked = [(doc.id, doc.metadata["rag_kit"]["score"]) for doc in made.invoke("fish in the forest")]
+        ranked = [(doc.id, get_provenance(doc)["score"]) for doc in made.invoke("fish in the forest")]
         assert ranked == [
-            (doc.id, doc.metadata["rag_kit"]["score"])
+            (doc.id, get_provenance(doc)["score"])
             for doc in space.make(settings).invoke("fish in the forest")
         ]
         found.append(tuple(ranked))

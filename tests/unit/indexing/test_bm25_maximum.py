@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from rag_kit.documents import get_provenance
 from rag_kit.indexing import BM25Index
 from rag_kit.retrieval import BM25Retriever
 
@@ -45,5 +46,5 @@ def test_retriever_hands_it_on() -> None:
     """The keyword retriever's stage holds it, for fusions to use."""
     retriever = BM25Retriever.from_texts(TEXTS)
     [found, *_] = retriever.invoke("fox")
-    [stage] = found.metadata["rag_kit"]["stages"]
+    [stage] = get_provenance(found)["stages"]
     assert stage["max_score"] == pytest.approx(retriever.index.maximum("fox"))

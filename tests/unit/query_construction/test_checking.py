@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from support.rewriters import Scripted
 
-from rag_kit.documents import validate_filter
+from rag_kit.documents import get_provenance, validate_filter
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction import Schema, SelfQueryRetriever
 from rag_kit.query_construction.checking import check_answer
@@ -220,7 +220,7 @@ def test_a_hostile_value_or_question_stays_data_in_the_prompt() -> None:
     assert prompt.count("<task>") == 1 and prompt.count("</question>") == prompt.count("<question>")
     assert prompt.count("</fields>") == prompt.count("<fields>") == 2
     assert "\nIgnore" not in prompt
-    assert found[0].metadata["rag_kit"]["stages"][-1]["filter"] == {"year": {"$eq": 2}}
+    assert get_provenance(found[0])["stages"][-1]["filter"] == {"year": {"$eq": 2}}
 
 
 def test_values_in_the_prompt_are_capped_and_those_named_come_first() -> None:

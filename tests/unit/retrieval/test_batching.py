@@ -20,6 +20,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 
+from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.retrieval import (
@@ -139,7 +140,7 @@ def _plain(lists: list[list[Document]]) -> Any:
     rounded = []
     for found in lists:
         for doc in found:
-            record = doc.metadata["rag_kit"]
+            record = get_provenance(doc)
             for part in (record, *record["stages"]):
                 for name in ("score", "store_score"):
                     if part.get(name) is not None:

@@ -18,6 +18,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.chroma import memory_client
 
+from rag_kit.documents import get_provenance, strip_provenance
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.retrieval import HyDERetriever, VectorRetriever, call_retriever
 from rag_kit.retrieval.exact import ExactVectorRetriever, ExactVectorStore
@@ -78,8 +79,8 @@ async def test_equal_to_chroma(tmp_path: Path, space: str) -> None:
                 (doc.id, doc.page_content) for doc in expected
             ]
             for mine, theirs in zip(found, expected, strict=True):
-                record, other = mine.metadata.pop("rag_kit"), theirs.metadata.pop("rag_kit")
-                assert mine.metadata == theirs.metadata
+                record, other = get_provenance(mine), get_provenance(theirs)
+                assert strip_provenance(mine).metadata == strip_provenance(theirs).metadata
                 for name in ("score", "store_score"):
                     assert record["stages"][0].pop(name) == pytest.approx(
                         other["stages"][0].pop(name), rel=2e-6, abs=2e-6
@@ -254,7 +255,7 @@ async def test_over_documents() -> None:
     retriever = ExactVectorRetriever.from_documents(DOCS, EMBEDDING, k=3)
     found = retriever.invoke("text 8", filter={"odd": False})
     assert found == await retriever.ainvoke("text 8", filter={"odd": False})
-    assert found[0].id == "id8" and found[0].metadata["rag_kit"]["score"] == pytest.approx(1.0)
+    assert found[0].id == "id8" and get_provenance(found[0])["score"] == pytest.approx(1.0)
     assert all(not doc.metadata["odd"] for doc in found)
     twins = ExactVectorRetriever.from_documents([Document("a", id=i) for i in "cab"], EMBEDDING)
     assert [doc.id for doc in twins.invoke("a")] == ["c", "a", "b"]

@@ -18,6 +18,7 @@ from support.embedding import WordEmbeddings
 from support.openai_server import OpenAIServer
 from support.rewriters import Scripted, Words, corpus
 
+from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, InvalidInputError, ModelOutputError
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.routing import Routes, routes_among
@@ -317,7 +318,7 @@ def test_a_router_of_ones_own() -> None:
 
     retriever = RoutingRetriever(sources={"a": WORDS, "bbb": WORDS}, how=Longest())
     (found,) = retriever.invoke("one")
-    assert found.metadata["rag_kit"]["stages"][-1]["stage"] == "route:longest"
+    assert get_provenance(found)["stages"][-1]["stage"] == "route:longest"
     assert retriever.route("one").scores == {"a": 1.0, "bbb": 3.0}
 
 
