@@ -141,11 +141,11 @@ def write(path: Path, connection: sqlite3.Connection, numbers: Numbers, dimensio
 
 
 def mapped(path: Path, count: int, dimension: int) -> Segment:
-    """A segment out of its file, of which nothing is read yet.
+    """A segment out of its file, of which only the row numbers are read yet.
 
     Raises:
         FileNotFoundError: It is not there.
-        IndexFormatError: It is a link, or not of its size.
+        IndexFormatError: It is a link, not of its size, or its row numbers do not rise.
     """
     if path.is_symlink():
         raise IndexFormatError(f"{path} is a link, which is not followed.")
@@ -156,6 +156,8 @@ def mapped(path: Path, count: int, dimension: int) -> Segment:
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     rows = np.frombuffer(content, "<f4", count * dimension, places[0]).reshape(count, dimension)
     numbers = np.frombuffer(content, "<i8", count, places[1])
+    if not (numbers[1:] > numbers[:-1]).all():
+        raise IndexFormatError(f"{path} is damaged: its row numbers do not rise.")
     centre = np.frombuffer(content, "<f4", dimension, places[2])
     words = words_of(dimension)
     signs = np.frombuffer(content, "<u8", words * count, places[3]).reshape(words, count)

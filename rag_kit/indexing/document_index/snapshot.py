@@ -56,10 +56,14 @@ def newest(folder: Path, state: State, known: View, *, strict: bool = False) -> 
             if path_of(folder, state, found[0]).exists():
                 if strict:
                     raise
-                advice = repair_advice(folder)
-                logger.warning("%s Vectors are searched in memory instead. %s", error, advice)
+                warn_of(error, folder)
                 return known
     return known
+
+
+def warn_of(error: Exception, folder: Path) -> None:
+    """Say that a file is damaged, and what is done instead."""
+    logger.warning("%s Vectors are searched in memory instead. %s", error, repair_advice(folder))
 
 
 def read(folder: Path, state: State, generation: int, known: Iterable[Segment] = ()) -> View:

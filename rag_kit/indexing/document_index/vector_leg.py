@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from rag_kit.documents import Filter
-from rag_kit.errors import IndexError_
+from rag_kit.errors import IndexError_, IndexFormatError
 from rag_kit.indexing.document_index import snapshot
 from rag_kit.indexing.document_index.changes import records_numbers
 from rag_kit.indexing.document_index.meta import State
@@ -44,7 +44,11 @@ class VectorLeg:
         """Ids and cosines of the k nearest to a unit vector."""
         view = self._current(connection, state)
         mask = None if where is None else self._masks.mask(connection, state, where)
-        numbers, scores = view.nearest(query, k, mask)
+        try:
+            numbers, scores = view.nearest(query, k, mask)
+        except IndexFormatError as error:
+            snapshot.warn_of(error, self._folder)
+            numbers, scores = self._unsaved(connection, state).nearest(query, k, mask)
         ids: dict[int, str] = {}
         for group in in_groups(numbers.tolist()):
             ids.update(connection.execute(f"SELECT n, id FROM chunks WHERE n IN ({marks(group)})", group))
@@ -62,6 +66,13 @@ class VectorLeg:
                 make = partial(in_memory, connection, dimension=state.dimension or 0)
                 unsaved = [segment for segment in start.segments if not segment.name]
                 self._view = advanced(start, connection, state, make, unsaved)
+            return self._view
+
+    def _unsaved(self, connection: sqlite3.Connection, state: State) -> View:
+        """The same in memory alone."""
+        with self._lock:
+            make = partial(in_memory, connection, dimension=state.dimension or 0)
+            self._view = advanced(View(), connection, state, make, ())
             return self._view
 
     def _load(self, state: State) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.nearest import candidates, pack_signs, scored
 from rag_kit.indexing.document_index.segment import Numbers, Segment
@@ -21,6 +22,7 @@ _LEAST, _SHARED = 400, 2600
 _PER_HIT = 20  # and so many for each hit that is asked for
 _MOST_SEGMENTS = 12
 _MERGED = 8
+_COSINE = 1.001  # no score of unit vectors is larger
 _DEAD = 0.25  # a segment of which more is dead is written again
 
 
@@ -46,12 +48,17 @@ class View:
             query: Unit vector.
             k: How many.
             mask: Which row numbers are allowed; ``None`` for all.
+
+        Raises:
+            IndexFormatError: A score is no cosine, so a file is damaged.
         """
         total = len(self)
         numbers: list[Numbers] = [np.empty(0, np.int64)]
         scores: list[Vectors] = [np.empty(0, np.float32)]
         for segment in self.segments:
             positions, found = _of_segment(segment, query, k, mask, total)
+            if len(found) and not (found.min() >= -_COSINE and found.max() <= _COSINE):  # NaN is neither
+                raise IndexFormatError(f"{segment.name} is damaged: it holds rows that are no unit vectors.")
             numbers.append(segment.numbers[positions])
             scores.append(found)
         number, score = np.concatenate(numbers), np.concatenate(scores)

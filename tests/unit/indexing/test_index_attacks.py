@@ -103,10 +103,11 @@ def execute(folder: Path, statement: str, *values: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["deleted", "short", "link", "snapshot deleted", "snapshot", "snapshot link"]
+    "damage",
+    ["deleted", "short", "link", "NaN", "huge", "garbled", "snapshot deleted", "snapshot", "snapshot link"],
 )
 def test_damaged_vector_files_are_named_and_mended(index_folder: Path, tmp_path: Path, damage: str) -> None:
-    """Vector files gone, cut short or links: searches go on, verify says so, repair writes them anew."""
+    """Vector files gone, cut short, garbled or links: searches find the same, verify says so, repair mends them."""
     [path] = index_folder.glob("vectors-*.index" if "snapshot" in damage else "vectors-*.rows")
     target = tmp_path / "elsewhere"
     content = path.read_bytes()
@@ -114,6 +115,10 @@ def test_damaged_vector_files_are_named_and_mended(index_folder: Path, tmp_path:
     if "link" in damage:
         target.write_bytes(content[:-1])
         path.symlink_to(target)
+    elif damage in ("NaN", "huge"):
+        path.write_bytes((b"\xff" if damage == "NaN" else b"\x60") * 8 + content[8:])
+    elif damage == "garbled":
+        path.write_bytes(b"\xff" * len(content))
     elif not damage.endswith("deleted"):
         path.write_bytes(content[:-7])
     for mode in ("r", "w"):
