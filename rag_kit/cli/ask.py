@@ -18,7 +18,7 @@ from rag_kit.cli.opening import (
     parse_filter,
     searches_vectors,
 )
-from rag_kit.cli.output import STATUS, Answer, hint, hint_once, say, say_json
+from rag_kit.cli.output import STATUS, AnswerWriter, hint, hint_once, say, say_json
 from rag_kit.cli.passages import plain, shorten, where
 from rag_kit.cli.streaming import AnswerStream
 from rag_kit.errors import InvalidInputError
@@ -69,7 +69,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Answer one question, the questions of a session, or those of a pipe; print."""
+    """Answer one question, those of a session, or each line of a pipe."""
     STATUS.show("loading ...")
     from rag_kit.models import chat_model, describe_model
 
@@ -99,23 +99,25 @@ def run(arguments: argparse.Namespace) -> int:
                 graph = build(
                     retriever, llm, prompts=arguments.prompts, output="full", checkpointer=InMemorySaver()
                 )
-                asking = Asking(graph, context, described, explained=arguments.explain)
+                printer = AnswerPrinter(graph, context, described, explained=arguments.explain)
                 return Session(
-                    asking, runner, f"{arguments.index.name}: {index.stats()['chunks']} passages"
+                    printer, runner, f"{arguments.index.name}: {index.stats()['chunks']} passages"
                 ).run()
             graph = build(retriever, llm, prompts=arguments.prompts, output="full")
-            asking = Asking(graph, context, described, explained=arguments.explain)
+            printer = AnswerPrinter(graph, context, described, explained=arguments.explain)
             for question in _questions(arguments.question):
                 STATUS.show("searching ...")
                 if arguments.json:
                     result = runner.run(stoppable(graph.ainvoke({"question": question}, context=context)))
                     STATUS.clear()
-                    said = {**_as_json(result), "model": described}
-                    say_json(said, indent=2 if arguments.question is not None else None)
+                    say_json(
+                        {**_as_json(result), "model": described},
+                        indent=2 if arguments.question is not None else None,
+                    )
                     continue
                 if arguments.question is None:
                     say(f"> {question}", style="bold")
-                asking.say_sources(runner.run(stoppable(asking.answer(question))))
+                printer.print_sources(runner.run(stoppable(printer.answer(question))))
                 if arguments.question is None:
                     say()
     if not arguments.json:
@@ -135,10 +137,10 @@ def check(question: str) -> None:
 
 
 def _may_begin_session(arguments: argparse.Namespace) -> bool:
-    """Whether somebody sits there to ask.
+    """Whether stdin and stdout are a terminal, on which a session can be begun.
 
     Raises:
-        InvalidInputError: Nobody does, and nothing comes through a pipe.
+        InvalidInputError: They are not, and no question was given or piped.
     """
     if sys.stdin is not None and not sys.stdin.isatty():
         return False
@@ -169,7 +171,7 @@ def _questions(given: str | None) -> Iterator[str]:
 
 
 def _context(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Settings of each run.
+    """The context of each run of the graph, from the arguments.
 
     Raises:
         InvalidInputError: A cap is out of range.
@@ -189,7 +191,7 @@ def _context(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 async def stoppable(run: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """A run that Ctrl-C ends at once: it is cancelled again until it ends.
+    """Await a run; if this is cancelled, as by Ctrl-C, cancel the run again and again until it ends.
 
     Python 3.11's `asyncio.wait_for`, in which LangChain's client awaits each token, loses a cancellation that
     comes together with one.
@@ -204,8 +206,8 @@ async def stoppable(run: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         raise
 
 
-class Asking:
-    """Asks a graph and prints what it answers.
+class AnswerPrinter:
+    """Runs a graph on questions and prints the answers with their sources.
 
     Args:
         graph: A graph of this kit.
@@ -222,7 +224,7 @@ class Asking:
         self._noted: set[str] = set()
 
     async def answer(self, given: Any, config: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Print the answer as it arrives, and each step where that was asked for.
+        """Run the graph and print the answer as it is streamed; with ``explained`` each step, too.
 
         Args:
             given: The question, or a command that resumes a run.
@@ -233,7 +235,7 @@ class Asking:
         """
         STATUS.show("searching ...")
         state: dict[str, Any] = {}
-        stream, out, printed = AnswerStream(), Answer(), ""
+        stream, out, printed = AnswerStream(), AnswerWriter(), ""
         async for path, mode, value in self.graph.astream(
             {"question": given} if isinstance(given, str) else given,
             config,
@@ -278,8 +280,8 @@ class Asking:
         say_passages(state["documents"], state["question"])
         say()
 
-    def say_sources(self, result: Mapping[str, Any]) -> None:
-        """Print each cited passage once with its quotes, then whatever does not hold."""
+    def print_sources(self, result: Mapping[str, Any]) -> None:
+        """Print each cited passage once with its quotes, then unsupported citations, uncited statements and notes."""
         if quoted := _quotes(result["citations"]):
             say("\nSources", style="bold")
         for citation, quotes in quoted:

@@ -1,4 +1,4 @@
-"""Why an answer is what it is, in prose and tables: the steps of a graph, and where each passage came from."""
+"""Output of ``--explain``: the steps of a graph as sentences, and a table of the retrieval stages of each passage."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _value(value: Any) -> str:
 
 
 def say_passages(documents: list[Document], question: str) -> None:
-    """Print where passages came from: for which queries, by which retrievers, at which rank and score."""
+    """Print a table of passages with the retrievers that found them, their ranks, scores and queries."""
     from rag_kit.documents import get_provenance
 
     records = [get_provenance(document) for document in documents]
@@ -69,7 +69,7 @@ def say_passages(documents: list[Document], question: str) -> None:
 
 
 def _stage(stage: Mapping[str, Any], queries: list[str]) -> str:
-    """A stage of a passage's way: who, at which rank, with which score, for which of several queries."""
+    """A retrieval stage in words: name, rank, score, and which of several queries."""
     parts = [shorten(str(stage.get("stage", "?")), 24)]
     if stage.get("rank") is not None:
         parts.append(f"rank {stage['rank']}")

@@ -1,4 +1,4 @@
-"""Text in lines of the terminal's width, broken between words and between Chinese characters, also as it arrives."""
+"""Line breaking for terminals, between words and between Chinese characters, also of streamed text."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class LineWriter:
         self._waiting = ""
 
     def feed(self, text: str) -> None:
-        """Write all but the last word, which may go on."""
+        """Write all but the last word, which the next piece may continue."""
         pieces = _PIECE.findall(self._waiting + text)
         self._waiting = pieces.pop() if pieces and not pieces[-1].isspace() else ""
         self._place(pieces)
 
     def end(self) -> None:
-        """Write what was waiting."""
+        """Write the last word."""
         waiting, self._waiting = self._waiting, ""
         self._place([waiting] if waiting else [])
 
@@ -95,7 +95,7 @@ def columns(text: str) -> int:
 
 
 def fold(text: str, width: int, indent: str = "") -> list[str]:
-    """The lines of a text.
+    """Break a text into lines of at most ``width`` columns.
 
     Example:
         >>> fold("风扇在六十度时会启动。", 20)

@@ -25,7 +25,7 @@ _HINTED: set[str] = set()
 
 
 def say(text: str = "", *, style: str = "", indent: str = "") -> None:
-    """Print text; control and bidirectional characters of documents are shown, not obeyed.
+    """Print text; control and bidirectional characters are escaped.
 
     Args:
         text: Any text.
@@ -36,7 +36,7 @@ def say(text: str = "", *, style: str = "", indent: str = "") -> None:
 
 
 def on_terminal(stream: TextIO) -> bool:
-    """Whether what is printed there is read on a terminal that takes colour and lines of its width."""
+    """Whether a stream is a terminal, and colour was not switched off."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -93,14 +93,14 @@ def say_table(rows: Iterable[Sequence[str | tuple[str, str]]], header: Sequence[
         print(line.rstrip())
 
 
-class Answer:
-    """The answer on stdout as it arrives, in lines of the terminal's width."""
+class AnswerWriter:
+    """Writes an answer to stdout as it is streamed, in lines of the terminal's width."""
 
     def __init__(self) -> None:
         self._lines = LineWriter(sys.stdout.write, width()) if on_terminal(sys.stdout) else None
 
     def write(self, text: str) -> None:
-        """Print what has arrived."""
+        """Print a piece of the answer."""
         text = clean_text(text)
         if self._lines is None:
             sys.stdout.write(text)
@@ -109,37 +109,37 @@ class Answer:
         sys.stdout.flush()
 
     def end(self) -> None:
-        """Print what was waiting for the rest of a word, and end the line."""
+        """Print the last word, and end the line."""
         if self._lines is not None:
             self._lines.end()
         print(flush=True)
 
 
 class Status:
-    """One line on the terminal while there is nothing else to read; erased by what comes next.
+    """A line on the terminal that says what the command is doing; erased by the next output.
 
     It is written without escape codes and before anything heavy is imported, so that it is there at once.
     """
 
     def __init__(self) -> None:
-        self._shown = 0
+        self._columns = 0
 
     def show(self, text: str) -> None:
-        """Say what is being done."""
+        """Replace the line."""
         if not sys.stderr.isatty():
             return
         self.clear()
         line = fold(flat(text), width() - 1)[0]
         sys.stderr.write(line)
         sys.stderr.flush()
-        self._shown = columns(line)
+        self._columns = columns(line)
 
     def clear(self) -> None:
         """Erase the line."""
-        if self._shown:
-            sys.stderr.write("\r" + " " * self._shown + "\r")
+        if self._columns:
+            sys.stderr.write("\r" + " " * self._columns + "\r")
             sys.stderr.flush()
-            self._shown = 0
+            self._columns = 0
 
 
 #: The one status line of the process.
@@ -147,7 +147,7 @@ STATUS = Status()
 
 
 class _Warnings(logging.Handler):
-    """Prints what is logged as remarks, so that a warning does not run into the status line."""
+    """Prints log records with `hint`, so that a warning does not run into the status line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         hint(self.format(record))
@@ -177,7 +177,7 @@ def hint(text: str) -> None:
 
 
 def hint_once(text: str) -> None:
-    """Print a remark that need not be read again in this process."""
+    """As `hint`; the same text is printed once a process."""
     if text not in _HINTED:
         _HINTED.add(text)
         hint(text)

@@ -1,4 +1,4 @@
-"""Passages for people and as JSON."""
+"""Print passages, or convert them to JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MARKS = re.compile(r"^(?:#{1,6}\s+|```.*$)", re.MULTILINE)
 
 
 def show(documents: list[Document]) -> None:
-    """Print where each passage stands and how it begins."""
+    """Print the source and the beginning of each passage."""
     if not documents:
         say(
             "Nothing was found: no passage shares a word with the question and matches the filter, if one was given."
@@ -26,7 +26,7 @@ def show(documents: list[Document]) -> None:
 
 
 def where(metadata: dict[str, Any]) -> str:
-    """Where a passage stands: file, page or slide or sheet, heading."""
+    """The source of a passage in a line: file, page or slide or sheet, heading."""
     parts = [str(metadata.get("file") or metadata.get("source") or metadata.get("title") or "(no source)")]
     parts += [
         f"{name} {metadata[name]}" for name in ("page", "slide", "sheet") if metadata.get(name) is not None
@@ -43,7 +43,7 @@ def shorten(text: str, width: int = 160) -> str:
 
 
 def preview(document: Document) -> str:
-    """How a passage begins, in a line, without the marks of Markdown headings and code."""
+    """The beginning of a passage in a line, without the marks of Markdown headings and code."""
     return shorten(_MARKS.sub("", document.page_content))
 
 

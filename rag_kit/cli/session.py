@@ -7,7 +7,7 @@ import contextlib
 from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.ask import Asking, check, stoppable
+from rag_kit.cli.ask import AnswerPrinter, check, stoppable
 from rag_kit.cli.output import STATUS, hint, one_line, problem, say
 from rag_kit.cli.passages import show
 from rag_kit.errors import RagKitError
@@ -22,13 +22,13 @@ class Session:
     """Reads questions and prints answers; each understands what was asked before.
 
     Args:
-        asking: Asks the graph, which has a checkpointer.
+        printer: Of the graph, which has a checkpointer.
         runner: The one event loop of the session.
-        about: What is asked, in words.
+        about: The index in words.
     """
 
-    def __init__(self, asking: Asking, runner: asyncio.Runner, about: str) -> None:
-        self._asking = asking
+    def __init__(self, printer: AnswerPrinter, runner: asyncio.Runner, about: str) -> None:
+        self._printer = printer
         self._runner = runner
         self._about = about
         self._last: dict[str, Any] = {}
@@ -39,7 +39,7 @@ class Session:
         with contextlib.suppress(ImportError):  # there is none on Windows
             import readline  # noqa: F401 - gives input() a history and keys to edit with
         STATUS.clear()
-        hint(f"{self._about}. {self._asking.described}")
+        hint(f"{self._about}. {self._printer.described}")
         hint("Ask a question; /help lists what else there is, Ctrl-D ends.")
         while True:
             try:
@@ -78,7 +78,7 @@ class Session:
             given, self._waits = Command(resume=line), False
         try:
             check(line)
-            result = self._runner.run(stoppable(self._asking.answer(given, config)))
+            result = self._runner.run(stoppable(self._printer.answer(given, config)))
         except exits.Terminated:
             raise
         except KeyboardInterrupt:
@@ -93,4 +93,4 @@ class Session:
             say(result["__interrupt__"][0].value["question"])
             return
         self._last = result
-        self._asking.say_sources(result)
+        self._printer.print_sources(result)

@@ -1,4 +1,4 @@
-"""Between blocking code and event loops: each side can call the other.
+"""Calls between blocking code and event loops, in both directions.
 
 A client's pooled connections belong to the event loop that opened them. So a blocking call runs its coroutines on a
 `BridgeLoop`, where clients are called by their blocking side and open no connection of a loop; and of a user's loops,
@@ -30,16 +30,16 @@ else:
 
 T = TypeVar("T")
 
-_GOODBYE_SECONDS = 30.0
+_CANCEL_SECONDS = 30.0
 _SIGNS = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
 
 
 class _Owner(NamedTuple):
-    """Of which loop the connections of a client are."""
+    """A client, and the event loop that its connections belong to."""
 
-    held: weakref.ref[Any]  # what holds the connections
-    loop: weakref.ref[asyncio.AbstractEventLoop] | None  # None: one that is not known
-    keeper: AsyncGenerator[None]  # closes them
+    client: weakref.ref[Any]
+    loop: weakref.ref[asyncio.AbstractEventLoop] | None  # None: unknown
+    closer: AsyncGenerator[None]  # not to be collected before the loop ends
 
 
 _owners: dict[int, _Owner] = {}
@@ -57,7 +57,7 @@ class BridgeLoop(_Loop):
         self._opened: weakref.WeakSet[Any] = weakref.WeakSet()
 
     async def create_connection(self, *args: Any, **options: Any) -> Any:
-        """As asyncio's; keeps the transport in mind."""
+        """As asyncio's; records the transport, for `close`."""
         made = await super().create_connection(*args, **options)
         self._opened.add(made[0])
         return made
@@ -189,14 +189,14 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
         for loop, task in running:
             if task is not None and not done.done():
                 loop.call_soon_threadsafe(task.cancel)
-                wait([done], _GOODBYE_SECONDS)
+                wait([done], _CANCEL_SECONDS)
         raise
 
 
 async def call_client(
     native: Callable[[], Awaitable[T]], blocking: Callable[[], T] | None, connections: Sequence[object] = ()
 ) -> T:
-    """Call what belongs to somebody else (a model, a retriever, a graph) on the side that works on this loop.
+    """Call a model, a retriever or a graph by its async or its blocking side, whichever works on this event loop.
 
     On a `BridgeLoop` that is the blocking side, on a thread. On a loop of the user's it is the async side, unless
     its connections are of another loop that runs still, or ended without closing them: then, too, the blocking one.
@@ -239,7 +239,7 @@ async def call_client(
 
 
 def of_another_loop(error: BaseException) -> bool:
-    """Whether a call failed because a connection, or a lock, is of an event loop that is closed or not this one.
+    """Whether a call failed because a connection or lock belongs to another event loop, or to a closed one.
 
     Example:
         >>> of_another_loop(RuntimeError("Event loop is closed")), of_another_loop(RuntimeError("No."))
@@ -259,14 +259,14 @@ def of_another_loop(error: BaseException) -> bool:
 
 
 def is_async(func: Any) -> bool:
-    """Whether calling a function, or an object, gives a coroutine."""
+    """Whether a function, or the ``__call__`` of an object, is a coroutine function."""
     while isinstance(func, partial):
         func = func.func
     return inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(func, "__call__", None))  # noqa: B004
 
 
 def call_function(func: Callable[..., Any], *args: object) -> Any:
-    """What a function of the user's gives, from blocking code; it may be asynchronous.
+    """Call a user's function, which may be asynchronous, from blocking code.
 
     Example:
         >>> async def double(x):
@@ -279,23 +279,23 @@ def call_function(func: Callable[..., Any], *args: object) -> Any:
 
 
 async def acall_function(func: Callable[..., Any], *args: object) -> Any:
-    """As ``call_function``, from async code; what is not asynchronous runs on a thread."""
+    """As ``call_function``, from async code; a blocking function runs on a thread."""
     given = func(*args) if is_async(func) else await run_in_thread(func, *args)
     return await given if inspect.isawaitable(given) else given
 
 
 async def _owns_all(loop: asyncio.AbstractEventLoop, connections: Sequence[object]) -> bool:
-    """Whether all are of this loop; it takes those that are of none yet, and closes them before it ends."""
+    """Whether this loop owns all connections; it becomes the owner of those without one, and closes them as it ends."""
     for each in connections:
         known = _owners.get(id(each))
-        if known is None or known.held() is not each:
+        if known is None or known.client() is not each:
             try:
-                held = weakref.ref(each, partial(_forget, id(each)))
+                client = weakref.ref(each, partial(_forget, id(each)))
             except TypeError:
-                continue  # of some things there is no weak reference
-            keeper = _closed_at_the_end(held)
-            _owners[id(each)] = _Owner(held, weakref.ref(loop), keeper)
-            await anext(keeper)
+                continue  # its class has no weak references
+            closer = _close_with_loop(client)
+            _owners[id(each)] = _Owner(client, weakref.ref(loop), closer)
+            await anext(closer)
         elif known.loop is None or known.loop() is not loop:
             return False
     return True
@@ -305,20 +305,20 @@ def _forget(key: int, _: object) -> None:
     _owners.pop(key, None)
 
 
-async def _closed_at_the_end(held: weakref.ref[Any]) -> AsyncGenerator[None]:
-    """Close what an HTTP client keeps open when the loop ends: ``asyncio.run`` closes its generators before that."""
+async def _close_with_loop(reference: weakref.ref[Any]) -> AsyncGenerator[None]:
+    """Close an HTTP client's pooled connections as the loop ends, when ``asyncio.run`` closes its generators."""
     try:
         yield
     finally:
-        client = held()
-        # closing the client itself would be the end of it; its pools open new connections when they are asked to
+        client = reference()
+        # a closed client cannot be used again; a closed pool opens new connections
         pools = [getattr(client, "_transport", None), *getattr(client, "_mounts", {}).values()]
         for pool in pools:
             if hasattr(pool, "aclose"):
                 _owners.pop(id(client), None)
                 with suppress(
                     RuntimeError
-                ):  # connections of yet another loop, which are dropped all the same
+                ):  # some connections are of another loop; they are dropped all the same
                     await pool.aclose()
 
 

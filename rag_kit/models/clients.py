@@ -1,4 +1,4 @@
-"""Call a model, an embedding model or any other Runnable from async code, on the side that works on this loop."""
+"""Calls of embedding models with the kit's errors, and async calls of Runnables that work on any event loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CLIENTS = ("root_async_client", "async_client", "_async_client")
 async def acall_runnable(
     runnable: Runnable[Any, Any], given: Any, config: RunnableConfig | None = None, **kwargs: Any
 ) -> Any:
-    """As ``runnable.ainvoke``; by its blocking side where that is the one that works, see ``call_client``."""
+    """As ``runnable.ainvoke``, or ``invoke`` on a thread where only that works; see ``call_client``."""
     return await call_client(
         lambda: runnable.ainvoke(given, config, **kwargs),
         partial(runnable.invoke, given, config, **kwargs) if has_blocking_side(runnable) else None,
@@ -39,7 +39,7 @@ async def acall_runnable(
 
 
 def embed_query(embeddings: Embeddings, text: str) -> list[float]:
-    """As ``embeddings.embed_query``.
+    """As ``embeddings.embed_query``, with the kit's errors.
 
     Raises:
         ModelError: It failed; no key stands in the message.
@@ -54,7 +54,7 @@ def embed_query(embeddings: Embeddings, text: str) -> list[float]:
 
 
 def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """As ``embeddings.embed_documents``, with errors as ``embed_query`` has them."""
+    """As ``embeddings.embed_documents``, with the kit's errors."""
     try:
         return embeddings.embed_documents(texts)
     except RagKitError:
@@ -65,7 +65,7 @@ def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float
 
 
 async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
-    """As ``embed_query``; without code of its own for that the model runs on the shared pool."""
+    """As ``embed_query``, without blocking; a model that has no ``aembed_query`` of its own runs on the shared pool."""
     blocking = partial(embeddings.embed_query, text)
     try:
         # LangChain's default runs on asyncio's small pool.
@@ -80,7 +80,7 @@ async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
 
 
 async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """As ``embed_documents``, likewise."""
+    """As ``embed_documents``, without blocking; see ``aembed_query``."""
     try:
         return await aembed_bare(embeddings, texts)
     except RagKitError:
@@ -91,22 +91,22 @@ async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[lis
 
 
 async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """As ``aembed_documents``, with the provider's own errors, for who asks again after some of them."""
+    """As ``aembed_documents``, with the provider's own errors, for callers that retry on some of them."""
     blocking = partial(embeddings.embed_documents, texts)
     if type(embeddings).aembed_documents is Embeddings.aembed_documents:
         return await run_in_thread(blocking)
     return await call_client(lambda: embeddings.aembed_documents(texts), blocking, connections_of(embeddings))
 
 
-def connections_of(client: object) -> list[object]:
-    """The asynchronous HTTP clients inside; models of one address may share one, as LangChain's OpenAI models do."""
+def connections_of(value: object) -> list[object]:
+    """The asynchronous HTTP clients inside a Runnable or model, each once; LangChain's OpenAI models may share one."""
     found: dict[int, object] = {}
-    for part in parts_of(client, (*INSIDE, *_SEARCHED)):
+    for part in parts_of(value, (*INSIDE, *_SEARCHED)):
         for name in _CLIENTS:
-            if (held := getattr(part, name, None)) is not None:
-                while (inner := getattr(held, "_client", None)) is not None:
-                    held = inner
-                found[id(held)] = held
+            if (client := getattr(part, name, None)) is not None:
+                while (inner := getattr(client, "_client", None)) is not None:
+                    client = inner
+                found[id(client)] = client
                 break
     return list(found.values())
 
@@ -122,10 +122,10 @@ def has_blocking_side(runnable: object) -> bool:
         (True, False)
     """
     for part in parts_of(runnable):
-        held = vars(part) if hasattr(part, "__dict__") else {}
-        if held.get("afunc") is not None and held.get("func") is None:
+        fields = vars(part) if hasattr(part, "__dict__") else {}
+        if fields.get("afunc") is not None and fields.get("func") is None:
             return False
         # LangGraph's asynchronous savers and stores wait, in blocking code, for the loop that they were made on
-        if any(type(held.get(name)).__name__.startswith("Async") for name in ("checkpointer", "store")):
+        if any(type(fields.get(name)).__name__.startswith("Async") for name in ("checkpointer", "store")):
             return False
     return True

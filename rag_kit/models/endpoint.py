@@ -39,9 +39,9 @@ def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> 
         yield from parts_of(list(value.values()), names, depth + 1)
     elif hasattr(value, "__dict__"):
         yield value
-        held = vars(value)
+        fields = vars(value)
         for name in names:
-            if (inner := held.get(name)) is not None:
+            if (inner := fields.get(name)) is not None:
                 yield from parts_of(inner, names, depth + 1)
 
 

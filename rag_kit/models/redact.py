@@ -51,10 +51,10 @@ def secrets_of(model: Any) -> list[str]:
     """The secret values that a model holds, also one inside ``bind``: ``SecretStr`` fields, and values of headers."""
     found: list[Any] = []
     for part in parts_of(model):
-        held = vars(part)
-        found += [value.get_secret_value() for value in held.values() if hasattr(value, "get_secret_value")]
-        bound = held.get("kwargs")
-        for holder in (held, bound if isinstance(bound, dict) else {}):
+        fields = vars(part)
+        found += [value.get_secret_value() for value in fields.values() if hasattr(value, "get_secret_value")]
+        bound = fields.get("kwargs")
+        for holder in (fields, bound if isinstance(bound, dict) else {}):
             for name in _HEADERS:
                 headers = holder.get(name)
                 for key, value in headers.items() if isinstance(headers, Mapping) else ():

@@ -69,15 +69,15 @@ class GeneratedSet(EvaluationSet):
 
 
 def nothing_kept(result: GeneratedSet) -> NothingGeneratedError:
-    """The error for a set without a question: what was dropped, why, and what to do about the commonest reason."""
+    """The error for a set without a question: what was dropped for which reason, and what to do."""
     counts = sorted(((n, reason) for reason, n in result.dropped.items() if n), reverse=True)
-    told = "; ".join(f"{n} {reason} ({REASONS[reason]})" for n, reason in counts)
+    reasons = "; ".join(f"{n} {reason} ({REASONS[reason]})" for n, reason in counts)
     example = next((each for each in result.examples_dropped if each["question"]), None)
-    shown = f" The first was {example['question']!r:.160} ({example['reason']})." if example else ""
+    first = f" The first was {example['question']!r:.160} ({example['reason']})." if example else ""
     advice = _ADVICE.get(counts[0][1], "Give other documents, or another model")
     ended = f" Ended by: {result.stopped_by.rstrip('.')}." if result.stopped_by else ""
     return NothingGeneratedError(
-        f"No question was kept of those written about {result.asked} passages. Dropped: {told}.{shown}{ended} "
+        f"No question was kept of those written about {result.asked} passages. Dropped: {reasons}.{first}{ended} "
         f"{advice}.",
         dropped=result.dropped,
     )
