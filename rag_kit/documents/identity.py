@@ -111,7 +111,7 @@ def document_keys(
 
 
 def _made_up_twice(rankings: Sequence[Sequence[Document]]) -> dict[str, str]:
-    """Ids that two stores made up for the same chunk: those of later lists, and the id that stands for each."""
+    """For ids that several stores made up for one chunk: id of a later list -> id of the first."""
     everything = [doc for ranking in rankings for doc in ranking]
     if len({doc.id for doc in everything}) <= len({doc.page_content for doc in everything}):
         return {}  # no text has two ids

@@ -47,7 +47,7 @@ class Passage:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Every id that a judgement may know it by: its own, the document's that it was cut from, its file's name."""
+        """Every id that a judgement may name: its own, that of its document, and the name of its file."""
         found = [self.id, *(str(self.metadata[name]) for name in DOCUMENT_IDS if self.metadata.get(name))]
         if self.metadata.get("file"):
             found.append(str(self.metadata["file"]).rpartition("/")[2])

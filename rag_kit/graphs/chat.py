@@ -21,7 +21,7 @@ Chat = CompiledStateGraph[MessagesState, Any, Any, Any]
 
 
 def as_chat(graph: CompiledStateGraph[Any, Any, Any, Any]) -> Chat:
-    """Make a graph of this kit one over ``MessagesState``, as chat front ends and other graphs expect it.
+    """Wrap a graph of this kit in one over ``MessagesState``, as chat front ends and other graphs expect it.
 
     The last human message is the question. The answer is appended as an ``AIMessage`` whose ``additional_kwargs`` hold
     ``status``, ``citations`` and ``notes``. Earlier messages are the history, so it does not matter whether the front
@@ -54,10 +54,10 @@ def as_chat(graph: CompiledStateGraph[Any, Any, Any, Any]) -> Chat:
     schema: Any = inner.context_schema
 
     def sync(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
-        return _reply(rag.invoke(_asked(state["messages"]), config, context=_settings(schema)))
+        return _reply(rag.invoke(_input_of(state["messages"]), config, context=_settings(schema)))
 
     async def native(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
-        return _reply(await rag.ainvoke(_asked(state["messages"]), config, context=_settings(schema)))
+        return _reply(await rag.ainvoke(_input_of(state["messages"]), config, context=_settings(schema)))
 
     chat = StateGraph(MessagesState, context_schema=schema)
     chat.add_node("rag", RunnableLambda(sync, native))
@@ -68,14 +68,14 @@ def as_chat(graph: CompiledStateGraph[Any, Any, Any, Any]) -> Chat:
 
 
 def _settings(schema: type[RagContext]) -> RagContext:
-    """The run's own; a chat does not wait for a reply, it gets another message."""
+    """The settings of the run, with ``clarify`` off unless given: a chat gets a message instead of an interrupt."""
     given = run_context(schema)
     asks_back = "clarify" in schema.model_fields and "clarify" not in given.model_fields_set
     return given.model_copy(update={"clarify": False}) if asks_back else given
 
 
-def _asked(messages: Sequence[AnyMessage]) -> dict[str, Any]:
-    """Question and earlier turns.
+def _input_of(messages: Sequence[AnyMessage]) -> dict[str, Any]:
+    """The input of the graph: the last question and the turns before it.
 
     Raises:
         InvalidInputError: No message is the user's.

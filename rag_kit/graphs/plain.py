@@ -37,7 +37,7 @@ def build_plain_rag(
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
 ) -> PlainRag:
-    """Build the graph behind ``rag-kit ask``: retrieve, answer from what was retrieved, check each citation.
+    """Build plain RAG: retrieve, answer from the passages, check each citation.
 
     What comes back holds ``answer``, ``citations`` (each with a verbatim quote and whether it holds),
     ``status`` (``grounded``, ``flagged``, ``uncited`` or ``declined``), ``documents`` with their provenance,

@@ -133,7 +133,7 @@ class _State(dict[str, Any]):
 
 
 def _seen(state: Any) -> Any:
-    """A node of a user's own may take its state as another class."""
+    """The state as a node of the kit sees it; that of a user's own class is passed as it is."""
     return _State(state) if isinstance(state, dict) else state
 
 

@@ -29,7 +29,7 @@ _first_method: OrderedDict[tuple[str, str, str], int] = OrderedDict()
 
 
 def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> Iterator[object]:
-    """A Runnable and what it calls, as far as can be seen from outside."""
+    """A Runnable and the parts that it calls, found by the names of attributes."""
     if depth > _DEEPEST:
         return
     if isinstance(value, (list, tuple)):

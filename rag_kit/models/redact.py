@@ -48,7 +48,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def secrets_of(model: Any) -> list[str]:
-    """The secret values that a model holds, also one inside ``bind``: ``SecretStr`` fields, and values of headers."""
+    """The secret values of a model, also of one inside ``bind``: ``SecretStr`` fields, and values of headers."""
     found: list[Any] = []
     for part in parts_of(model):
         fields = vars(part)

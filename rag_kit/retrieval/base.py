@@ -53,7 +53,7 @@ class Request:
     extra: Mapping[str, Any]
 
     def fetch(self, least: int | None = None) -> int | None:
-        """How many documents to ask a retriever inside for; ``None``, where all are wanted, leaves it to that."""
+        """How many documents to ask an inner retriever for; ``None`` (its own number) where all are wanted."""
         return least or None if self.k == ALL else max(self.k, least or 0)
 
     def child(self, tag: str | None = None) -> RunnableConfig:
@@ -217,7 +217,7 @@ class RagKitRetriever(BaseRetriever):
         return found if depth else compact_provenance(found)
 
     def _wanted_fields(self, request: Request) -> dict[str, bool]:
-        """Fields of the filter that have to be looked for; another retriever's filter is checked by that one."""
+        """Fields of the filter that were not seen before; a filter from an outer retriever was checked there."""
         where = self.filter if retriever_depth.get() else request.filter
         wanted = fields_of_filter(where) if where else {}
         return {} if not wanted or known_already(self, wanted, request.config) else wanted

@@ -59,7 +59,7 @@ class DocumentCompressor(Shown):
     def compressed(
         self, documents: Sequence[Document], call: RefineCall, *, stage: str, retriever: str
     ) -> Steps[list[Document]]:
-        """What the compressor makes of documents: a generator that does all waiting through ``call``.
+        """Compress documents; a generator that does all waiting through ``call``.
 
         Args:
             documents: At least one, best first.
@@ -73,7 +73,7 @@ class DocumentCompressor(Shown):
         """
         given = [_marked(doc, place) for place, doc in enumerate(documents)]
         name = f"{stage}:{self.name}"
-        blocking = partial(self._arguments, self.compressor.compress_documents, given, call)
+        blocking = partial(self._call, self.compressor.compress_documents, given, call)
         native = type(self.compressor).acompress_documents is not BaseDocumentCompressor.acompress_documents
 
         def on_thread() -> Any:
@@ -82,16 +82,14 @@ class DocumentCompressor(Shown):
         async def without_blocking() -> Any:
             if not native:
                 return await run_in_thread(on_thread)
-            return await self._arguments(self.compressor.acompress_documents, given, call)
+            return await self._call(self.compressor.acompress_documents, given, call)
 
         found = yield from call.do(name, on_thread, without_blocking)
         return self._matched(found, documents, call, name, retriever)
 
     @staticmethod
-    def _arguments(
-        method: Any, documents: Sequence[Document], call: RefineCall, *, threaded: bool = False
-    ) -> Any:
-        """Call a method of the compressor; some take no callbacks."""
+    def _call(method: Any, documents: Sequence[Document], call: RefineCall, *, threaded: bool = False) -> Any:
+        """Call a method of the compressor, with callbacks if it takes them."""
         if "callbacks" not in inspect.signature(method).parameters:
             return method(documents, call.query)
         manager = call.request.run_manager
@@ -134,12 +132,12 @@ class DocumentCompressor(Shown):
 
 
 def _marked(doc: Document, place: int) -> Document:
-    """A copy that says where it stood: compressors copy metadata, but neither ids nor texts have to come back."""
+    """A copy with its place in its metadata, which compressors copy, while they may drop ids and change texts."""
     return copy_document(doc).model_copy(update={"metadata": {**doc.metadata, PROVENANCE_KEY: place}})
 
 
 def _place(doc: Document, documents: Sequence[Document]) -> int | None:
-    """Where a document stood that came back."""
+    """The place of a returned document among those given, by its mark, its id or its text."""
     place = doc.metadata.get(PROVENANCE_KEY)
     if type(place) is int and 0 <= place < len(documents):
         return place
@@ -150,7 +148,7 @@ def _place(doc: Document, documents: Sequence[Document]) -> int | None:
 
 
 def _restored(doc: Document, before: Document | None, *, whole: bool) -> Document:
-    """A plain document of what came back: with its earlier stages, its id, and its scores as Python numbers."""
+    """A returned document with its earlier provenance and its id, and its score as a Python number."""
     metadata = {key: value for key, value in doc.metadata.items() if key != PROVENANCE_KEY}
     if SCORE_KEY in metadata and (score := _score(doc)) is not None:
         metadata[SCORE_KEY] = score

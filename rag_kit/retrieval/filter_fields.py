@@ -29,7 +29,7 @@ class _NotKnownError(Exception):
 
 
 def known_already(retriever: Any, wanted: Fields, config: RunnableConfig | None) -> bool:
-    """Whether all fields that are wanted were seen in earlier calls, which takes no reading."""
+    """Whether all fields that are wanted were seen in earlier calls, so that no source need be read."""
     try:
         seen = [_known.get(source, {}) for source in _sources(retriever, config, 0) if _kept(source)]
     except _NotKnownError:
@@ -103,7 +103,7 @@ def _sources(retriever: Any, config: RunnableConfig | None, depth: int) -> Itera
 
 
 def _fields(source: Any, wanted: Fields) -> Fields:
-    """The fields of a source: all of them where one that is wanted is missing."""
+    """The known fields of a source, read again if one that is wanted is not among them."""
     kept = _known.get(source, {}) if _kept(source) else {}
     if wanted and not lacking(wanted, kept):
         return kept

@@ -111,7 +111,7 @@ class Vectors:
 
 
 def sending_text(embeddings: Embeddings | None) -> Embeddings | None:
-    """Embeddings that send texts to an endpoint that is neither OpenAI's nor Azure's, the user's own left alone.
+    """A copy of OpenAI embeddings that sends texts, not token numbers, to an endpoint of another provider.
 
     LangChain's default, numbers of tokens, is OpenAI's own form, and needs a tokenizer that is downloaded.
     """

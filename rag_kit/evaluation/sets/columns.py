@@ -185,7 +185,7 @@ class Columns:
         return None
 
     def _is_short_answer(self, name: str, cell: Any) -> bool:
-        """Whether a column called "Answer", which the caller gave no meaning, holds an answer to look for."""
+        """Whether a column called "Answer", which the caller did not map, has a short answer to look for."""
         unnamed = "reference" not in self.named and "answers" not in self.named
         return unnamed and _usual(name) in _ANSWER and isinstance(cell, str) and len(cell.strip()) <= _SHORT
 

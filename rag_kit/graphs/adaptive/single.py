@@ -16,7 +16,7 @@ from rag_kit.graphs.adaptive.state import AdaptiveState
 from rag_kit.graphs.running import run_context
 from rag_kit.graphs.state import Update
 
-_TAKEN = ("search_query", "documents", "answer", "citations", "uncited", "status")
+_KEYS = ("search_query", "documents", "answer", "citations", "uncited", "status")
 
 
 def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda[Any, Any]:
@@ -37,8 +37,8 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
         try:
             found = graph.invoke(inputs, config, context=settings)
         except BudgetExceededError as error:
-            raise _of_the_run(error, context) from None
-        return _taken(found)
+            raise _with_whole_cap(error, context) from None
+        return _update_from(found)
 
     async def native(state: AdaptiveState, config: RunnableConfig) -> Update:
         context = run_context(AdaptiveContext)
@@ -46,8 +46,8 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
         try:
             found = await graph.ainvoke(inputs, config, context=settings)
         except BudgetExceededError as error:
-            raise _of_the_run(error, context) from None
-        return _taken(found)
+            raise _with_whole_cap(error, context) from None
+        return _update_from(found)
 
     return RunnableLambda(sync, native)
 
@@ -80,16 +80,16 @@ def settings_for(
     return schema(**common)
 
 
-def _of_the_run(error: BudgetExceededError, context: AdaptiveContext) -> BudgetExceededError:
-    """The inner run knows only what was left for it; the caller knows the cap of the whole run."""
+def _with_whole_cap(error: BudgetExceededError, context: AdaptiveContext) -> BudgetExceededError:
+    """The error with the cap that the caller set, in place of what of it was left for the inner run."""
     caps = {"calls": context.max_calls, "tokens": context.max_tokens, "deadline": context.deadline}
     limit = caps.get(error.what)
     return BudgetExceededError(error.what, error.limit if limit is None else limit)
 
 
-def _taken(found: Mapping[str, Any]) -> Update:
-    """What the inner run found, as an update; its usage is added once, also after an interrupt inside it."""
-    update: Update = {key: found[key] for key in _TAKEN if key in found}
+def _update_from(found: Mapping[str, Any]) -> Update:
+    """The result of the inner run as an update; its usage is added once, also after an interrupt inside it."""
+    update: Update = {key: found[key] for key in _KEYS if key in found}
     notes = list(found.get("notes") or [])
     update["notes"] = notes
     update["usage"] = found["usage"]

@@ -139,7 +139,7 @@ class CragNodes:
 
 
 def ways_on(state: CragState) -> list[str]:
-    """The edges that the action takes.
+    """The labels of the edges that follow from the action.
 
     Raises:
         InvalidInputError: The node that grades (which may be a user's own) gave no action.
@@ -175,7 +175,7 @@ def thresholds_of(evaluator: Evaluator, context: CragContext) -> Thresholds:
 
 
 def strip_threshold(evaluator: Evaluator, context: CragContext, *, retrieved: bool = False) -> float:
-    """What strips must reach; by default what keeps a passage from being put aside.
+    """The least confidence of a strip that is kept; by default the lower threshold of passages.
 
     All strips of what was retrieved stay where the evaluator's confidence is too weak to drop some.
     """

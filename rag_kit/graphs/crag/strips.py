@@ -80,7 +80,7 @@ def select_strips(
     keep_one: bool = False,
     instructions: str | None = None,
 ) -> Steps[Selection]:
-    """Cut, judge, filter and put together again, in the order of the passages.
+    """Cut passages into strips, grade these, and join those that are good enough, in the order of the passages.
 
     Args:
         evaluator: The same one that judged the passages.

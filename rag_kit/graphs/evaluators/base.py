@@ -119,7 +119,7 @@ def judged_by(
     *,
     instructions: str | None = None,
 ) -> Steps[list[Grading]]:
-    """Have passages judged, and see that each got a grading with a confidence between -1 and 1.
+    """Ask an evaluator to grade passages, and check that it gives each a confidence between -1 and 1.
 
     Args:
         evaluator: Who judges.

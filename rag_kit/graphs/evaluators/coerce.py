@@ -21,7 +21,7 @@ from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
 
 
 def as_evaluator(value: Any = None) -> Evaluator:
-    """Make an evaluator of what a caller gave.
+    """Make an evaluator from a model, a cross-encoder, embeddings, a function or a chain.
 
     Args:
         value: An ``Evaluator``; an embedding model (evidence of words and vectors); a LangChain cross-encoder; a
@@ -59,7 +59,7 @@ def as_evaluator(value: Any = None) -> Evaluator:
 
 
 def grader_of(value: Any, llm: Any, prompts: Path | None = None) -> Evaluator:
-    """A graph's evaluator: the one given, else the graph's own language model, asked about several passages in a call.
+    """The evaluator of a graph: the one given, else the graph's own language model.
 
     The embedded ``extractive`` is no language model: beside it words are the evidence.
 

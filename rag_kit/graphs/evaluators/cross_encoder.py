@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.function import function_step
-from rag_kit.graphs.evaluators.reading import Missing, listed, number
+from rag_kit.graphs.evaluators.reading import Missing, finite_number, value_per_passage
 from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.graphs.steps import Steps, beside
 from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
@@ -73,10 +73,10 @@ class CrossEncoderEvaluator(Evaluator):
         (outcome,) = fan.outcomes
         if outcome.error is not None:
             return [self.ungraded(outcome.error) for _ in passages]
-        return [self._grading(value) for value in listed(outcome.value, len(passages))]
+        return [self._grading(value) for value in value_per_passage(outcome.value, len(passages))]
 
     def _grading(self, value: Any) -> Grading:
-        found = number(value)
+        found = finite_number(value)
         if isinstance(value, Missing):
             return self.ungraded(str(value))
         if found is None:

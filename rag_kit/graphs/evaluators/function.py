@@ -12,7 +12,7 @@ from langchain_core.runnables.config import merge_configs
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.reading import Missing, listed, verdict
+from rag_kit.graphs.evaluators.reading import Missing, read_grade, value_per_passage
 from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.graphs.steps import Step, Steps, beside
 from rag_kit.models.clients import acall_runnable
@@ -100,16 +100,16 @@ class FunctionEvaluator(Evaluator):
                 raise outcome.error
         values = [self._failed(one.error) if one.error is not None else one.value for one in fan.outcomes]
         if not self.each and fan.outcomes[0].error is None:
-            values = listed(values[0], len(passages))
+            values = value_per_passage(values[0], len(passages))
         elif not self.each:
             values *= len(passages)
-        read = [verdict(value, self.scale) for value in values]
+        read = [read_grade(value, self.scale) for value in values]
         wrong = [one for one in read if isinstance(one, Missing) and one.fault]
         if wrong and len(wrong) == len(read):
             of = "one passage" if self.each else f"a list of {len(passages)} passages"
             raise InvalidInputError(
-                f"{self.name} was asked about {of}: {wrong[0]}; {_ALLOWED}. A function of one passage is told by its "
-                "second parameter's name (passage or passages) or annotation, or by FunctionEvaluator(func, each=...)."
+                f"{self.name} was asked about {of}: {wrong[0]}; {_ALLOWED}. Whether a function takes one passage is "
+                "read from its second parameter's name or annotation; FunctionEvaluator(func, each=...) sets it."
             )
         return [self.ungraded(one) if isinstance(one, Missing) else self._grading(*one) for one in read]
 
@@ -134,7 +134,7 @@ class FunctionEvaluator(Evaluator):
 
 
 def function_step(name: str, func: Callable[..., Any], *arguments: Any) -> Step:
-    """A call of somebody's function: on a thread or awaited under ``ainvoke``.
+    """A step that calls a user's function; under ``ainvoke`` it is awaited, or runs on a thread.
 
     Raises:
         InvalidInputError: When it is carried out: it is asynchronous and there is no event loop to run it in.

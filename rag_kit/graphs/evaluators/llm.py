@@ -100,39 +100,39 @@ class LLMEvaluator(Evaluator):
             return []
         single = self.batch_size == 1
         prompt = self.prompts.pick("grade_passage" if single else "grade_passages", language, instructions)
-        lots = self._lots([_cut(passage, self.max_chars) for passage in passages])
+        batches = self._batches([_cut(passage, self.max_chars) for passage in passages])
         calls = []
-        for lot in lots:
-            shown = render_passages(lot)
+        for batch in batches:
+            shown = render_passages(batch)
             values: dict[str, Any] = {"question": question, "passages": shown}
             if not single:
-                values["count"] = len(lot)
+                values["count"] = len(batch)
             calls.append(ask(self.llm, prompt, values, timeout=self.timeout))
         fan = yield beside(calls, on_error="skip", max_concurrency=self.max_concurrency)
         gradings: list[Grading] = []
-        for lot, outcome in zip(lots, fan.outcomes, strict=True):
+        for batch, outcome in zip(batches, fan.outcomes, strict=True):
             if outcome.error is not None:
                 if isinstance(outcome.error, InvalidInputError):
                     raise outcome.error
-                gradings.extend(self.ungraded(outcome.error) for _ in lot)
+                gradings.extend(self.ungraded(outcome.error) for _ in batch)
             elif single:
                 gradings.append(self._grading(outcome.value))
             else:
-                gradings.extend(self._batch(outcome.value, len(lot)))
+                gradings.extend(self._batch(outcome.value, len(batch)))
         return gradings
 
-    def _lots(self, passages: Sequence[Document]) -> list[list[Document]]:
+    def _batches(self, passages: Sequence[Document]) -> list[list[Document]]:
         """The passages of each call, so that neither their number nor their text grows without bound."""
-        lots: list[list[Document]] = [[]]
+        batches: list[list[Document]] = [[]]
         room = 4 * self.max_chars
         for passage in passages:
             length = len(passage.page_content)
-            if lots[-1] and (len(lots[-1]) == self.batch_size or room < length):
-                lots.append([])
+            if batches[-1] and (len(batches[-1]) == self.batch_size or room < length):
+                batches.append([])
                 room = 4 * self.max_chars
-            lots[-1].append(passage)
+            batches[-1].append(passage)
             room -= length
-        return lots
+        return batches
 
     def _grading(self, grade: Any) -> Grading:
         score = grade_score(grade)

@@ -1,4 +1,4 @@
-"""Confidences in what graders of others return: truth values, numbers, objects with a verdict or a score."""
+"""Reads what a user's grader returned: truth values, numbers, objects with a verdict or a score."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ _WORDS = {"yes": True, "true": True, "是": True, "no": False, "false": False, "
 
 
 class Missing(str):
-    """Stands where a confidence should be, and says why there is none.
+    """The reason why a grader gave no confidence for a passage.
 
     Attributes:
-        fault: Whether the grader's code is wrong; else it failed, and may not the next time.
+        fault: Whether the grader's code is wrong; else a call failed, and may succeed the next time.
     """
 
     fault: bool
 
     def __new__(cls, text: str, *, fault: bool = True) -> Missing:
-        """A reason."""
+        """Make one from the reason as text."""
         made = super().__new__(cls, text)
         made.fault = fault
         return made
 
 
-def verdict(value: Any, scale: Literal["confidence", "share"]) -> tuple[float, str] | Missing:
-    """The confidence and the reason in what a grader returned for one passage.
+def read_grade(value: Any, scale: Literal["confidence", "share"]) -> tuple[float, str] | Missing:
+    """The confidence from -1 to 1 and the reason, from what a grader returned for one passage.
 
     Args:
         value: What it returned.
         scale: What a number without a verdict beside it is: from -1 to 1, or from 0 to 1.
 
     Example:
-        >>> verdict(True, "confidence"), verdict({"score": 0.75, "reason": "It says so."}, "share")
+        >>> read_grade(True, "confidence"), read_grade({"score": 0.75, "reason": "It says so."}, "share")
         ((1.0, ''), (0.5, 'It says so.'))
-        >>> verdict({"relevant": False, "score": 0.2}, "confidence")[0]
+        >>> read_grade({"relevant": False, "score": 0.2}, "confidence")[0]
         -0.6
     """
     if isinstance(value, Missing):
@@ -54,11 +54,11 @@ def verdict(value: Any, scale: Literal["confidence", "share"]) -> tuple[float, s
         given = grade_field(value, "reason")
         reason = " ".join(given.split())[:200] if isinstance(given, str) else ""
         if score is None and relevant is None:
-            return Missing(f"it returned {_shown(value)}")
+            return Missing(f"it returned {_described(value)}")
     truth = _truth(score)
     if truth is not None or score is None:
         return (1.0 if (relevant if truth is None else truth) else -1.0), reason
-    found = number(score)
+    found = finite_number(score)
     if found is None and isinstance(score, float):
         return Missing(f"it returned {score}", fault=False)
     if relevant is not None:
@@ -66,27 +66,27 @@ def verdict(value: Any, scale: Literal["confidence", "share"]) -> tuple[float, s
         scale = "share"
     low = 0 if scale == "share" else -1
     if found is None or not low <= found <= 1:
-        return Missing(f"it returned {_shown(value)}, and a score goes from {low} to 1")
+        return Missing(f"it returned {_described(value)}, and a score goes from {low} to 1")
     return (2 * found - 1 if scale == "share" else found), reason
 
 
-def listed(values: Any, count: int) -> list[Any]:
-    """As many values as there are passages; where their number differs nobody knows whose each one is.
+def value_per_passage(values: Any, count: int) -> list[Any]:
+    """One value for each passage; if a grader returned another number of values, a `Missing` for each.
 
     Example:
-        >>> listed([0.1], 2)
+        >>> value_per_passage([0.1], 2)
         ['it returned 1 values for 2 passages', 'it returned 1 values for 2 passages']
     """
     plain = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(plain, (list, tuple)):
-        return [Missing(f"it returned {_shown(values)} instead of a list")] * count
+        return [Missing(f"it returned {_described(values)} instead of a list")] * count
     if len(plain) != count:
         return [Missing(f"it returned {len(plain)} values for {count} passages")] * count
     # models with one output give a column
     return [one[0] if isinstance(one, (list, tuple)) and len(one) == 1 else one for one in plain]
 
 
-def number(value: Any) -> float | None:
+def finite_number(value: Any) -> float | None:
     """A finite number, or None for anything else: texts, truth values, NaN."""
     if isinstance(value, (bool, str)):
         return None
@@ -104,5 +104,5 @@ def _truth(value: Any) -> bool | None:
     return bool(value) if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool") else None
 
 
-def _shown(value: Any) -> str:
+def _described(value: Any) -> str:
     return f"{value!r:.60} ({type(value).__name__})"

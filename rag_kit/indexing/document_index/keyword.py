@@ -227,7 +227,7 @@ def _sample(connection: sqlite3.Connection, total: int) -> list[tuple[str, str]]
 
 
 def _lost(index: BM25Index, rows: list[tuple[str, str]]) -> list[str]:
-    """Of some rows (id, text), those that a search for their own text does not bring."""
+    """Ids of the rows (id, text) that a search for their own text does not find."""
     lost = []
     for key, text in rows:
         hits = index.search(text, k=20)

@@ -33,7 +33,7 @@ class Leg(Protocol):
     def verify(
         self, connection: sqlite3.Connection, state: State, report: IndexReport, *, writer: bool
     ) -> None:
-        """Compare what is saved with the store, and report it; ``writer``: the caller will save the rest."""
+        """Compare the saved files with the store, and report; ``writer``: the caller will save what is missing."""
 
     def rebuild(self, connection: sqlite3.Connection, state: State) -> str:
-        """Make it anew from the store, and say so. Writer only."""
+        """Build the files again from the store, and say in words what was built. Writer only."""

@@ -32,7 +32,7 @@ class IndexReport:
         return not self.problems
 
     def behind(self, leg: str, writer: bool) -> None:
-        """Report a saved file that is not of the store's generation, which is no fault of who will save it."""
+        """Report a saved file that is older than the store: a note for the writer, who will save it, else a problem."""
         if writer:
             self.notes.append(f"{leg}: the saved file is behind the store until flush() or close()")
         else:

@@ -222,7 +222,7 @@ class WritableIndex(ReadableIndex):
             return self._store.state(connection)
 
     def _save_vectors(self) -> None:
-        """Save what many vectors are waiting, so that readers need not keep them in memory."""
+        """Save the vectors once many are unsaved, so that readers need not keep them in memory."""
         with self._store.reading() as connection:
             state = self._store.state(connection)
             if self._vectors.waiting(connection, state) < _WAITING_ROWS:

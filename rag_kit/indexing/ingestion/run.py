@@ -267,7 +267,7 @@ class _Run:
         self._clear()
 
     def unread_notes(self) -> list[str]:
-        """What the embedding model could not read."""
+        """Notes on chunks in a language that the embedding model does not know."""
         if not self._chinese:
             return []
         chunks = f"{self._chinese} Chinese chunk{'' if self._chinese == 1 else 's'}"

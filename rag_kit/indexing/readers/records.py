@@ -92,7 +92,7 @@ def read_jsonl(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def load_json(text: str, place: str) -> Any:
-    """The value of a JSON text.
+    """Parse a JSON text.
 
     Args:
         text: The text.

@@ -282,5 +282,5 @@ def _nothing(texts: list[str]) -> Sequence[Vector]:
 
 
 def _as_they_are(postings: Any, lengths: Any) -> Any:
-    """The score of a posting: what the encoder gave."""
+    """The weights that the encoder gave, as scores."""
     return postings.counts

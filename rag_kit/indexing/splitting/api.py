@@ -50,7 +50,7 @@ def split(
 
 
 def iter_chunks(documents: Iterable[Document], chunk_size: int, chunk_overlap: int) -> Iterator[Document]:
-    """The chunks of `split`, one at a time, so that who takes them can stop at a limit."""
+    """The chunks of `split`, one at a time, so that a caller can stop at a limit."""
     numbers: dict[Any, int] = {}
     for position, document in enumerate(documents):
         if not isinstance(document, Document):

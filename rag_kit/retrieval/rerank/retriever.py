@@ -160,7 +160,7 @@ class RerankRetriever(RefiningRetriever):
     def _rerank(
         self, reranker: Reranker | DocumentCompressor, documents: list[Document], call: RefineCall
     ) -> Steps[tuple[list[Document], set[int] | None]]:
-        """One reranker: the new order, and which places failed to be judged; ``None`` if all did."""
+        """Apply one reranker: the new order, and the places that it could not judge; ``None`` if it judged none."""
         if isinstance(reranker, DocumentCompressor):
             compressed = yield from call.attempt(
                 f"rerank:{reranker.name}",
