@@ -38,7 +38,7 @@ def tell_degraded(log: logging.Logger, name: str, note: str) -> None:
     if known:
         log.debug("%s: %s", name, note)
     else:
-        log.warning("%s: %s (told once; the notes of each document say it too)", name, note)
+        log.warning("%s: %s (this warning comes once; the notes of each document say it too)", name, note)
 
 
 def forget_told() -> None:

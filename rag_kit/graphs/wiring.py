@@ -120,8 +120,12 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             **options: Those of ``add_node``.
 
         Raises:
-            InvalidInputError: There is no such node, or it chooses the way by ``Command``.
+            InvalidInputError: There is no such node, or it chooses the way by ``Command``; or the new name is taken.
         """
+        if name in self.nodes:
+            raise InvalidInputError(
+                f"there is a node {name!r} already; give another name, or replace it: replace_node()."
+            )
         if self.nodes[self._known(after)].ends:
             free = ", ".join(each for each, spec in self.nodes.items() if not spec.ends)
             raise InvalidInputError(
@@ -155,8 +159,15 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
         """Compile, with the graph's name and recursion limit; the arguments are LangGraph's.
 
         Raises:
-            InvalidInputError: A node of yours leads nowhere.
+            InvalidInputError: A node leads nowhere: one of yours, or one whose successor was removed.
         """
+        starts = {start for start, _ in self.edges}.union(*(several for several, _ in self.waiting_edges))
+        for each, spec in self.nodes.items():
+            if not (spec.ends or each in self.branches or each in starts):
+                raise InvalidInputError(
+                    f"the node {each!r} leads nowhere: add_edge({each!r}, ...), or annotate what it returns, e.g. "
+                    '-> Command[Literal["generate"]].'
+                )
         built = self.nodes if self._kit_nodes is None else self._kit_nodes
         for own in [each for each, spec in self.nodes.items() if spec is not built.get(each)]:
             self._apply_caps(own)
@@ -172,11 +183,6 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
     def _apply_caps(self, name: str) -> None:
         """Wrap a node of the user's, so that the run's deadline and usage hold for it too."""
         spec: Any = self.nodes[name]
-        if not (spec.ends or name in self.branches or any(start == name for start, _ in self.edges)):
-            raise InvalidInputError(
-                f"the node {name!r} leads nowhere: add_edge({name!r}, ...), or annotate what it returns, e.g. "
-                '-> Command[Literal["generate"]].'
-            )
         if isinstance(spec.runnable, Pregel):  # a graph of its own; LangGraph must see it to stream from it
             return
         seen = spec.input_schema
@@ -226,8 +232,9 @@ def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[Sta
     """
     source = getattr(graph, "builder", None)
     if not isinstance(source, RagGraph):
+        what = "an uncompiled graph" if isinstance(graph, RagGraph) else f"a {type(graph).__name__}"
         raise InvalidInputError(
-            f"graph is a {type(graph).__name__}; give what a builder of this kit gave, e.g. build_crag(...)."
+            f"graph is {what}; give what a builder of this kit, e.g. build_crag(...), or compile() gave."
         )
     made = copy.copy(source)
     made.compiled = False

@@ -142,7 +142,7 @@ class Columns:
                 )
             raise InvalidInputError(
                 f"{where}: there is no question; the columns are {_list(record)}. "
-                'Name the one that holds it: columns={"question": "..."}'
+                'Name the one that holds it: columns={"question": "..."} (--column question=...)'
             )
         fields["question"] = values.one_text(cells["question"], where, "question")
         self._answers(cells, fields, where)

@@ -72,6 +72,7 @@ def test_wrong_columns_are_named(tmp_path):
     assert "a.jsonl has no column 'golden' (for reference); its columns are 'text', 'gold'" in message
     message = refusal(EvaluationSet.from_jsonl, path)
     assert message.startswith("a.jsonl:1: there is no question; the columns are 'text', 'gold'")
+    assert message.endswith('columns={"question": "..."} (--column question=...)')
     assert "give the name of a column" in refusal(EvaluationSet.from_jsonl, path, columns={"question": 3})
 
 

@@ -18,7 +18,7 @@ from support.graphs import BUILDERS, fixed, thread
 from typing_extensions import TypedDict
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs import CragState, Evaluator, Guards, build_crag, build_plain_rag, uncompiled
+from rag_kit.graphs import CragState, Evaluator, Guards, as_chat, build_crag, build_plain_rag, uncompiled
 from rag_kit.graphs.evaluators import FunctionEvaluator
 from rag_kit.models import chat_model
 
@@ -186,14 +186,22 @@ def test_a_node_may_wait_for_a_person_and_keep_keys_of_its_own() -> None:
 
 
 def test_mistakes_are_named() -> None:
-    """No such node, a node that leads nowhere, a graph of another kind, an action that is none."""
+    """No such node, a taken name, a node that leads nowhere, a graph of another kind, an action that is none."""
     graph = uncompiled(crag())
     with pytest.raises(InvalidInputError, match=r"'grad' is no node \(did you mean 'grade'\?\)"):
         graph.replace_node("grad", lambda state: {})
     graph.replace_node("rewrite_query", lambda state: {})
     with pytest.raises(InvalidInputError, match="'rewrite_query' leads nowhere: add_edge"):
         graph.compile()
-    with pytest.raises(InvalidInputError, match="what a builder of this kit gave"):
+    graph = uncompiled(crag())
+    with pytest.raises(InvalidInputError, match="a node 'grade' already; give another name, or replace it"):
+        graph.insert_node("grade", lambda state: {}, after="retrieve")
+    with pytest.raises(InvalidInputError, match=r"an uncompiled graph; give what .* or compile\(\) gave"):
+        as_chat(graph)  # type: ignore[arg-type]
+    graph.remove_node("grade")  # nothing follows retrieve: no empty answer, but an error before the run
+    with pytest.raises(InvalidInputError, match="'retrieve' leads nowhere: add_edge"):
+        graph.compile()
+    with pytest.raises(InvalidInputError, match="a CompiledStateGraph; give what a builder of this kit"):
         uncompiled(StateGraph(CragState).add_node("a", lambda s: s).set_entry_point("a").compile())
     graph = uncompiled(crag())
     graph.replace_node("grade", lambda state: {"action": "good"})
