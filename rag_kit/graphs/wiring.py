@@ -230,9 +230,10 @@ def uncompiled(graph: CompiledStateGraph[StateT, Any, Any, Any]) -> RagGraph[Sta
         >>> len(graph.compile().invoke({"question": "When does the fan start?"})["documents"])
         1
     """
-    source = getattr(graph, "builder", None)
+    given: object = graph  # what a caller without a type checker may give
+    source = getattr(given, "builder", None)
     if not isinstance(source, RagGraph):
-        what = "an uncompiled graph" if isinstance(graph, RagGraph) else f"a {type(graph).__name__}"
+        what = "an uncompiled graph" if isinstance(given, RagGraph) else f"a {type(given).__name__}"
         raise InvalidInputError(
             f"graph is {what}; give what a builder of this kit, e.g. build_crag(...), or compile() gave."
         )
