@@ -68,18 +68,34 @@ def read_fields(rows: Iterable[Mapping[str, Any]], wanted: Mapping[str, bool]) -
     return seen, True
 
 
-def unknown_field(missing: Mapping[str, bool], known: Mapping[str, bool]) -> InvalidInputError:
-    """The error for a filter that no document can pass because of its fields; it names fields, never values."""
+def unknown_field(
+    missing: Mapping[str, bool], known: Mapping[str, bool], *, listed: bool = True
+) -> InvalidInputError:
+    """The error for a filter that no document can pass because of its fields; it names fields, never values.
+
+    Args:
+        missing: What the filter asks for.
+        known: The fields there are.
+        listed: Whether they may be named: not to who may see only some of the documents.
+    """
     name = next(iter(missing))
+    if not listed:
+        return InvalidInputError(
+            f"The filter asks for {name!r:.80}, which no document has (or not as a list, as $contains asks). The "
+            "fields there are stay unnamed, since the retriever has a filter of its own. "
+            f"{_CONTAINS}; {_FOLDER}. Where a field may be missing, say so: {{'$exists': false}}."
+        )
     names = [clean_text(each)[:60] for each in islice(sorted(known), _MAX_LISTED)]
-    listed = ", ".join(names) + (f" and {len(known) - _MAX_LISTED} more" if len(known) > _MAX_LISTED else "")
+    all_names = ", ".join(names) + (
+        f" and {len(known) - _MAX_LISTED} more" if len(known) > _MAX_LISTED else ""
+    )
     if name in known:
         return InvalidInputError(
             f"The filter asks with $contains for {name!r:.80}, which is a list in no document. {_CONTAINS}; {_FOLDER}. "
-            f"The fields there are: {listed}."
+            f"The fields there are: {all_names}."
         )
     return InvalidInputError(
         f"The filter asks for {name!r:.80}, a field that no document has{did_you_mean(name, names)}. "
-        f"The fields there are: {listed}. {_CONTAINS}; {_FOLDER}. "
+        f"The fields there are: {all_names}. {_CONTAINS}; {_FOLDER}. "
         "Where a field may be missing, say so: {'$exists': false}."
     )

@@ -13,7 +13,8 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from rag_kit.documents.fields import Fields, lacking, read_fields, unknown_field
+from rag_kit.documents.fields import Fields, fields_of_filter, lacking, read_fields, unknown_field
+from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.store_access import made_by
 
 _log = logging.getLogger(__name__)
@@ -49,7 +50,8 @@ def check_fields(retriever: Any, wanted: Fields, config: RunnableConfig | None =
         config: The config of the call, where it may choose between retrievers.
 
     Raises:
-        InvalidInputError: No document has one of the fields; the message lists the fields there are.
+        InvalidInputError: No document has one of the fields; the message lists the fields there are, unless the
+            retriever has a filter that keeps the caller from some of the documents.
     """
     known: Fields = {}
     try:
@@ -61,7 +63,11 @@ def check_fields(retriever: Any, wanted: Fields, config: RunnableConfig | None =
     except _NotKnownError:
         return
     if known:
-        raise unknown_field(lacking(wanted, known), known)
+        missing = lacking(wanted, known)
+        own = own_filter(retriever, config)
+        raise unknown_field(
+            missing, known, listed=own is None or not missing.keys().isdisjoint(fields_of_filter(own))
+        )
 
 
 def _sources(retriever: Any, config: RunnableConfig | None, depth: int) -> Iterator[Any]:

@@ -103,7 +103,7 @@ def test_a_folder_can_be_filtered_by(make: Callable[[], Any]) -> None:
 def test_an_index_knows_its_fields(tmp_path: Path, pipeline: Any) -> None:
     """Nothing is refused of an empty index; what a later document brings is known at once."""
     with DocumentIndex.create(tmp_path / "index", embeddings=MODEL) as index:
-        retriever = index_retriever(index, pipeline, filter={"file": {"$startswith": "hr"}})
+        retriever = index_retriever(index, pipeline)
         assert retriever.invoke("pump", filter={"year": 1}) == []
         index.upsert(DOCUMENTS)
         refused(retriever, {"year": 2021}, "The fields there are: file, secret, tags, 年份")
@@ -168,3 +168,14 @@ def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main([*ask, '{"file": {"$startswith": "人事/"}}']) == 0
     found = capsys.readouterr().out
     assert "人事/合同.md" in found and "sales" not in found
+
+
+def test_fields_stay_unnamed_to_who_may_see_some_documents_only() -> None:
+    """A retriever's own filter may be a tenant's: a caller's wrong field lists no others' fields, a wrong own does."""
+    words = BM25Retriever.from_documents(DOCUMENTS, filter={"file": {"$startswith": "hr/"}})
+    for retriever in (words, EnsembleRetriever(retrievers=[words])):
+        for field in ("nothing", "secre"):
+            message = refused(retriever, {field: 1}, field)
+            assert "年份" not in message and "secret" not in message and "stay unnamed" in message
+    own = BM25Retriever.from_documents(DOCUMENTS, filter={"fil": "hr/stop.md"})
+    assert "did you mean 'file'" in refused(own, {"file": "hr/stop.md"}, "fil")
