@@ -19,6 +19,7 @@ DECADES = {
 }  # fmt: skip
 H = "〇零一二三四五六七八九十两"
 YEAR = r"(?:1[0-9]|20|21)\d\d"
+FISCAL = r"(?:(?:FY|fiscal(?:\s+year)?|financial\s+year)[\s'’-]*)"
 MONTH = r"(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?"
 NUMBER = rf"(?:\d{{1,3}}|{'|'.join(sorted(NUMBERS, key=len, reverse=True))})"
 COUNT = rf"(?:\d{{1,3}}|[{H}]{{1,3}}|几|数)"
@@ -55,7 +56,8 @@ ALL = re.compile(
         \s*(?:of\s+|,\s*)?(?P<en_y1>{YEAR}){_E}
       | \b(?P<en_m2>{MONTH})\s+(?P<en_d2>\d{{1,2}})(?:st|nd|rd|th)?\s*,?\s+(?P<en_y2>{YEAR}){_E})
   | (?P<quarter>\b(?P<q_a>q[1-4]|(?:first|second|third|fourth|last|1st|2nd|3rd|4th)(?=\s+quarter))
-        (?:\s+quarter)?(?:\s+of|\s*,)?\s*(?P<q_y1>{YEAR}){_E}
+        (?:\s+quarter)?(?:\s+of|\s*,)?\s*(?:{FISCAL}?(?P<q_y1>{YEAR})|(?:{FISCAL}|')(?P<q_y3>\d\d)){_E}
+      | \b(?P<q_d>[1-4])Q\s*(?P<q_y4>(?:20)?\d\d){_E}
       | {_B}(?P<q_y2>{YEAR})(?:\s*年?\s*第?(?=[qQ1-4一二三四])
         (?P<q_c>[qQ][1-4](?!\w)|[1-4一二三四](?=季度))(?:季度)?))
   | (?P<half>\b(?P<h_a>first|second|1st|2nd)\s+half\s+of\s+(?P<h_y1>{YEAR}){_E}
@@ -72,6 +74,7 @@ ALL = re.compile(
       | (?:最近|近|过去|前)的?(?P<sp_c>{COUNT})(?P<sp_cu>天|日|周|个星期|个月|年|季度)(?:里|内|间|来|以来|之内)?)
   | (?P<past_year>\b(?P<ago>{NUMBER})\s+years?\s+ago\b|(?P<ago_zh>{COUNT})年(?:之|以)?前)
   | {RELATIVE.pattern}
+  | (?P<fiscal>\b{FISCAL}(?P<fy>{YEAR}|\d\d){_E})
   | (?P<plain>{_B}(?P<year>{YEAR}){_E})
     """,
     re.IGNORECASE | re.VERBOSE,

@@ -139,9 +139,18 @@ def _english(match: re.Match[str], today: date) -> Period | None:
 
 
 def _quarter(match: re.Match[str], today: date) -> Period | None:
-    ordinal = match["q_a"] or match["q_c"]
-    year = int(match["q_y1"] or match["q_y2"])
+    ordinal = match["q_a"] or match["q_c"] or match["q_d"]
+    year = _four(match["q_y1"] or match["q_y2"] or match["q_y3"] or match["q_y4"])
     return months(year, 3 * FIRST[ordinal.lower()] - 2, 3, "quarter")
+
+
+def _fiscal(match: re.Match[str], today: date) -> Period | None:
+    return years(_four(match["fy"]))
+
+
+def _four(year: str) -> int:
+    """FY18 is 2018."""
+    return int(year) if len(year) == 4 else 2000 + int(year)
 
 
 def _half(match: re.Match[str], today: date) -> Period | None:
@@ -285,7 +294,7 @@ def chinese_number(text: str, *, digits: bool = False) -> int | None:
 _MAKERS: dict[str, Callable[[re.Match[str], date], Period | None]] = {
     "iso": _iso, "compact": _compact, "slashed": _slashed, "ym": _year_month, "my": _month_year,
     "english": _english, "quarter": _quarter, "half": _half, "decade": _decade, "chinese": _chinese,
-    "century": _century, "span": _span, "past_year": _past_year, "relative": _relative, "plain": _plain_year,
+    "century": _century, "span": _span, "past_year": _past_year, "relative": _relative, "fiscal": _fiscal, "plain": _plain_year,
 }  # fmt: skip
 
 

@@ -17,6 +17,8 @@ from rag_kit.query_construction.sources import Source, source_of
 MAX_ROWS = 20_000
 MAX_VALUES = 10_000
 _MAX_CHARS = 200
+_SMALL = 20  # rows up to which nothing can be said about how often values come back
+_UNIQUE = 0.5  # values a row from which on a text names single documents
 _ISO = re.compile(r"(?:1[0-9]|2[0-9])\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:$|[T ])")
 _TIME_NAME = re.compile(r"date|time|created|updated|modified|_at$|日期|时间", re.IGNORECASE)
 
@@ -166,7 +168,7 @@ class _Seen:
         format_ = self._date_format(name, kind, values)
         if format_ is not None:
             kind = "date"
-        unique = kind == "str" and not many and len(values) == self.rows and self.rows > 50
+        unique = kind == "str" and not many and self.rows > _SMALL and len(values) >= _UNIQUE * self.rows
         if unique or kind == "date" or (kind == "float" and len(values) > 50):
             values = values[:5]
         ordered = kind in ("int", "float") or format_ in ("yyyymmdd", "timestamp")
@@ -181,6 +183,7 @@ class _Seen:
             minimum=min(value for value, _ in counted) if iso else self._least if ordered else None,
             maximum=max(value for value, _ in counted) if iso else self._most if ordered else None,
             date_format=format_ or "iso",
+            unique=unique,
         )
 
     def _date_format(self, name: str, kind: str, values: Sequence[Any]) -> DateFormat | None:

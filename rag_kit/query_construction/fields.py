@@ -39,6 +39,7 @@ class MetadataField:
         maximum: Greatest value.
         aliases: Other names that people use for it.
         date_format: How dates are stored: ISO text, a number such as 20260131, or seconds since 1970 (UTC).
+        unique: Nearly every document has a value of its own, as with titles: the rules never filter by one.
 
     Raises:
         InvalidInputError: The name or type is not allowed.
@@ -58,6 +59,7 @@ class MetadataField:
     maximum: Any = None
     aliases: tuple[str, ...] = ()
     date_format: DateFormat = "iso"
+    unique: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or self.name.startswith("$"):

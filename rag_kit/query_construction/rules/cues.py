@@ -37,7 +37,7 @@ _NEGATION = (
     r"(?:\b(?:not(?!\s+(?:only|just|merely|simply)\b)|no|never|without|exclud(?:e|es|ing)|"
     r"with\s+the\s+exception\s+of|save\s+for|except(?:ing)?(?:\s+for)?|other\s+than|apart\s+from|"
     r"aside\s+from|besides|lack(?:s|ing)?|omit(?:s|ting)?|leav(?:e|ing)\s+out|ignor(?:e|ing)|skip(?:ping)?|minus|barring|"
-    r"rather\s+than|instead\s+of|neither|nor|free\s+of|rul(?:e|ing)\s+out|drop(?:ping)?|outside(?:\s+of)?|"
+    r"rather\s+than|instead\s+of|neither|nor|free\s+of|rul(?:e|ing)\s+out|outside(?:\s+of)?|"
     r"avoid(?:s|ing)?|unrelated\s+to|nothing|none|cannot|can['’]?t|won['’]?t|different\s+(?:from|than)|"
     r"(?:do|does|did|is|are|was|were|has|have|should|must)n['’]?t|"
     r"(?:any|every|all|no)\w*(?:\s+\w+)?\s+but)\b|\bnon-|!=\s*|<>\s*|≠\s*)"
@@ -74,6 +74,9 @@ EXCLUDED_AFTER = re.compile(
     r"|\s*[\"”’'」』]?\s*(?:以外|之外|无关|(?<=[A-Za-z年\"”])外(?![\u4e00-\u9fff]))",
     _I,
 )
+OPENING, CLOSING = "\"“'‘「『《", "\"”'’」』》"
+STATE_OF = re.compile(r"截至|截止")
+POSSESSION = re.compile(r"['’]s?\s+\w|的(?=[\u3400-\u9fff])")
 CONNECTOR = re.compile(
     r"\b(?P<not>but\s+not|and\s+not|or\s+not)\b|\b(?P<or>or|and/or|nor)\b|(?P<zh_or>或者?是?|抑或)"
     r"|\b(?P<but>but|yet|though|whereas)\b|(?P<zh_but>但是?|不过|而(?!且))"
@@ -100,7 +103,7 @@ _LT = (
     r"smaller\s+than|lower\s+than|shorter\s+than|below|under"
 )
 _GTE = (
-    r"since|starting\s+(?:in|from|with|at)|starting|beginning\s+(?:in|from|with|at)|as\s+of|as\s+from|at\s+least|"
+    r"since|starting\s+(?:in|from|with|at)|starting|beginning\s+(?:in|from|with|at)|as\s+from|at\s+least|"
     r"a\s+minimum\s+of|minimum|not\s+less\s+than|from\s+at\s+least"
 )
 _LTE = (

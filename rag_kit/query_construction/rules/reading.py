@@ -19,6 +19,8 @@ from rag_kit.query_construction.rules.joining import carries_on
 from rag_kit.query_construction.rules.missing import find_missing
 from rag_kit.query_construction.rules.numbers import find_numbers
 from rag_kit.query_construction.rules.ordering import find_order
+from rag_kit.query_construction.rules.mentions import Mention, Purpose, chosen, purpose
+from rag_kit.query_construction.rules.quarters import quarter_of
 from rag_kit.query_construction.rules.scripts import simplified
 from rag_kit.query_construction.rules.spans import Compared, Span, compare
 from rag_kit.query_construction.rules.values import Named, ValueIndex
@@ -34,6 +36,7 @@ class Reading:
         self.notes: list[str] = []
         self.used: list[tuple[int, int]] = []
         self._index = index
+        self.purpose = Purpose.DOCUMENTS
         self.order = find_order(text, schema)
         if self.order is not None:
             self.used.append((self.order.begin, self.order.noun))
@@ -46,6 +49,8 @@ class Reading:
         if self.order is not None:  # "the last three reports": a noun may name a kind, else it says nothing
             self.used.append((self.order.begin, self.order.end))
         periods = [] if self._time() is None else self._periods(named)
+        # the Q2 of "Q2 2023" is read with its year
+        named = [item for item in named if not any(_inside(item, span) for span in periods)]
         barriers = [(item.begin, item.end) for item in named]
         numbers = self._numbers(named, periods)
         # "a price over 1000": what a numeric field's name stands before is no year
@@ -54,9 +59,16 @@ class Reading:
         ]
         spans = sorted([*periods, *numbers], key=lambda span: span.begin)
         compared = list(compare(self.text, spans, barriers))
-        for item in compared:
-            found.append(self._comparison(item))
-        found += self._values(named, [(item.begin, item.end) for item in compared])
+        mentions = self._mentions(named, [(item.begin, item.end) for item in compared])
+        sure = [(mention.atom.begin, mention.atom.end) for mention in mentions if mention.item.sure]
+        understood = [*((item.begin, item.end) for item in compared), *self.used, *sure]
+        self.purpose = purpose(self.text, understood, self.schema, bool(compared or found))
+        if self.order is not None and self.order.noun == self.order.end and self.purpose is not Purpose.DOCUMENTS:
+            # "the most recent treatment" is no document
+            self.used = [span for span in self.used if span[0] != self.order.begin]
+            self.order = None
+        found += [self._comparison(item) for item in compared]
+        found += chosen(self.text, self.schema, mentions, self.purpose)
         return sorted(found, key=lambda atom: (atom.begin, atom.end))
 
     def _named(self, item: Named) -> bool:
@@ -86,7 +98,7 @@ class Reading:
         place, field = max(near, key=lambda pair: pair[0])
         if place >= 0 and len(times) > 1:
             return field
-        fine = period.grain not in ("year", "years")
+        fine = period.grain not in ("year", "years") and quarter_of(period, self.schema) is None
         return max(times, key=lambda item: (item.type == "date") == fine)
 
     def _periods(self, named: Sequence[Named]) -> list[Span]:
@@ -125,13 +137,19 @@ class Reading:
     def _comparison(self, item: Compared) -> Atom:
         field = self.schema.get(item.field)
         assert field is not None  # spans are made from the schema
-        directive = _directive(field, item.comparator, item.low, item.high, item.open)
+        comparator = item.comparator
+        if self.purpose is not Purpose.DOCUMENTS and cues.STATE_OF.match(self.text, item.begin):
+            comparator = Comparator.EQ  # 截至2022年，存货有多少: what was so then
+        directive = _directive(field, comparator, item.low, item.high, item.open)
+        if comparator == Comparator.EQ and item.high is None and field.is_year:
+            quarter = quarter_of(item.low, self.schema)
+            directive = all_of([directive, *([quarter] if quarter else [])]) or directive
         denial = (
-            _directive(field, _opposite(item.comparator), item.low, item.high, item.open)
+            _directive(field, _opposite(comparator), item.low, item.high, item.open)
             if item.negated
             else None
         )
-        exclusive = item.comparator == Comparator.EQ
+        exclusive = comparator == Comparator.EQ
         return Atom(
             item.begin,
             item.end,
@@ -143,12 +161,12 @@ class Reading:
             measured=True,
         )
 
-    def _values(self, named: Sequence[Named], compared: Sequence[tuple[int, int]]) -> list[Atom]:
-        """The named values, those dropped that are only words of the question."""
-        seen: list[tuple[Named, Atom, bool, bool]] = []
+    def _mentions(self, named: Sequence[Named], compared: Sequence[tuple[int, int]]) -> list[Mention]:
+        """The values named, each as the condition that it would be, with what stands around it."""
+        seen: list[Mention] = []
         for item in named:
             before = max(
-                [0, *(atom.end for _, atom, _, _ in seen), *(end for _, end in compared if end <= item.begin)]
+                [0, *(one.atom.end for one in seen), *(end for _, end in compared if end <= item.begin)]
             )
             before = max(before, item.begin - cues.REACH)
             left = self.text[before : item.begin]
@@ -160,48 +178,25 @@ class Reading:
             negated = match is not None
             if match is not None:
                 begin = before + match.start()
-            elif seen and seen[-1][1].negated:
-                negated = carries_on(self.text, seen[-1][1], seen[-1][1].end, item.begin)
+            elif seen and seen[-1].atom.negated:
+                negated = carries_on(self.text, seen[-1].atom, seen[-1].atom.end, item.begin)
             if excluded := cues.EXCLUDED_AFTER.match(self.text, end):
                 negated, end = True, excluded.end()
             light = cues.LEADING.search(left)
             lead = light.group() if light else ""
-            quoted = self.text[begin - 1 : begin] in "\"“'‘「『《" and begin > 0
-            marked = quoted or cues.MARKED.search(lead) is not None or name is not None
-            topical = item.exact or negated or cues.TOPIC.search(left) is not None
-            if isinstance(item.value, bool):
-                directive: FilterDirective = Comparison(Comparator.EQ, item.field, item.value != negated)
-                atom = Atom(begin, end, item.field, directive)
-            else:
-                atom = self._value(
+            opened = begin > 0 and self.text[item.begin - 1] in cues.OPENING
+            quoted = opened and self.text[item.end : item.end + 1] in cues.CLOSING
+            both = cues.BOTH.search(left) is not None and not cues.WITHOUT.search(left)
+            seen.append(
+                Mention(
                     item,
-                    begin,
-                    end,
-                    negated,
-                    cues.BOTH.search(left) is not None and not cues.WITHOUT.search(left),
+                    self._value(item, begin, end, negated, both),
+                    marked=opened or cues.MARKED.search(lead) is not None or name is not None,
+                    explicit=quoted or name is not None,
+                    topical=item.exact or negated or cues.TOPIC.search(left) is not None,
                 )
-            seen.append((item, atom, marked, topical))
-        return [atom for atom, keep in self._chosen(seen) if keep]
-
-    def _chosen(self, seen: Sequence[tuple[Named, Atom, bool, bool]]) -> list[tuple[Atom, bool]]:
-        any_marked = any(marked for _, _, marked, _ in seen)
-        chosen: list[tuple[Atom, bool]] = []
-        kept_before: Atom | None = None
-        for item, atom, marked, topical in seen:
-            keep = (
-                marked
-                or (item.sure and (topical or not any_marked))
-                or (topical and not item.sure and self._object(item))
             )
-            if not keep and item.sure and kept_before is not None:
-                keep = carries_on(self.text, kept_before, kept_before.end, atom.begin)
-            chosen.append((atom, keep))
-            kept_before = atom if keep else None
-        return chosen
-
-    def _object(self, item: Named) -> bool:
-        """Whether a generic word is what the question is about: "papers on pressure"."""
-        return cues.TOPIC.search(self.text[: item.begin]) is not None and not item.value.isupper()
+        return seen
 
     def _name_before(self, left: str, name: str) -> re.Match[str] | None:
         field = self.schema.get(name)
@@ -214,11 +209,18 @@ class Reading:
         return None
 
     def _value(self, item: Named, begin: int, end: int, negated: bool, both: bool) -> Atom:
+        if isinstance(item.value, bool):
+            directive: FilterDirective = Comparison(Comparator.EQ, item.field, item.value != negated)
+            return Atom(begin, end, item.field, directive)
         field = self.schema.get(item.field)
         many = field is not None and field.many
         comparator = Comparator.CONTAIN if many else Comparator.EQ
         directive = Comparison(comparator, item.field, item.value)
         return Atom(begin, end, item.field, directive, negated, exclusive=not many, both=both)
+
+
+def _inside(item: Named, span: Span) -> bool:
+    return span.begin <= item.begin and item.end <= span.end
 
 
 def _opposite(comparator: Comparator) -> Comparator:

@@ -10,7 +10,7 @@ _FRAME = re.compile(
     r"papers?|articles?|stud(?:y|ies)|publications?|documents?|abstracts?|records?|reports?|literature|research|works?|"
     r"about|on|regarding|concerning|with|that|which|are|is|were|was|be|been|there|from|in|and|or|but|not|either|both|only|"
     r"tagged|labell?ed|indexed|under|as|mesh|terms?|headings?|published|dated|written|years?|what|who|how\s+many|do|does|"
-    r"have|has|having|say|says)\b"
+    r"have|has|having|say|says|at\s+least\s+one)\b"
     r"|请|找出?|查找|检索|搜索|列出|给我|我要|我想|所有|全部|哪些|有关|关于|文章|论文|文献|研究|发表|出版|主题词|标签|的|了|和|与|或者?|且|并|是|在|吗|呢",
     re.IGNORECASE,
 )

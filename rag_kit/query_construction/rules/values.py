@@ -10,10 +10,13 @@ from typing import Any
 from rag_kit.query_construction.coercion import singular
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules.scripts import simplified
+from rag_kit.text import content_words
+from rag_kit.text.segment import load_segmenter
 
 # the s of "Crohn's disease" is no word: the value is "Crohn Disease"
 _WORD = re.compile(r"(?!(?<=['’])s\b)[^\W_]+")
 _HAN = re.compile(r"[\u3400-\u9fff]")
+_HAN_RUN = re.compile(r"[\u3400-\u9fff]{1,8}")
 _JOINED = re.compile(r"(?:[\s\-‐,/'’().&:]|['’]s\b)*")
 _MAX_WORDS = 16
 # Single words that are values of many collections, and words of nearly every question too.
@@ -49,6 +52,7 @@ class Named:
         value: The value.
         exact: Written as the value is, not at the beginning of the text.
         sure: No ordinary word of a question: several words, or exact, or not generic.
+        name: Written as names are: in capitals and number as the value, and in capitals or figures at all.
     """
 
     begin: int
@@ -57,6 +61,7 @@ class Named:
     value: Any
     exact: bool
     sure: bool
+    name: bool
 
 
 class ValueIndex:
@@ -73,7 +78,7 @@ class ValueIndex:
         for field in schema:
             if field.type == "bool":
                 self._add_name(field)
-            elif field.type == "str":
+            elif field.type == "str" and not field.unique:
                 for value in field.values:
                     self._add(field.name, str(value))
         for entries in self._first.values():
@@ -138,7 +143,8 @@ class ValueIndex:
         for wanted, field, value in self._han:
             begin = folded.find(wanted)
             while begin >= 0:
-                yield Named(begin, begin + len(wanted), field, value, True, len(wanted) > 1)
+                end = begin + len(wanted)
+                yield Named(begin, end, field, value, True, len(wanted) > 1, _whole(folded, begin, end))
                 begin = folded.find(wanted, begin + len(wanted))
 
 
@@ -154,7 +160,25 @@ def _named(text: str, begin: int, end: int, field: str, value: Any, words: Seque
     # "RESULTS" and "results" are not the same word; neither are "AIDS" and "aids"
     capitals = isinstance(value, str) and value.isupper() and len(value) > 1 and not _same(written, value)
     generic = len(words) == 1 and ((frame if few else words[0] in GENERIC) or len(words[0]) < 3)
-    return Named(begin, end, field, value, exact, not capitals and (exact or not generic))
+    # "financial" is another word than the sector "Financials"; "reports" is the plural of "Report"
+    if len(words) == 1 and isinstance(value, str) and written.islower() and not value.islower():
+        capitals = capitals or len(written) < len(value)
+    name = (
+        written != written.lower() or any(map(str.isdigit, written))
+    ) and set(_WORD.findall(written)) <= set(_WORD.findall(str(value).replace("_", " ")))
+    # "Josh Norman" is no "Norman"
+    name = name and (len(words) > 1 or not re.search(r"\b[A-Z][a-z]+\s+$", text[max(0, begin - 30) : begin]))
+    return Named(begin, end, field, value, exact, not capitals and (exact or not generic), name)
+
+
+def _whole(text: str, begin: int, end: int) -> bool:
+    """Whether a Chinese value is a name by itself: 金融 in 金融资产 is not."""
+    if end - begin > 2:
+        return True
+    following = _HAN_RUN.match(text, end)
+    if end - begin < 2 or following is None:
+        return end - begin == 2
+    return not content_words(load_segmenter()(following.group())[0])
 
 
 def _same(written: str, value: str) -> bool:
