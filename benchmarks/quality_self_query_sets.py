@@ -44,13 +44,17 @@ def load(name: str, data: Path) -> DataSet:
     documents = []
     for row in lines(data / name / "corpus.jsonl"):
         text = f"{row.get('title') or ''}\n{row['text']}".strip()
-        metadata = {key: value for key, value in row.items() if key not in ("_id", "text") and value not in ("", None)}
+        metadata = {
+            key: value for key, value in row.items() if key not in ("_id", "text") and value not in ("", None)
+        }
         documents.append(Document(text, id=row["_id"], metadata=metadata))
     grades: dict[str, dict[str, int]] = defaultdict(dict)
     for line in (data / name / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         query, document, grade = line.split("\t")
         grades[query][document] = int(grade)
-    queries = {row["_id"]: row["text"] for row in lines(data / name / "queries.jsonl") if row["_id"] in grades}
+    queries = {
+        row["_id"]: row["text"] for row in lines(data / name / "queries.jsonl") if row["_id"] in grades
+    }
     return DataSet(documents, queries, grades)
 
 
@@ -86,7 +90,8 @@ def measure(name: str, data: Path, show: int = 0) -> dict[str, Any]:
                 kept += all(passes(by_id[of].metadata) for of in made.grades[key] if made.grades[key][of])
             if scores[key] < plain[key] and shown < show:
                 shown += 1
-                print(f"{fields}: {plain[key]:.2f} > {scores[key]:.2f}: {text}\n    {json.dumps(construct.as_dict(), ensure_ascii=False)}")
+                print(f"{fields}: {plain[key]:.2f} > {scores[key]:.2f}: {text}")
+                print(f"    {json.dumps(construct.as_dict(), ensure_ascii=False)}")
         score = sum(scores.values()) / count
         result[fields] = {
             "ndcg@10": round(score, 4),

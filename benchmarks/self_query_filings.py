@@ -20,8 +20,8 @@ COMPANIES = {
         "Northwind": "Energy", "Quarry": "Industrials", "Verano Pharma": "Health Care",
     },
     "zh": {
-        "华岳能源": "能源", "金桥银行": "金融", "远山医药": "医药", "蓝海科技": "科技", "安泰": "金融", "东岭食品": "消费",
-        "星河汽车": "制造", "瑞丰": "消费", "云图软件": "科技", "长林电力": "能源",
+        "华岳能源": "能源", "金桥银行": "金融", "远山医药": "医药", "蓝海科技": "科技", "安泰": "金融",
+        "东岭食品": "消费", "星河汽车": "制造", "瑞丰": "消费", "云图软件": "科技", "长林电力": "能源",
     },
 }  # fmt: skip
 NAMES = {
@@ -99,9 +99,7 @@ TOPICS: dict[str, list[tuple[str, list[str], list[str]]]] = {
 }  # fmt: skip
 
 
-def filings(
-    language: str, seed: int = 3
-) -> tuple[list[Document], dict[str, str], dict[str, dict[str, int]]]:
+def filings(language: str, seed: int = 3) -> tuple[list[Document], dict[str, str], dict[str, dict[str, int]]]:
     """Documents, questions by id, and grades of documents by question."""
     rng = random.Random(seed)
     company, year, kind, quarter, sector = NAMES[language]
@@ -111,7 +109,12 @@ def filings(
     for name, its_sector in COMPANIES[language].items():
         for y in YEARS:
             for q in range(4):
-                metadata: dict[str, Any] = {company: name, year: y, sector: its_sector, kind: KINDS[language][q > 0]}
+                metadata: dict[str, Any] = {
+                    company: name,
+                    year: y,
+                    sector: its_sector,
+                    kind: KINDS[language][q > 0],
+                }
                 if q:
                     metadata[quarter] = QUARTERS[language][q - 1]
                 for text, annual, quarterly in TOPICS[language]:

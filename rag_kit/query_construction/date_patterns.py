@@ -58,7 +58,7 @@ ALL = re.compile(
   | (?P<quarter>\b(?P<q_a>q[1-4]|(?:first|second|third|fourth|last|1st|2nd|3rd|4th)(?=\s+quarter))
         (?:\s+quarter)?(?:\s+of|\s*,)?\s*(?:{FISCAL}?(?P<q_y1>{YEAR})|(?:{FISCAL}|')(?P<q_y3>\d\d)){_E}
       | \b(?P<q_d>[1-4])Q\s*(?P<q_y4>(?:20)?\d\d){_E}
-      | {_B}(?P<q_y2>{YEAR})(?:\s*年?\s*第?(?=[qQ1-4一二三四])
+      | (?:{_B}|\b{FISCAL})(?P<q_y2>{YEAR})(?:\s*年?\s*第?(?=[qQ1-4一二三四])
         (?P<q_c>[qQ][1-4](?!\w)|[1-4一二三四](?=季度))(?:季度)?))
   | (?P<half>\b(?P<h_a>first|second|1st|2nd)\s+half\s+of\s+(?P<h_y1>{YEAR}){_E}
       | {_B}(?P<h_y2>{YEAR})年(?P<h_c>[上下])半年)

@@ -294,7 +294,8 @@ def chinese_number(text: str, *, digits: bool = False) -> int | None:
 _MAKERS: dict[str, Callable[[re.Match[str], date], Period | None]] = {
     "iso": _iso, "compact": _compact, "slashed": _slashed, "ym": _year_month, "my": _month_year,
     "english": _english, "quarter": _quarter, "half": _half, "decade": _decade, "chinese": _chinese,
-    "century": _century, "span": _span, "past_year": _past_year, "relative": _relative, "fiscal": _fiscal, "plain": _plain_year,
+    "century": _century, "span": _span, "past_year": _past_year, "relative": _relative, "fiscal": _fiscal,
+    "plain": _plain_year,
 }  # fmt: skip
 
 

@@ -21,7 +21,8 @@ _DOCUMENTS = re.compile(
     re.IGNORECASE,
 )
 _ORDER = re.compile(
-    r"^\s*(?:please\s+|could\s+you\s+|can\s+you\s+)?(?:show|find|list|give|get|fetch|search|retrieve|return|look|exclude|filter|limit)\b"
+    r"^\s*(?:please\s+|could\s+you\s+|can\s+you\s+)?(?:show|find|list|give|get|fetch|search|retrieve|return|look)\b"
+    r"|(?:^|[.;:?!])\s*(?:only\s+)?(?:exclude|filter|limit|restrict)\b"
     r"|\b(?:I|we)\s+(?:want|need|would\s+like|am\s+looking)\b|请?(?:查找|查一下|检索|搜索|列出|找出|给出|给我)|我[要想]",
     re.IGNORECASE,
 )
@@ -37,13 +38,15 @@ class Purpose(Enum):
 
     Attributes:
         DOCUMENTS: Documents of a kind ("papers on stroke", "red phones"): what it names is a condition.
-        TOPIC: An answer about a topic, and little else or a time ("what is known of stroke since 2010?"): entries of
-            lists are conditions.
+        TOPIC: An answer about a topic and little else ("how is asthma treated?"): entries of lists are conditions.
+        DATED: An answer about a time ("what is known about stroke since 2010?"): entries of lists that it is plainly
+            about are conditions.
         ANSWER: Any other answer, or a statement: what it names is what it speaks of.
     """
 
     DOCUMENTS = "documents"
     TOPIC = "topic"
+    DATED = "dated"
     ANSWER = "answer"
 
 
@@ -76,9 +79,9 @@ def purpose(text: str, understood: Sequence[tuple[int, int]], schema: Schema, me
         measured: Whether a date or number is compared.
 
     Example:
-        >>> texts = ("Sleep papers", "Sleep, please", "Sleep disorders: a new scale", "Sleep disorders, a new scale, 2010")
-        >>> [purpose(text, [(0, 5)], Schema(), text[-1] == "0").value for text in texts]
-        ['documents', 'documents', 'answer', 'documents']
+        >>> texts = ("Sleep papers", "Sleep, please", "Sleep disorders: a new scale")
+        >>> [purpose(text, [(0, 5)], Schema(), False).value for text in texts]
+        ['documents', 'documents', 'answer']
     """
     if _DOCUMENTS.search(text) or _ORDER.search(text):
         return Purpose.DOCUMENTS
@@ -89,7 +92,9 @@ def purpose(text: str, understood: Sequence[tuple[int, int]], schema: Schema, me
     little = len(said) < 2
     if not said or ((measured or little) and not _ASKS.search(text)):
         return Purpose.DOCUMENTS
-    return Purpose.TOPIC if measured or little else Purpose.ANSWER
+    if little:
+        return Purpose.TOPIC
+    return Purpose.DATED if measured else Purpose.ANSWER
 
 
 def chosen(text: str, schema: Schema, mentions: Sequence[Mention], why: Purpose) -> list[Atom]:
@@ -101,7 +106,9 @@ def chosen(text: str, schema: Schema, mentions: Sequence[Mention], why: Purpose)
         item, atom = mention.item, mention.atom
         field = schema.get(item.field)
         topics = field is not None and field.many
-        if why is Purpose.DOCUMENTS or (why is Purpose.TOPIC and topics):
+        if why is Purpose.DATED and topics:
+            keep = mention.explicit or (item.sure and mention.topical)
+        elif why is Purpose.DOCUMENTS or (why is Purpose.TOPIC and topics):
             keep = (
                 mention.marked
                 or (item.sure and (mention.topical or not any_marked))

@@ -16,10 +16,10 @@ from rag_kit.query_construction.ir import all_of, any_of
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.atoms import Atom
 from rag_kit.query_construction.rules.joining import carries_on
+from rag_kit.query_construction.rules.mentions import Mention, Purpose, chosen, purpose
 from rag_kit.query_construction.rules.missing import find_missing
 from rag_kit.query_construction.rules.numbers import find_numbers
 from rag_kit.query_construction.rules.ordering import find_order
-from rag_kit.query_construction.rules.mentions import Mention, Purpose, chosen, purpose
 from rag_kit.query_construction.rules.quarters import quarter_of
 from rag_kit.query_construction.rules.scripts import simplified
 from rag_kit.query_construction.rules.spans import Compared, Span, compare
@@ -63,7 +63,11 @@ class Reading:
         sure = [(mention.atom.begin, mention.atom.end) for mention in mentions if mention.item.sure]
         understood = [*((item.begin, item.end) for item in compared), *self.used, *sure]
         self.purpose = purpose(self.text, understood, self.schema, bool(compared or found))
-        if self.order is not None and self.order.noun == self.order.end and self.purpose is not Purpose.DOCUMENTS:
+        if (
+            self.order is not None
+            and self.order.noun == self.order.end
+            and self.purpose is not Purpose.DOCUMENTS
+        ):
             # "the most recent treatment" is no document
             self.used = [span for span in self.used if span[0] != self.order.begin]
             self.order = None
@@ -145,9 +149,7 @@ class Reading:
             quarter = quarter_of(item.low, self.schema)
             directive = all_of([directive, *([quarter] if quarter else [])]) or directive
         denial = (
-            _directive(field, _opposite(comparator), item.low, item.high, item.open)
-            if item.negated
-            else None
+            _directive(field, _opposite(comparator), item.low, item.high, item.open) if item.negated else None
         )
         exclusive = comparator == Comparator.EQ
         return Atom(

@@ -16,6 +16,8 @@ from rag_kit.text.segment import load_segmenter
 # the s of "Crohn's disease" is no word: the value is "Crohn Disease"
 _WORD = re.compile(r"(?!(?<=['’])s\b)[^\W_]+")
 _HAN = re.compile(r"[\u3400-\u9fff]")
+_DIGIT = re.compile(r"\d")
+_CAPITAL_BEFORE = re.compile(r"\w[ ,]+([A-Z][a-z]+) $")
 _HAN_RUN = re.compile(r"[\u3400-\u9fff]{1,8}")
 _JOINED = re.compile(r"(?:[\s\-‐,/'’().&:]|['’]s\b)*")
 _MAX_WORDS = 16
@@ -52,7 +54,7 @@ class Named:
         value: The value.
         exact: Written as the value is, not at the beginning of the text.
         sure: No ordinary word of a question: several words, or exact, or not generic.
-        name: Written as names are: in capitals and number as the value, and in capitals or figures at all.
+        name: Written as names are written: with capitals or figures, in the number of the value.
     """
 
     begin: int
@@ -163,12 +165,30 @@ def _named(text: str, begin: int, end: int, field: str, value: Any, words: Seque
     # "financial" is another word than the sector "Financials"; "reports" is the plural of "Report"
     if len(words) == 1 and isinstance(value, str) and written.islower() and not value.islower():
         capitals = capitals or len(written) < len(value)
-    name = (
-        written != written.lower() or any(map(str.isdigit, written))
-    ) and set(_WORD.findall(written)) <= set(_WORD.findall(str(value).replace("_", " ")))
-    # "Josh Norman" is no "Norman"
-    name = name and (len(words) > 1 or not re.search(r"\b[A-Z][a-z]+\s+$", text[max(0, begin - 30) : begin]))
-    return Named(begin, end, field, value, exact, not capitals and (exact or not generic), name)
+    return Named(
+        begin,
+        end,
+        field,
+        value,
+        exact,
+        not capitals and (exact or not generic),
+        _is_name(text, begin, end, value),
+    )
+
+
+def _is_name(text: str, begin: int, end: int, value: Any) -> bool:
+    """Whether a text names a value as names are written: "Acme" and "ACME" for "Acme", but not "financial" for
+    "Financials", and not the "Norman" of "player Josh Norman"."""
+    written, whole = text[begin:end], str(value)
+    if written == written.lower() and not _DIGIT.search(written):
+        return False
+    if whole == whole.lower() and not _DIGIT.search(whole):
+        return False
+    if whole.isupper() and written != whole:
+        return False
+    words = _words(written)
+    before = _CAPITAL_BEFORE.search(text, 0, begin) if len(words) == 1 else None
+    return set(words) <= set(_words(whole)) and (before is None or not content_words(before.group(1)))
 
 
 def _whole(text: str, begin: int, end: int) -> bool:
