@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.exact import ExactVectorRetriever, ExactVectorStore
     from rag_kit.retrieval.expansion import ExpansionRetriever
     from rag_kit.retrieval.fusion import reciprocal_rank_fusion
+    from rag_kit.retrieval.hybrid import HybridRetriever
     from rag_kit.retrieval.hyde import HyDERetriever
     from rag_kit.retrieval.indexed import index_retriever
     from rag_kit.retrieval.multi_query import MultiQueryRetriever
@@ -73,6 +74,7 @@ __all__ = [
     "ExpansionRetriever",
     "FunctionReranker",
     "HyDERetriever",
+    "HybridRetriever",
     "LexicalCompressor",
     "ListwiseReranker",
     "MMRReranker",
@@ -133,6 +135,7 @@ __getattr__, __dir__ = lazy_attributes(
         "ConversationalRetriever": ".conversational",
         "DecompositionRetriever": ".decomposition",
         "EnsembleRetriever": ".ensemble",
+        "HybridRetriever": ".hybrid",
         "ExactVectorRetriever": ".exact",
         "ExactVectorStore": ".exact",
         "ExpansionRetriever": ".expansion",

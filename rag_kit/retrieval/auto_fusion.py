@@ -1,125 +1,77 @@
-"""Weigh a keyword list and a dense list for each query by how clearly their first results stand out.
+"""Weigh a keyword list against lists of vectors for each query, by how clearly the first results stand out.
 
-No labels are used, and nothing is remembered between queries: the same lists give the same weights. The two
-constants were chosen on real sets and on artificially weakened retrievers; ``docs/decisions/0100`` has the
-figures, and says where the rule fails.
+No labels are used, and nothing is remembered between queries: the same lists give the same weights.
+``docs/decisions/0100`` has the figures.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rag_kit.retrieval.convex import described
 from rag_kit.retrieval.fusion import FusedList, FusionSettings, RankedList, first_places
-from rag_kit.retrieval.normalise import normalise
+from rag_kit.retrieval.normalise import Normalised, normalise
 
-SLOPE = 3.5
-"""How much a lead of 1.0 adds to the log-odds of its list."""
-BIAS = -0.2
-"""The log-odds of the dense list where neither leads: 0.45 against 0.55."""
+CENTRE = 0.45
+"""The dense side's weight where neither list stands out more."""
+SLOPE = 0.06
+"""How much one standard deviation more of a lead adds to the dense side's weight."""
+LEAST, MOST = 0.25, 0.75
 PLACE = 10
 """The result with which the first one is compared."""
 FALLBACK = "auto: {}; used z-scores with the retrievers' own weights"
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What the scores of one query tell.
-
-    Attributes:
-        keyword_lead: (First score - tenth score) / the query's theoretical maximum, from 0 to 1. Terms that no
-            document holds count in the maximum, so a question that the index can match only in part has a
-            small lead.
-        dense_lead: First cosine - tenth cosine.
-        coverage: First keyword score / theoretical maximum; shown, not used.
-        agreement: Share of the first ten that both lists hold; shown, not used.
-    """
-
-    keyword_lead: float
-    dense_lead: float
-    coverage: float
-    agreement: float
-
-    def dense_share(self) -> float:
-        """The weight of the dense list, between 0 and 1."""
-        odds = BIAS + SLOPE * (self.dense_lead - self.keyword_lead)
-        return 1 / (1 + math.exp(-odds))
-
-    def as_json(self) -> dict[str, float]:
-        """For the provenance."""
-        return {
-            "keyword_lead": round(self.keyword_lead, 6),
-            "dense_lead": round(self.dense_lead, 6),
-            "coverage": round(self.coverage, 6),
-            "agreement": round(self.agreement, 6),
-        }
-
-
-def gather(keyword: RankedList, dense: RankedList) -> Evidence:
-    """Read the evidence from two lists.
+def lead(table: Normalised) -> float:
+    """How far a list's first result stands above its tenth, in standard deviations of the list.
 
     Example:
-        >>> keyword = RankedList(["a", "b"], [6.0, 1.0], 1.0, maximum=8.0)
-        >>> dense = RankedList(["b", "a"], [0.5, 0.25], 1.0)
-        >>> gather(keyword, dense)
-        Evidence(keyword_lead=0.75, dense_lead=0.25, coverage=0.75, agreement=1.0)
+        >>> lead(normalise([9.0, 1.0, 1.0, 1.0], "z-score", depth=100)) > lead(normalise([9.0, 8.0, 7.0], "z-score"))
+        True
     """
-    top = keyword.maximum or 1.0
-    words = [score for score in keyword.scores if score is not None]
-    cosines = [score for score in dense.scores if score is not None]
-    # Fewer than ten hits: all other documents score 0.
-    tenth = words[PLACE - 1] if len(words) >= PLACE else 0.0
-    first_ten = set(keyword.keys[:PLACE]), set(dense.keys[:PLACE])
-    return Evidence(
-        keyword_lead=(words[0] - tenth) / top,
-        dense_lead=cosines[0] - cosines[min(PLACE, len(cosines)) - 1],
-        coverage=words[0] / top,
-        agreement=len(first_ten[0] & first_ten[1]) / max(1, min(map(len, first_ten))),
-    )
+    return table.values[0] - (table.values[PLACE - 1] if len(table.values) >= PLACE else table.absent)
+
+
+def dense_share(keyword: Normalised, dense: Normalised) -> float:
+    """The weight of the dense side, between 0.25 and 0.75; the keyword list has the rest."""
+    return min(MOST, max(LEAST, CENTRE + SLOPE * (lead(dense) - lead(keyword))))
 
 
 def fuse_auto(lists: Sequence[RankedList], settings: FusionSettings) -> FusedList:
-    """The fusion ``"auto"`` of an ensemble: z-scores, weighted by the evidence.
+    """The fusion ``"auto"`` of an ensemble: z-scores, weighted by how clearly each list has decided.
 
-    It needs two lists: one whose retriever gives ``max_score`` (`BM25Retriever`), and one of cosines. The
-    branches' own weights multiply the odds. An empty list leaves the other as it is. Anything else (no
-    scores, more lists, two of a kind) is fused by z-scores with the branches' weights, and noted.
+    It needs one list whose retriever gives ``max_score`` (`BM25Retriever`), and beside it one or several others
+    with scores, the dense side. The branches' own weights multiply the two sides' weights. A list that is empty
+    says nothing. Anything else is fused by z-scores with the branches' weights, and noted.
     """
     firsts = [first_places(ranked.keys) for ranked in lists]
     tables = [
-        normalise([ranked.scores[place] for place in first.values()], "z-score")
+        normalise([ranked.scores[place] for place in first.values()], "z-score", depth=ranked.depth)
         for ranked, first in zip(lists, firsts, strict=True)
     ]
-    total = sum(ranked.weight for ranked in lists)
-    weights = [ranked.weight / total for ranked in lists]
     extra: dict[str, object] = {"normalisation": "z-score"}
-    if any(not ranked.keys for ranked in lists) or len(lists) == 1:
-        return described(firsts, tables, weights, lists, extra)
-    keyword, dense, reason = _pair(lists)
-    if reason:
-        return described(firsts, tables, weights, lists, extra, [FALLBACK.format(reason)])
-    evidence = gather(lists[keyword], lists[dense])
-    share = evidence.dense_share()
-    weighed = {keyword: (1 - share) * lists[keyword].weight, dense: share * lists[dense].weight}
-    total = sum(weighed.values())
-    weights = [weighed[number] / total for number in range(2)]
-    extra["evidence"] = evidence.as_json()
-    return described(firsts, tables, weights, lists, extra)
+    filled = [ranked for ranked in lists if ranked.keys]
+    factors = [ranked.weight for ranked in lists]
+    reason = _unfit(filled)
+    notes = [FALLBACK.format(reason)] if reason and len(filled) > 1 else []
+    if not reason:
+        keyword = next(number for number, ranked in enumerate(lists) if ranked.keys and ranked.maximum)
+        others = [number for number, ranked in enumerate(lists) if ranked.keys and number != keyword]
+        share = dense_share(tables[keyword], tables[max(others, key=lambda number: lists[number].weight)])
+        extra["dense_share"] = round(share, 6)
+        for number in others:
+            factors[number] *= share
+        factors[keyword] *= 1 - share
+    total = sum(factors)
+    return described(firsts, tables, [factor / total for factor in factors], lists, extra, notes)
 
 
-def _pair(lists: Sequence[RankedList]) -> tuple[int, int, str | None]:
-    """The places of the keyword and the dense list, or why there are none."""
-    if len(lists) != 2:
-        return 0, 0, f"{len(lists)} lists, where two can be compared"
+def _unfit(lists: Sequence[RankedList]) -> str | None:
+    """Why the lists that hold something cannot be weighed."""
+    if len(lists) < 2:
+        return "there is one list only"
     if any(score is None for ranked in lists for score in ranked.scores):
-        return 0, 0, "a retriever gave no scores"
-    keywords = [number for number, ranked in enumerate(lists) if ranked.maximum]
-    if len(keywords) != 1:
-        return 0, 0, "exactly one retriever must tell the highest score possible"
-    dense = 1 - keywords[0]
-    # A store may round a cosine of 1 up.
-    if any(score is not None and abs(score) > 1 + 1e-6 for score in lists[dense].scores):
-        return 0, 0, "the other retriever's scores are no cosines"
-    return keywords[0], dense, None
+        return "a retriever gave no scores"
+    if sum(1 for ranked in lists if ranked.maximum) != 1:
+        return "exactly one retriever must state the highest score possible"
+    return None

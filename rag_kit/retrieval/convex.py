@@ -81,7 +81,10 @@ def fuse_convex(lists: Sequence[RankedList], settings: FusionSettings) -> FusedL
     firsts = [first_places(ranked.keys) for ranked in lists]
     tables = [
         normalise(
-            [ranked.scores[place] for place in first.values()], settings.normalisation, maximum=ranked.maximum
+            [ranked.scores[place] for place in first.values()],
+            settings.normalisation,
+            maximum=ranked.maximum,
+            depth=ranked.depth,
         )
         for ranked, first in zip(lists, firsts, strict=True)
     ]

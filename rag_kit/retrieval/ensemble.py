@@ -51,7 +51,7 @@ class EnsembleRetriever(BranchingRetriever):
         fusion: ``"rrf"``: ``weight / (rrf_k + rank)``, ranks from 1, summed over the branches.
             ``"convex"``: the weighted mean of normalised scores.
             ``"auto"``: as ``"convex"`` over z-scores, with weights that follow each query's scores (see
-            ``rag_kit.retrieval.auto_fusion``); for a keyword and a dense retriever.
+            ``rag_kit.retrieval.auto_fusion``); for a keyword retriever and one or more others.
         rrf_k: See there; 60 as in the paper. ``c``, as in ``langchain_classic``, is taken too.
         normalisation: For ``"convex"``: ``"min-max"``, ``"z-score"`` or ``"maximum"``, the division by the
             highest score possible (see ``rag_kit.retrieval.normalise``).
@@ -132,7 +132,10 @@ class EnsembleRetriever(BranchingRetriever):
             partial(acall_retriever, b.retriever, query, **self._arguments(b, request)) for b in branches
         ]
         result = await afan_out(calls, names=[b.name for b in branches], **self._policy(request))
-        return self._fuse(query, request, branches, result)
+        return await self._afuse(query, request, branches, result)
+
+    async def _afuse(self, *arguments: Any) -> list[Document]:
+        return self._fuse(*arguments)
 
     def _branches(self, query: str) -> list[_Branch]:
         given = self.weights(query) if callable(self.weights) else self.weights
@@ -150,9 +153,13 @@ class EnsembleRetriever(BranchingRetriever):
     def _arguments(self, branch: _Branch, request: Request) -> dict[str, Any]:
         return {
             "config": request.child(f"retriever_{branch.number}"),
-            "k": request.fetch(self.fetch_k or (0 if self.fusion == "rrf" else _DEPTH)),
+            "k": self._depth(request),
             "filter": request.filter,
         }
+
+    def _depth(self, request: Request) -> int | None:
+        """How many documents each retriever is asked for; ``None`` leaves it to them."""
+        return request.fetch(self.fetch_k or (0 if self.fusion == "rrf" else _DEPTH))
 
     def _policy(self, request: Request) -> dict[str, Any]:
         return {
@@ -174,20 +181,10 @@ class EnsembleRetriever(BranchingRetriever):
             for branch, outcome in zip(branches, result.outcomes, strict=True)
             if outcome.ok
         ]
+        further, remarks = self._further(query, request, answered)
+        answered += further
         notes += [f"{found.retriever} found nothing" for found in answered if not found.documents]
-        keys = document_keys([found.documents for found in answered], self.id_key, hashed=False)
-        ranked = [
-            RankedList(
-                list_keys,
-                [peek_score(doc) for doc in found.documents],
-                found.weight,
-                found.retriever,
-                _maximum(found.documents),
-            )
-            for found, list_keys in zip(answered, keys, strict=True)
-        ]
-        settings = FusionSettings(rrf_k=self.rrf_k, normalisation=self.normalisation)
-        fused = fusion_function(self.fusion)(ranked, settings)
+        keys, fused = self._ranking(answered, self._depth(request))
         details = fused if isinstance(fused, FusedList) else FusedList(fused)
         return joined(
             answered,
@@ -196,10 +193,31 @@ class EnsembleRetriever(BranchingRetriever):
             stage=f"fusion:{self.fusion}",
             retriever=self.get_name(),
             question=query,
-            notes=[*notes, *details.notes],
+            notes=[*notes, *remarks, *details.notes],
             extra=details.extra,
             share=partial(_share, details),
         )
+
+    def _further(
+        self, query: str, request: Request, answered: Sequence[Found]
+    ) -> tuple[list[Found], list[str]]:
+        """What a subclass fuses with the answers of the retrievers, and its notes."""
+        return [], []
+
+    def _ranking(
+        self, answered: Sequence[Found], depth: int | None
+    ) -> tuple[list[list[str]], list[tuple[str, float]]]:
+        """The keys of each answer's documents, and the fused keys with their scores."""
+        keys = document_keys([found.documents for found in answered], self.id_key, hashed=False)
+        ranked = []
+        for found, list_keys in zip(answered, keys, strict=True):
+            scores = [peek_score(doc) for doc in found.documents]
+            maximum = _maximum(found.documents)
+            # who states the highest score possible scores 0 what it does not find
+            known = depth if maximum else None
+            ranked.append(RankedList(list_keys, scores, found.weight, found.retriever, maximum, known))
+        settings = FusionSettings(rrf_k=self.rrf_k, normalisation=self.normalisation)
+        return keys, fusion_function(self.fusion)(ranked, settings)
 
 
 class _Branch:

@@ -151,6 +151,7 @@ class RankedList:
         weight: The branch's weight, above 0.
         name: What the branch is called in notes.
         maximum: The highest score that the query can have, where the branch knows it.
+        depth: How many results were asked for, where what is not found scores 0 (keyword search).
     """
 
     keys: Sequence[str]
@@ -158,6 +159,7 @@ class RankedList:
     weight: float
     name: str = "a list"
     maximum: float | None = None
+    depth: int | None = None
 
 
 @dataclass(frozen=True)

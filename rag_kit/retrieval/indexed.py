@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Literal
 
 from langchain_core.documents import Document
+from pydantic import Field
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import add_note, first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.models.clients import aembed_query, embed_query
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching import asearch_together, search_together
 from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries
 from rag_kit.retrieval.ensemble import EnsembleRetriever
+from rag_kit.retrieval.hybrid import HybridRetriever, QueryVectors, reads
 
 PIPELINES = ("hybrid", "bm25", "dense")
-# The best recipe without tuning, and never far under the better half: docs/decisions/0100.
-DEFAULT_HYBRID: dict[str, Any] = {"fusion": "convex", "normalisation": "z-score", "weights": [0.6, 0.4]}
 Hits = list[tuple[Document, float]]
 
 
@@ -71,6 +71,21 @@ class DenseIndexRetriever(RagKitRetriever):
     """
 
     index: DocumentIndex
+    query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
+
+    def reads(self, query: str) -> bool:
+        """Whether the embedding model reads the query's language."""
+        return reads(self.index.embeddings, query)
+
+    def vectors_of(self, documents: Sequence[Document]) -> list[list[float]]:
+        """The stored vectors of documents of the index."""
+        return list(self.index.vectors([document.id or "" for document in documents]).values())
+
+    def nearest(
+        self, query: str, vector: Sequence[float], k: int, filter: Mapping[str, Any] | None
+    ) -> list[Document]:
+        """The documents nearest to a vector, with their cosines in the provenance."""
+        return first_stage(self.index.search_dense(vector, k, filter), "dense", "feedback", query)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         def many(queries: Sequence[str]) -> dict[str, Hits] | None:
@@ -79,7 +94,12 @@ class DenseIndexRetriever(RagKitRetriever):
             vectors = embed_queries(self.index.embeddings, queries)
             return None if vectors is None else self._nearest(queries, vectors, request)
 
-        one = partial(self.index.search_dense, query, request.k, request.filter)
+        def one() -> Hits:
+            if self.index.embeddings is None:
+                return self.index.search_dense(query, request.k, request.filter)  # says what is missing
+            vector = embed_query(self.index.embeddings, query)
+            return self._nearest([query], [vector], request)[query]
+
         hits = search_together(self.index, query, request, many, one)
         return first_stage(hits, "dense", self.get_name(), query)
 
@@ -90,7 +110,12 @@ class DenseIndexRetriever(RagKitRetriever):
             vectors = await aembed_queries(self.index.embeddings, queries)
             return None if vectors is None else await run_in_thread(self._nearest, queries, vectors, request)
 
-        one = partial(self.index.asearch_dense, query, request.k, request.filter)
+        async def one() -> Hits:
+            if self.index.embeddings is None:
+                return await self.index.asearch_dense(query, request.k, request.filter)
+            vector = await aembed_query(self.index.embeddings, query)
+            return (await run_in_thread(self._nearest, [query], [vector], request))[query]
+
         hits = await asearch_together(self.index, query, request, many, one)
         return first_stage(hits, "dense", self.get_name(), query)
 
@@ -98,6 +123,7 @@ class DenseIndexRetriever(RagKitRetriever):
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
     ) -> dict[str, Hits]:
         """Embedding is what takes long; the searches themselves are short."""
+        self.query_vectors.keep(queries, vectors)
         return {
             query: self.index.search_dense(vector, request.k, request.filter)
             for query, vector in zip(queries, vectors, strict=True)
@@ -117,14 +143,14 @@ def index_retriever(
 
     Args:
         index: An open index.
-        pipeline: ``"bm25"``, ``"dense"``, or ``"hybrid"``: both, fused by z-scores with weights .6 and .4.
+        pipeline: ``"bm25"``, ``"dense"``, or ``"hybrid"``: both, fused as `HybridRetriever` does.
             Over an index without vectors ``"hybrid"`` is keyword search, and says so in the provenance of what
             it finds.
         k: Most documents to return.
         filter: Metadata filter for every call.
         fetch_k: How many documents each half of a hybrid fetches; default: ten times ``k``, at least 100.
-        **ensemble: Further arguments of `EnsembleRetriever`: ``weights``, ``timeout``... ``fusion="auto"``
-            weighs the halves for each query; ``fusion="rrf"`` or ``rrf_k`` fuses by reciprocal rank.
+        **ensemble: Further arguments of `EnsembleRetriever`: ``timeout``, ``on_error``... With ``weights``,
+            ``fusion``, ``normalisation`` or ``rrf_k`` the two halves are fused as these say, without feedback.
 
     Returns:
         The retriever. The index must stay open as long as it is used.
@@ -162,13 +188,18 @@ def index_retriever(
         )
     if pipeline == "dense":
         return DenseIndexRetriever(index=index, k=k, filter=filter, name="dense")
-    return EnsembleRetriever(
-        retrievers=[
+    given: dict[str, Any] = {
+        "retrievers": [
             KeywordIndexRetriever(index=index, k=k, name="bm25"),
             DenseIndexRetriever(index=index, k=k, name="dense"),
         ],
-        k=k,
-        filter=filter,
-        fetch_k=fetch_k if fetch_k is not None else max(100, 10 * k),
-        **({**DEFAULT_HYBRID, **ensemble} if not {"fusion", "rrf_k"} & ensemble.keys() else ensemble),
-    )
+        "k": k,
+        "filter": filter,
+        "fetch_k": fetch_k if fetch_k is not None else max(100, 10 * k),
+        **ensemble,
+    }
+    if not {"fusion", "rrf_k", "weights", "normalisation"} & ensemble.keys():
+        return HybridRetriever(**given)
+    if not {"fusion", "rrf_k"} & ensemble.keys():
+        given = {"fusion": "convex", "normalisation": "z-score", **given}
+    return EnsembleRetriever(**given)

@@ -30,13 +30,19 @@ class Normalised:
 
 
 def normalise(
-    scores: Sequence[float | None], method: str = "min-max", *, maximum: float | None = None
+    scores: Sequence[float | None],
+    method: str = "min-max",
+    *,
+    maximum: float | None = None,
+    depth: int | None = None,
 ) -> Normalised:
     """Normalise the scores of one list.
 
     - ``"min-max"``: the lowest score becomes 0, the highest 1; equal scores all become 1.
     - ``"z-score"``: mean 0, standard deviation 1; equal scores all become 0. A document that is absent counts
-      the list's lowest value, at most -1.
+      the list's lowest value, at most -1. With ``depth``, mean and deviation are those of the list filled up
+      with zeros to that length, and absence counts as 0 does: for keyword scores, where a list is short because
+      all other documents score 0.
     - ``"maximum"``: divided by the highest score possible (BM25: the sum of the idf of the query's terms).
       Without ``maximum``, scores within -1 and 1 are taken as they are (cosines); others are divided by the
       list's best score, with a note. Negative scores stay negative.
@@ -47,6 +53,7 @@ def normalise(
         scores: Higher is better, best first where some are ``None``.
         method: One of the three.
         maximum: The highest score possible, above 0.
+        depth: How many results were asked for, if a document that is not found would score 0.
 
     Returns:
         The values, and what absence counts.
@@ -80,8 +87,10 @@ def normalise(
     if method == "min-max":
         values, absent = _min_max(known), 0.0
     elif method == "z-score":
-        values = _z_scores(known)
-        absent = min(-1.0, min(values))
+        padding = max(0, (depth or 0) - len(known)) if note is None else 0
+        values = _z_scores([*known, *[0.0] * padding])
+        absent = values[-1] if padding else min(-1.0, min(values))
+        values = values[: len(known)]
     else:
         values, absent, guess = _by_maximum(known, maximum)
         note = note or guess

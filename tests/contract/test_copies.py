@@ -59,6 +59,9 @@ MADE: dict[str, Callable[[], BaseRetriever]] = {
     "BM25Retriever": words,
     "VectorRetriever": vectors,
     "EnsembleRetriever": lambda: kit.EnsembleRetriever(retrievers=[words(), vectors()]),
+    "HybridRetriever": lambda: kit.HybridRetriever(
+        retrievers=[words(), kit.ExactVectorRetriever.from_documents(DOCS, EMBEDDINGS)]
+    ),
     "MultiQueryRetriever": lambda: kit.MultiQueryRetriever.from_llm(model(), words()),
     "StepBackRetriever": lambda: kit.StepBackRetriever.from_llm(model('{"query": "noise"}'), words()),
     "HyDERetriever": lambda: kit.HyDERetriever.from_llm(model('{"passages": ["noise"]}'), vectors()),

@@ -128,7 +128,7 @@ def build_retriever(
 def _parameters(
     searches: list[str], chunk_sizes: list[int | None], rewrites: list[str], k: tuple[int, int]
 ) -> dict[str, Any]:
-    weighted = [name for name in FUSIONS if name != "auto"]
+    weighted = [name for name, settings in FUSIONS.items() if settings["fusion"] != "auto"]
     form: dict[str, Any] = {"search": searches, "chunk_size": chunk_sizes}
     if "bm25" in searches or "hybrid" in searches:
         keyword = [name for name in searches if name != "dense"]

@@ -20,7 +20,8 @@ _DEPTH = 100
 """Passages that each arm brings before they are fused, reranked and cut to k."""
 _KEPT = 4
 """Chunk sizes whose indexes stay in memory."""
-FUSIONS = {
+FUSIONS: dict[str, dict[str, str]] = {
+    "feedback": {"fusion": "auto"},  # the kit's default
     "convex-z": {"fusion": "convex", "normalisation": "z-score"},
     "convex": {"fusion": "convex", "normalisation": "min-max"},
     "convex-maximum": {"fusion": "convex", "normalisation": "maximum"},
@@ -131,6 +132,7 @@ class Workshop:
         self, settings: Mapping[str, Any], parts: Parts, depth: int, k: int, on_error: Any
     ) -> RagKitRetriever:
         from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, ExpansionRetriever
+        from rag_kit.retrieval.hybrid import HybridRetriever
 
         search = settings["search"]
         arms: list[RagKitRetriever] = []
@@ -146,6 +148,8 @@ class Workshop:
             arms.append(parts.dense.model_copy(update={"k": own_k}))
         if len(arms) == 1:
             return arms[0]
+        if settings["fusion"] == "feedback":
+            return HybridRetriever(retrievers=arms, k=k, fetch_k=depth, on_error=on_error)
         fusion = dict(FUSIONS[settings["fusion"]])
         weight = settings.get("bm25_weight")
         return EnsembleRetriever(

@@ -66,6 +66,10 @@ class NearestVectors:
         """Numbers in a vector."""
         return int(self._matrix.shape[1])
 
+    def rows(self, rows: list[int]) -> Vectors:
+        """The vectors of some rows."""
+        return self._matrix[rows]
+
     def search(self, queries: Any, k: int, mask: Mask | None = None) -> list[list[tuple[int, float]]]:
         """The k nearest rows of each query.
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import with_provenance
+from rag_kit.documents import Filter, with_provenance
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import aembed_query, embed_documents, embed_query
@@ -19,6 +19,7 @@ from rag_kit.retrieval.batching import asearch_together, search_together
 from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries
 from rag_kit.retrieval.embedded import embedded
 from rag_kit.retrieval.exact.nearest import NearestVectors
+from rag_kit.retrieval.hybrid import QueryVectors, reads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,8 +54,10 @@ class ExactVectorRetriever(RagKitRetriever):
 
     documents: list[Document]
     embeddings: Embeddings
+    query_vectors: QueryVectors = Field(default_factory=QueryVectors, exclude=True, repr=False)
     _nearest: Any = PrivateAttr()
     _columns: Any = PrivateAttr()
+    _rows: dict[str, int] = PrivateAttr(default_factory=dict)
 
     @classmethod
     def from_documents(
@@ -87,6 +90,25 @@ class ExactVectorRetriever(RagKitRetriever):
         made._columns = MetadataColumns([document.metadata for document in made.documents])
         return made
 
+    def reads(self, query: str) -> bool:
+        """Whether the embedding model reads the query's language."""
+        return reads(self.embeddings, query)
+
+    def vectors_of(self, documents: Sequence[Document]) -> np.ndarray:
+        """The vectors of documents that are searched, each of length 1; others are left out."""
+        if not self._rows:
+            self._rows = {_key(document): row for row, document in enumerate(self.documents)}
+        rows = [self._rows[key] for document in documents if (key := _key(document)) in self._rows]
+        found: np.ndarray = self._nearest.rows(rows)
+        return found
+
+    def nearest(self, query: str, vector: Sequence[float], k: int, filter: Filter | None) -> list[Document]:
+        """The documents nearest to a vector, with their cosines in the provenance."""
+        import numpy as np
+
+        mask = self._columns.mask(filter) if filter else None
+        return self._documents(query, self._nearest.search(np.array([vector]), k, mask)[0], "feedback")
+
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         def many(queries: Sequence[str]) -> dict[str, _Hits] | None:
             vectors = embed_queries(self.embeddings, queries)
@@ -114,19 +136,24 @@ class ExactVectorRetriever(RagKitRetriever):
         mask = self._columns.mask(request.filter) if request.filter else None
         size = self._nearest.dimension if len(self._nearest) else None
         checked = embedded(vectors, len(queries), self.embeddings, dimension=size)
+        self.query_vectors.keep(queries, vectors)
         return dict(zip(queries, self._nearest.search(checked, request.k, mask), strict=True))
 
-    def _documents(self, query: str, hits: _Hits) -> list[Document]:
+    def _documents(self, query: str, hits: _Hits, name: str | None = None) -> list[Document]:
         return [
             with_provenance(
                 self.documents[row],
                 score=1.0 - distance,
                 rank=rank,
                 stage="dense",
-                retriever=self.name or "dense",
+                retriever=name or self.name or "dense",
                 query=query,
                 sources=(),  # what a store keeps from an earlier search is not of this one
                 notes=(),
             )
             for rank, (row, distance) in enumerate(hits, start=1)
         ]
+
+
+def _key(document: Document) -> str:
+    return document.id or document.page_content

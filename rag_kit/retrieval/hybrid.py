@@ -1,0 +1,153 @@
+"""Keyword and vector search fused, weighed for each query, with feedback on the vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, Self, runtime_checkable
+
+from langchain_core.documents import Document
+from pydantic import model_validator
+
+from rag_kit.concurrency import run_in_thread
+from rag_kit.documents import Filter
+from rag_kit.errors import InvalidInputError
+from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.ensemble import EnsembleRetriever, Weights
+from rag_kit.retrieval.merging import Found
+from rag_kit.text.language import detect_language
+
+# docs/decisions/0100
+_FIRST = 3  # results that the query is moved towards
+_SHARE = 0.5  # of their mean vector
+_WEIGHT = 0.45  # of the dense side's weight that the second dense list has
+_REMEMBERED = 64
+
+Vector = Sequence[float]
+
+
+class QueryVectors:
+    """The vectors of the last queries of a retriever, so that none is embedded twice for one question."""
+
+    def __init__(self) -> None:
+        self._vectors: dict[str, Vector] = {}
+
+    def keep(self, queries: Sequence[str], vectors: Sequence[Vector]) -> None:
+        """Remember vectors, and forget all but the last 64."""
+        self._vectors = dict([*self._vectors.items(), *zip(queries, vectors, strict=True)][-_REMEMBERED:])
+
+    def get(self, query: str) -> Vector | None:
+        """The vector of a query, if it is one of the last."""
+        return self._vectors.get(query)
+
+
+@runtime_checkable
+class SearchesVectors(Protocol):
+    """What a retriever over vectors offers for feedback."""
+
+    query_vectors: QueryVectors
+
+    def reads(self, query: str) -> bool:
+        """Whether the embedding model reads the query's language."""
+        ...
+
+    def vectors_of(self, documents: Sequence[Document]) -> Sequence[Vector]:
+        """The vectors of documents that it found."""
+        ...
+
+    def nearest(self, query: str, vector: Vector, k: int, filter: Filter | None) -> list[Document]:
+        """The documents nearest to a vector, with their cosines in the provenance."""
+        ...
+
+
+class HybridRetriever(EnsembleRetriever):
+    """Keyword and vector search over the same documents, weighed for each query, with feedback on the vectors.
+
+    The two lists are fused as ``fusion="auto"`` does; then the vector of the query is moved towards those of the
+    first three results and searched again, which costs no call to the embedding model, and the three lists are
+    fused: the second dense list has .45 of the dense side's weight. A question in a language that the embedding
+    model does not read is searched by keyword alone, and a note says so. ``index_retriever`` makes one over an
+    index.
+
+    Rocchio: Relevance feedback in information retrieval, 1971; what it gains stands in ``docs/decisions/0100``.
+
+    Args:
+        retrievers: The keyword retriever (`BM25Retriever`) and the one over vectors (`ExactVectorRetriever`).
+        k: Most documents to return.
+        fetch_k: How many each of them is asked for; 100 if not given.
+
+    Raises:
+        InvalidInputError: The second retriever cannot search by a vector.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from rag_kit.retrieval import BM25Retriever, ExactVectorRetriever
+        >>> documents = [Document("The pump starts at 40 degrees.", id="pump"), Document("Deep water.", id="lake")]
+        >>> dense = ExactVectorRetriever.from_documents(documents, DeterministicFakeEmbedding(size=8))
+        >>> both = HybridRetriever(retrievers=[BM25Retriever.from_documents(documents), dense], k=1)
+        >>> [doc.id for doc in both.invoke("When does the pump start?")]
+        ['pump']
+    """
+
+    fusion: str = "auto"
+    weights: Weights | None = (1.0, 1 - _WEIGHT)
+
+    @model_validator(mode="after")
+    def _second_searches_vectors(self) -> Self:
+        if len(self.retrievers) != 2 or not isinstance(self.retrievers[1], SearchesVectors):
+            raise InvalidInputError(
+                "retrievers must be a keyword retriever and one that searches by a vector, such as "
+                "[BM25Retriever, ExactVectorRetriever]; for any others use EnsembleRetriever."
+            )
+        return self
+
+    @property
+    def _dense(self) -> SearchesVectors:
+        dense = self.retrievers[1]
+        assert isinstance(dense, SearchesVectors)
+        return dense
+
+    def _branches(self, query: str) -> list[Any]:
+        branches = super()._branches(query)
+        return branches if self._dense.reads(query) else branches[:1]
+
+    async def _afuse(self, *arguments: Any) -> list[Document]:
+        return await run_in_thread(self._fuse, *arguments)  # it searches
+
+    def _further(
+        self, query: str, request: Request, answered: Sequence[Found]
+    ) -> tuple[list[Found], list[str]]:
+        dense = self._dense
+        if not dense.reads(query):
+            return [], ["degraded: keyword search only, for the embedding model reads English only"]
+        vector = dense.query_vectors.get(query)
+        if vector is None or len(answered) < 2:
+            return [], []
+        keys, fused = self._ranking(answered, self._depth(request))
+        by_key = {
+            key: document
+            for found, of_one in zip(answered, keys, strict=True)
+            for key, document in zip(of_one, found.documents, strict=True)
+        }
+        moved = _moved(vector, dense.vectors_of([by_key[key] for key, _ in fused[:_FIRST]]))
+        if moved is None:
+            return [], []
+        documents = dense.nearest(query, moved, self._depth(request) or request.k, request.filter)
+        name = f"{answered[1].retriever}, feedback"
+        return [Found(query, "feedback", name, _WEIGHT, documents, len(answered) + 1)], []
+
+
+def reads(embeddings: object, query: str) -> bool:
+    """Whether an embedding model reads the language of a query, as far as it says so."""
+    return not getattr(embeddings, "english_only", False) or detect_language(query) == "en"
+
+
+def _moved(vector: Vector, found: Sequence[Vector]) -> list[float] | None:
+    """A query's vector and half of the mean of the results' vectors, all of length 1."""
+    import numpy as np
+
+    if not len(found):
+        return None
+    rows = np.array([vector, *found], np.float64)
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    moved: list[float] = (rows[0] + _SHARE * rows[1:].mean(axis=0)).tolist()
+    return moved

@@ -1,0 +1,138 @@
+"""Keyword and vector search with feedback: the default over an index with vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+
+from rag_kit.documents import get_provenance
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing import DocumentIndex
+from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, ExactVectorRetriever, explain, index_retriever
+from rag_kit.retrieval.hybrid import HybridRetriever
+
+WORDS = ("pump", "valve", "lake", "heron", "fish", "motor")
+
+
+class WordVectors(Embeddings):
+    """One number a word; "engine" is near "motor". Counts the queries that it embeds."""
+
+    english_only = True
+
+    def __init__(self) -> None:
+        self.queries = 0
+
+    def _vector(self, text: str) -> list[float]:
+        words = text.lower().replace("engine", "motor").split()
+        counts = [float(words.count(word)) for word in WORDS]
+        return [*counts, 0.1 if any(counts) else 1.0]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self._vector(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        self.queries += 1
+        return self._vector(text)
+
+
+TEXTS = {
+    "a": "the pump has a motor",
+    "b": "pump and motor and valve",
+    "c": "a heron eats fish in the lake",
+    "d": "the lake freezes",
+    "e": "valve and motor",
+    "泵": "水泵 在 四十 度 启动",
+}
+DOCUMENTS = [
+    Document(text, id=key, metadata={"tenant": "x" if key < "c" else "y"}) for key, text in TEXTS.items()
+]
+
+
+@pytest.fixture(params=["index", "memory"])
+def hybrid(request, tmp_path):
+    """The hybrid over an index, and over retrievers in memory."""
+    model = WordVectors()
+    if request.param == "memory":
+        halves = [
+            BM25Retriever.from_documents(DOCUMENTS),
+            ExactVectorRetriever.from_documents(DOCUMENTS, model),
+        ]
+        yield HybridRetriever(retrievers=halves, k=3), model
+        return
+    with DocumentIndex.create(tmp_path / "index", embeddings=model) as index:
+        index.upsert(DOCUMENTS)
+        yield index_retriever(index, k=3), model
+
+
+async def test_three_lists_are_fused_and_the_query_is_embedded_once(hybrid):
+    """The second dense list is in the provenance, moves the scores, and costs no call to the model."""
+    retriever, model = hybrid
+    before = model.queries
+    found = retriever.invoke("pump engine")
+    assert model.queries == before + 1
+    assert {document.id for document in found} == {"a", "b", "e"}
+    *branches, last = get_provenance(found[0])["stages"]
+    assert [stage["stage"] for stage in branches] == ["bm25", "dense", "dense"]
+    assert branches[2]["role"] == "feedback" and branches[2]["score"] != branches[1]["score"]
+    assert branches[2]["weight"] / branches[1]["weight"] == pytest.approx(0.45 / 0.55)
+    assert sum(stage["weight"] for stage in branches) == pytest.approx(1)
+    assert sum(stage["weight"] * stage["normalised"] for stage in branches) == pytest.approx(last["score"])
+    assert "feedback" in str(explain(found))
+    again = await retriever.ainvoke("pump engine")
+    assert [document.id for document in again] == [document.id for document in found]
+
+
+def test_the_moved_query_finds_what_is_like_the_first_results(hybrid):
+    """By hand: the query's vector and half of the mean of the first three, each of length 1."""
+    retriever, model = hybrid
+    found = {
+        document.id: get_provenance(document)["stages"] for document in retriever.invoke("pump engine", k=6)
+    }
+    unit = {key: np.array(model._vector(text)) for key, text in TEXTS.items()}
+    unit = {key: vector / np.linalg.norm(vector) for key, vector in unit.items()}
+    query = np.array(model._vector("pump engine"))
+    moved = query / np.linalg.norm(query) + 0.5 * np.mean([unit[key] for key in list(found)[:3]], axis=0)
+    for key, stages in found.items():
+        expected = float(unit[key] @ moved / np.linalg.norm(moved))
+        (score,) = [stage["score"] for stage in stages if stage.get("role") == "feedback"]
+        assert score == pytest.approx(expected, abs=1e-5)
+
+
+async def test_filters_hold_in_the_feedback_too(hybrid):
+    """Nothing of another tenant comes in by the second dense search, though it is the nearest."""
+    retriever, _ = hybrid
+    where = {"tenant": "y"}
+    found = retriever.invoke("pump engine", filter=where, k=6)
+    assert found and all(document.metadata["tenant"] == "y" for document in found)
+    assert await retriever.ainvoke("pump engine", filter=where, k=6) == found
+
+
+def test_a_question_that_the_model_does_not_read_is_searched_by_keyword(hybrid):
+    """English vectors of a Chinese question are noise; the note says what was done."""
+    retriever, model = hybrid
+    before = model.queries
+    found = retriever.invoke("水泵什么时候启动？")
+    assert model.queries == before and found[0].id == "泵"
+    assert any("English only" in note for note in get_provenance(found[0])["notes"])
+
+
+def test_a_failing_model_leaves_keyword_search(tmp_path):
+    """As in any ensemble: the branch that fails is named, the rest answers."""
+    model = WordVectors()
+    halves = [BM25Retriever.from_documents(DOCUMENTS), ExactVectorRetriever.from_documents(DOCUMENTS, model)]
+    model.embed_query = lambda text: 1 / 0  # type: ignore[method-assign]
+    (first, *_) = HybridRetriever(retrievers=halves, k=2).invoke("pump")
+    assert any("degraded" in note for note in get_provenance(first)["notes"])
+
+
+def test_a_fusion_of_ones_own_has_no_feedback(tmp_path):
+    """Who names weights or a fusion gets an ordinary ensemble of the two halves."""
+    with DocumentIndex.create(tmp_path / "index", embeddings=WordVectors()) as index:
+        index.upsert(DOCUMENTS)
+        plain = index_retriever(index, weights=[0.6, 0.4])
+        assert type(plain) is EnsembleRetriever and plain.fusion == "convex"
+        assert {stage.get("role") for stage in get_provenance(plain.invoke("pump")[0])["stages"]} == {None}
+    with pytest.raises(InvalidInputError, match="EnsembleRetriever"):
+        HybridRetriever(retrievers=[BM25Retriever.from_documents(DOCUMENTS)] * 2)
