@@ -130,7 +130,7 @@ def test_built_in_pipelines_share_one_embedding_of_the_corpus(folder):
     by_name = {entry["pipeline"]: entry for entry in result["pipelines"]}
     assert by_name["bm25"]["hit_rate@1"]["value"] == 1.0
     assert by_name["hybrid"]["arms"] == {"bm25": 1.0, "dense": 1.0}
-    assert by_name["hybrid"]["settings"]["fusion"] == "convex" and by_name["bm25"]["settings"]["bm25"]
+    assert by_name["hybrid"]["settings"]["feedback"] == 0.45 and by_name["bm25"]["settings"]["bm25"]
 
 
 def test_cached_vectors_are_not_made_again(folder, tmp_path):
