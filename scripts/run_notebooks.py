@@ -96,12 +96,26 @@ def stale(committed: NotebookNode, fresh: NotebookNode) -> list[str]:
     found = []
     pairs = zip(code_cells(committed), code_cells(fresh), strict=True)
     for number, (old, new) in enumerate(pairs, start=1):
-        before, after = ([text for output in cell.outputs for text in texts(output)] for cell in (old, new))
+        before, after = (_texts_of(cell) for cell in (old, new))
         if before != after:
             first = next((pair for pair in zip(before, after, strict=False) if pair[0] != pair[1]), None)
             found.append(
                 f"cell {number}: {_difference(*first) if first else f'{len(before)} and {len(after)} outputs'}"
             )
+    return found
+
+
+def _texts_of(cell: NotebookNode) -> list[str]:
+    """The texts of a cell; what it prints is one, however many pieces the kernel sent it in."""
+    found: list[str] = []
+    last = None
+    for output in cell.outputs:
+        stream = output.get("name") if output.output_type == "stream" else None
+        if stream is not None and stream == last:
+            found[-1] += "".join(texts(output))
+        else:
+            found += texts(output)
+        last = stream
     return found
 
 

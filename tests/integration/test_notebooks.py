@@ -128,6 +128,17 @@ def test_stale_outputs_are_found(runner: ModuleType, before: Any, after: Any, wr
     assert len(runner.stale(*pair)) == wrong
 
 
+def test_what_a_cell_prints_may_come_in_pieces(runner: ModuleType) -> None:
+    """How the kernel cuts a cell's prints into messages depends on the moment and is not compared."""
+    notebooks = []
+    for pieces in (["one\n", "two\n"], ["one\ntwo\n"], ["one\n"]):
+        cell = nbformat.v4.new_code_cell("x")
+        cell["outputs"] = [nbformat.v4.new_output("stream", name="stdout", text=piece) for piece in pieces]
+        notebooks.append(nbformat.v4.new_notebook(cells=[cell]))
+    assert runner.stale(notebooks[0], notebooks[1]) == []
+    assert len(runner.stale(notebooks[0], notebooks[2])) == 1
+
+
 @pytest.mark.parametrize(
     "text",
     [
