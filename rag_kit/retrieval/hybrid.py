@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -20,7 +21,7 @@ from rag_kit.text.language import detect_language
 _FIRST = 3  # results that the query is moved towards
 _SHARE = 0.5  # of their mean vector
 _WEIGHT = 0.45  # of the dense side's weight that the second dense list has
-_REMEMBERED = 64
+_REMEMBERED = 256  # as many branches as run at a time in a process
 
 Vector = Sequence[float]
 
@@ -29,11 +30,15 @@ class QueryVectors:
     """The vectors of the last queries of a retriever, so that none is embedded twice for one question."""
 
     def __init__(self) -> None:
-        self._vectors: dict[str, Vector] = {}
+        self._vectors: OrderedDict[str, Vector] = OrderedDict()
 
     def keep(self, queries: Sequence[str], vectors: Sequence[Vector]) -> None:
-        """Remember vectors, and forget all but the last 64."""
-        self._vectors = dict([*self._vectors.items(), *zip(queries, vectors, strict=True)][-_REMEMBERED:])
+        """Remember vectors, and forget all but the last 256; threads may do so at once."""
+        for query, vector in zip(queries, vectors, strict=True):
+            self._vectors.pop(query, None)  # to the end
+            self._vectors[query] = vector
+        while len(self._vectors) > _REMEMBERED:
+            self._vectors.popitem(last=False)
 
     def get(self, query: str) -> Vector | None:
         """The vector of a query, if it is one of the last."""

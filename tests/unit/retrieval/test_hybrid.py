@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from rag_kit.concurrency import fan_out
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, ExactVectorRetriever, explain, index_retriever
-from rag_kit.retrieval.hybrid import HybridRetriever
+from rag_kit.retrieval.hybrid import HybridRetriever, QueryVectors
 
 WORDS = ("pump", "valve", "lake", "heron", "fish", "motor")
 
@@ -136,3 +139,13 @@ def test_a_fusion_of_ones_own_has_no_feedback(tmp_path):
         assert {stage.get("role") for stage in get_provenance(plain.invoke("pump")[0])["stages"]} == {None}
     with pytest.raises(InvalidInputError, match="EnsembleRetriever"):
         HybridRetriever(retrievers=[BM25Retriever.from_documents(DOCUMENTS)] * 2)
+
+
+def test_the_vectors_of_queries_asked_at_once_are_all_kept():
+    """Two threads used to replace each other's table, and a query lost its feedback; the table stays bounded."""
+    kept = QueryVectors()
+    names = [f"query {number}" for number in range(200)]
+    fan_out([partial(kept.keep, [name], [[1.0]]) for name in names], max_concurrency=32)
+    assert all(kept.get(name) == [1.0] for name in names)
+    kept.keep([f"later {number}" for number in range(256)], [[0.0]] * 256)
+    assert kept.get("query 0") is None and kept.get("later 0") == [0.0]
