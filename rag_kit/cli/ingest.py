@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from rag_kit.cli import exits
 from rag_kit.cli.opening import add_index_argument, index_folder
-from rag_kit.cli.output import STATUS, hint, problem, say, say_json
+from rag_kit.cli.output import STATUS, Progress, hint, problem, say, say_json
 
 
 def add_parser(commands: Any) -> None:
@@ -52,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         if (value := getattr(arguments, name)) is not None
     }
     STATUS.clear()
-    with _Progress(quiet=arguments.quiet or arguments.json) as progress:
+    with Progress("files", quiet=arguments.quiet or arguments.json) as progress:
         report = ingest(
             arguments.paths,
             folder,
@@ -60,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
             prune=arguments.prune,
             strict=arguments.strict,
             wait=arguments.wait,
-            progress=progress,
+            progress=progress.file,
             **settings,
         )
     if arguments.json:
@@ -76,32 +75,3 @@ def run(arguments: argparse.Namespace) -> int:
         )
         say(none if report.embedding == "none" else f"vectors by {report.embedding}")
     return exits.PARTIAL if report.failed else exits.OK
-
-
-class _Progress:
-    """A bar with rate and time left on stderr; silent where nobody looks at it."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._bar: Any = None
-
-    def __enter__(self) -> _Progress:
-        if not self._quiet and sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self._bar = tqdm(unit=" files", dynamic_ncols=True, file=sys.stderr, leave=False)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def __call__(self, file: str, done: int, total: int, **_: Any) -> None:
-        if self._bar is None:
-            return
-        from rag_kit.documents import clean_text
-
-        self._bar.total = total
-        self._bar.n = done
-        self._bar.set_description_str(clean_text(file)[-40:], refresh=False)
-        self._bar.refresh()

@@ -20,6 +20,7 @@ COMMANDS = {
     "ask": "ask",
     "verify": "maintain",
     "repair": "maintain",
+    "reembed": "maintain",
     "generate": "generate",
     "benchmark": "benchmark",
     "evaluate": "evaluate",

@@ -1,4 +1,4 @@
-"""``rag-kit verify`` and ``rag-kit repair``: is the index whole, and if not, make it so."""
+"""``rag-kit verify``, ``repair`` and ``reembed``: is the index whole, make it so, make its vectors anew."""
 
 from __future__ import annotations
 
@@ -7,24 +7,42 @@ from typing import Any
 
 from rag_kit.cli import exits
 from rag_kit.cli.opening import add_index_argument, index_folder
-from rag_kit.cli.output import say, say_json
+from rag_kit.cli.output import STATUS, Progress, say, say_json
 
 
 def add_parser(commands: Any) -> None:
-    """Add ``verify`` and ``repair``."""
+    """Add ``verify``, ``repair`` and ``reembed``."""
     for name, what in {
         "verify": "check that every passage of an index finds itself",
         "repair": "rebuild the damaged parts of an index from its stored text",
+        "reembed": "make the vectors of an index anew with another embedding model; the old ones serve until then",
     }.items():
         parser: argparse.ArgumentParser = commands.add_parser(
             name, help=what, description=what.capitalize() + "."
         )
         add_index_argument(parser)
+        if name == "reembed":
+            parser.add_argument(
+                "--embedding-model",
+                required=True,
+                metavar="NAME",
+                help="minilm, or e.g. openai:text-embedding-3-small",
+            )
+            parser.add_argument(
+                "--wait",
+                type=float,
+                default=0.0,
+                metavar="SECONDS",
+                help="wait for another writer (default 0)",
+            )
+            parser.add_argument("--quiet", action="store_true", help="no progress bar")
         parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Verify or repair, and print the report."""
+    """Do it, and print the report."""
+    if arguments.command == "reembed":
+        return _reembed(arguments)
     from rag_kit.indexing import DocumentIndex
 
     repairing = arguments.command == "repair"
@@ -35,3 +53,30 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         say(str(report))
     return exits.OK if report.ok else exits.FAILED
+
+
+def _reembed(arguments: argparse.Namespace) -> int:
+    """Make the vectors anew; killed, the same command goes on where it stopped."""
+    STATUS.show("loading ...")
+    from rag_kit.errors import InvalidInputError
+    from rag_kit.indexing import DocumentIndex
+    from rag_kit.models import embedding_model
+
+    embeddings = embedding_model(arguments.embedding_model)
+    STATUS.clear()
+    if embeddings is None:
+        raise InvalidInputError(
+            "reembed needs an embedding model: --embedding-model minilm, or e.g. openai:text-embedding-3-small."
+        )
+    folder = index_folder(arguments)
+    with DocumentIndex.open(folder, mode="w", wait=arguments.wait, check=False) as index:
+        with Progress("passages", quiet=arguments.quiet or arguments.json) as progress:
+            before, embedded = index.embedding, index.reembed(embeddings, progress.count)
+        after = index.embedding
+    if arguments.json:
+        say_json({"before": before, "embedding": after, "embedded": embedded})
+    elif before == after and not embedded:
+        say(f"all vectors are by {after} already")
+    else:
+        say(f"{embedded} texts embedded; vectors by {after} (before: {before or 'none'})")
+    return exits.OK

@@ -230,3 +230,43 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror + (f": {error.filename}" if error.filename else "")
     return f"unexpected {type(error).__name__}: {text} (RAG_KIT_DEBUG=1 shows where)"
+
+
+class Progress:
+    """A bar with rate and time left on stderr; silent where nobody looks at it.
+
+    Args:
+        unit: What is counted.
+        quiet: No bar.
+    """
+
+    def __init__(self, unit: str, *, quiet: bool) -> None:
+        self._unit = unit
+        self._quiet = quiet
+        self._bar: Any = None
+
+    def __enter__(self) -> Progress:
+        if not self._quiet and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(unit=f" {self._unit}", dynamic_ncols=True, file=sys.stderr, leave=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def count(self, done: int, total: int) -> None:
+        """So many of so many are done."""
+        if self._bar is not None:
+            self._bar.total = total
+            self._bar.n = done
+            self._bar.refresh()
+
+    def file(self, file: str, done: int, total: int, **_: Any) -> None:
+        """So many of so many are done, and this one has begun."""
+        if self._bar is not None:
+            from rag_kit.documents import clean_text
+
+            self._bar.set_description_str(clean_text(file)[-40:], refresh=False)
+            self.count(done, total)

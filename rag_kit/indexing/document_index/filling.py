@@ -1,19 +1,20 @@
-"""Vectors for chunks that have none: an index that gets an embedding model later, or a repair."""
+"""Vectors of all chunks by one model: for an index that has none, after damage, or by another model than before."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rag_kit.indexing.document_index.embedding import EMBED_BATCH, embed_texts
-from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.document_index.store import VECTORS, Store
 from rag_kit.indexing.document_index.writing import known_vectors
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_WITHOUT = "FROM chunks c LEFT JOIN vectors v USING (n) WHERE v.n IS NULL"
+_NEXT = "next_vectors"
 
 
 def fill_vectors(
@@ -22,15 +23,16 @@ def fill_vectors(
     name: str,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Embed the chunks that have no vector, batch by batch; what a kill leaves is used by the next run.
+    """Embed the chunks that have no vector by a model, batch by batch; what a kill leaves, the next call uses.
 
-    The index counts as one with vectors only when the last batch is in.
+    Vectors of another model than the index has are collected beside the old ones, which serve searches until
+    one transaction puts the new ones in their place.
 
     Args:
         store: The store, opened for writing.
         embeddings: The model.
         name: Its name.
-        progress: Told how many chunks of how many are done.
+        progress: Called with how many of how many chunks are done.
 
     Returns:
         How many texts were embedded.
@@ -38,36 +40,63 @@ def fill_vectors(
     embedded = done = 0
     with store.write_lock:
         with store.writing() as connection:
-            begun = connection.execute("SELECT value FROM meta WHERE key = 'filling'").fetchone()
             state = store.state(connection)
-            if state.embedding is None and (begun is None or json.loads(begun[0]) != name):
-                connection.execute("DELETE FROM vectors")
-                store.set_meta(dimension=None, filling=name)
-            total = connection.execute(f"SELECT count(*) {_WITHOUT}").fetchone()[0]
+            table = "vectors" if state.embedding == name else _NEXT
+            dimension = state.dimension if table == "vectors" else _begin(store, connection, name)
+            generation = state.generation + (table == "vectors")
+            lacking = f"FROM chunks c LEFT JOIN {table} v USING (n) WHERE v.n IS NULL"
+            total = connection.execute(f"SELECT count(*) {lacking}").fetchone()[0]
         while True:
             with store.looking() as connection:
-                query = f"SELECT c.n, c.hash, c.text {_WITHOUT} ORDER BY c.n LIMIT {EMBED_BATCH}"
+                query = f"SELECT c.n, c.hash, c.text {lacking} ORDER BY c.n LIMIT {EMBED_BATCH}"
                 rows = connection.execute(query).fetchall()
-                vectors = known_vectors(connection, {digest for _, digest, _ in rows})
-                state = store.state(connection)
+                vectors = known_vectors(connection, {digest for _, digest, _ in rows}, table)
             if not rows:
                 break
             texts = {digest: text for _, digest, text in rows if digest not in vectors}
-            fresh, dimension = embed_texts(embeddings, texts, state.dimension)
+            fresh, dimension = embed_texts(embeddings, texts, dimension)
             vectors.update(fresh)
             embedded += len(fresh)
             with store.writing() as connection:
                 connection.executemany(
-                    "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)",
-                    [(n, vectors[digest], state.generation + 1) for n, digest, _ in rows],
+                    f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)",
+                    [(n, vectors[digest], generation) for n, digest, _ in rows],
                 )
-                store.set_meta(dimension=dimension or state.dimension)
+                store.set_meta(**{"dimension" if table == "vectors" else "next_dimension": dimension})
             done += len(rows)
             if progress is not None:
                 progress(done, total)
         with store.writing() as connection:
-            state = store.state(connection)
-            connection.execute("DELETE FROM meta WHERE key = 'filling'")
-            if state.embedding is None or total:
-                store.set_meta(embedding=name, generation=state.generation + 1)
+            if table == _NEXT:
+                _switch(connection)
+                store.set_meta(embedding=name, dimension=dimension)
+            if table == _NEXT or total:
+                store.set_meta(generation=state.generation + 1)
     return embedded
+
+
+def _begin(store: Store, connection: sqlite3.Connection, name: str) -> int | None:
+    """The length of the vectors that an earlier call made by this model.
+
+    Those of another model are dropped, and those of chunks that were changed since then.
+    """
+    connection.execute(VECTORS.format(_NEXT))
+    meta = {key: json.loads(value) for key, value in connection.execute("SELECT * FROM meta")}
+    if meta.get("next_embedding") == name:
+        connection.execute(
+            f"DELETE FROM {_NEXT} WHERE n NOT IN "
+            f"(SELECT c.n FROM chunks c JOIN {_NEXT} v USING (n) WHERE v.generation >= c.generation)"
+        )
+        length = meta.get("next_dimension")
+        return length if type(length) is int else None
+    connection.execute(f"DELETE FROM {_NEXT}")
+    store.set_meta(next_embedding=name, next_dimension=None)
+    return None
+
+
+def _switch(connection: sqlite3.Connection) -> None:
+    """Put the next vectors in the place of the old ones."""
+    connection.execute("DROP TABLE vectors")
+    connection.execute(f"ALTER TABLE {_NEXT} RENAME TO vectors")
+    connection.execute("CREATE INDEX vectors_generation ON vectors (generation)")
+    connection.execute("DELETE FROM meta WHERE key IN ('next_embedding', 'next_dimension')")

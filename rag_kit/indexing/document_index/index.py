@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.errors import IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index.embedding import check_model, name_of
+from rag_kit.indexing.document_index.filling import fill_vectors
 from rag_kit.indexing.document_index.folder import (
     MANIFEST,
     STORE,
@@ -210,6 +211,40 @@ class DocumentIndex(WritableIndex):
         report = self.verify()
         report.repaired = done
         return report
+
+    def reembed(self, embeddings: Embeddings, progress: Callable[[int, int], None] | None = None) -> int:
+        """Give all documents vectors by another model.
+
+        The old vectors serve every search until one transaction puts the new ones in their place; what was done
+        before a kill or an error, the next call uses. An index opened with ``check=False`` needs no old model.
+
+        Args:
+            embeddings: The new model, which the index is then open with. Other processes open it again with it.
+            progress: Called with how many of how many documents are done.
+
+        Returns:
+            How many texts were embedded; 0 where all vectors are by this model already.
+
+        Raises:
+            ModelError: The model failed; the old vectors stay.
+            IndexError_: Opened for reading, or no room is left; the old vectors stay.
+
+        Example:
+            >>> import tempfile
+            >>> from langchain_core.documents import Document
+            >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+            >>> folder, old, new = tempfile.mkdtemp(), *(DeterministicFakeEmbedding(size=n) for n in (8, 16))
+            >>> with DocumentIndex.create(folder, embeddings=old) as index:
+            ...     _ = index.upsert([Document("The pump starts at 40 degrees.", id="pump")])
+            ...     index.reembed(new), index.stats()["dimension"]
+            (1, 16)
+        """
+        name = name_of(embeddings)
+        embedded = fill_vectors(self._store, embeddings, name, progress)
+        self.embeddings, self._embedding_name = embeddings, name
+        self._check = True
+        self.flush()
+        return embedded
 
     def close(self) -> None:
         """Write what is derived, fold the log into the store and let go; then the folder can be copied."""

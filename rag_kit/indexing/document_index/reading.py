@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.indexing.document_index import changes, verifying
-from rag_kit.indexing.document_index.embedding import query_vector
+from rag_kit.indexing.document_index.embedding import name_of
 from rag_kit.indexing.document_index.families.reading import Families, FamilyView
 from rag_kit.indexing.document_index.keyword import KeywordLeg
 from rag_kit.indexing.document_index.keyword_view import KeywordView
@@ -33,6 +33,7 @@ class ReadableIndex:
     def __init__(self, folder: Path, store: Store, embeddings: Embeddings | None) -> None:
         self.folder = folder
         self.embeddings = embeddings
+        self._embedding_name = name_of(embeddings) if embeddings is not None else None
         self._store = store
         self._keyword = KeywordLeg(folder)
         self._vectors = VectorLeg(folder)
@@ -152,25 +153,26 @@ class ReadableIndex:
 
         Raises:
             InvalidInputError: The index has no vectors, or was opened without its embedding model.
+            IndexMismatchError: Its vectors have been made by another model since it was opened (`reembed`).
         """
-        dimension = self._searchable(query, k)
+        self._searchable(query, k)
         if isinstance(query, str):
             assert self.embeddings is not None
             query = embed_query(self.embeddings, query)
-        return self._searcher.dense(query_vector(query, dimension), k, filter)
+        return self._searcher.dense(query, k, filter)
 
     async def asearch_dense(
         self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None
     ) -> list[tuple[Document, float]]:
         """As `search_dense`; the query is embedded by the model's own async method."""
-        dimension = await run_in_thread(self._searchable, query, k)
+        await run_in_thread(self._searchable, query, k)
         if isinstance(query, str):
             assert self.embeddings is not None
             query = await aembed_query(self.embeddings, query)
-        return await run_in_thread(self._searcher.dense, query_vector(query, dimension), k, filter)
+        return await run_in_thread(self._searcher.dense, query, k, filter)
 
-    def _searchable(self, query: str | Sequence[float], k: int) -> int | None:
-        """Refuse a dense search that cannot be; gives the vectors' length."""
+    def _searchable(self, query: str | Sequence[float], k: int) -> None:
+        """Refuse a dense search that cannot be."""
         check_k(k)
         state = self._store.state()
         if state.embedding is None:
@@ -183,7 +185,11 @@ class ReadableIndex:
                 f"Dense search for a text needs the embedding model {state.embedding!r}: "
                 "DocumentIndex.open(folder, embeddings=embedding_model(...))."
             )
-        return state.dimension
+        if self._embedding_name not in (None, state.embedding):
+            raise IndexMismatchError(
+                f"The index in {self.folder} has vectors by {state.embedding!r} now; it was opened with "
+                f"{self._embedding_name!r}. Open it again with {state.embedding!r}."
+            )
 
     def verify(self) -> IndexReport:
         """Check everything against the store: each row is what was written, and finds itself.

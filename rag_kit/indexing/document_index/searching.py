@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.changes import documents
+from rag_kit.indexing.document_index.embedding import query_vector
 from rag_kit.indexing.document_index.keyword import KeywordLeg
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
-from rag_kit.indexing.document_index.vectors import Vectors
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -46,13 +47,15 @@ class Searcher:
         with self._store.reading() as connection:
             return self._keyword.follow(connection, self._store.state(connection))
 
-    def dense(self, query: Vectors, k: int, where: Filter | None) -> list[tuple[Document, float]]:
-        """The k nearest by cosine."""
+    def dense(self, query: Sequence[float], k: int, where: Filter | None) -> list[tuple[Document, float]]:
+        """The k nearest to a vector by cosine."""
         check_k(k)
         validate_filter(where)
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            hits = self._vectors.search(connection, state, query, k, where or None)
+            hits = self._vectors.search(
+                connection, state, query_vector(query, state.dimension), k, where or None
+            )
             ids = [key for key, _ in hits]
             # out of memory where the keyword leg holds them: no reading and no parsing
             loaded = self._keyword.loaded_documents(ids, state.generation)

@@ -51,7 +51,8 @@ def newest(folder: Path, state: State, known: View, *, strict: bool = False) -> 
         if not found or found[0] <= known.generation:
             return known
         try:
-            return read(folder, state, found[0], known.segments)
+            view = read(folder, state, found[0], known.segments)
+            return known if view is None else view
         except (IndexFormatError, IndexMissingError, OSError) as error:
             if path_of(folder, state, found[0]).exists():
                 if strict:
@@ -66,8 +67,8 @@ def warn_of(error: Exception, folder: Path) -> None:
     logger.warning("%s Vectors are searched in memory instead. %s", error, repair_advice(folder))
 
 
-def read(folder: Path, state: State, generation: int, known: Iterable[Segment] = ()) -> View:
-    """A snapshot with its segments mapped.
+def read(folder: Path, state: State, generation: int, known: Iterable[Segment] = ()) -> View | None:
+    """A snapshot with its segments mapped, or ``None`` where its vectors are of another model than the store's.
 
     Args:
         folder: Of the index.
@@ -82,7 +83,9 @@ def read(folder: Path, state: State, generation: int, known: Iterable[Segment] =
     """
     segments = {segment.name: segment for segment in known}
 
-    def parse(file: container.Sections) -> View:
+    def parse(file: container.Sections) -> View | None:
+        if file.header.get("embedding") != state.embedding:
+            return None
         dead, found = np.frombuffer(file.raw("dead"), "<i8"), []
         for name, count, killed in file.header["segments"]:
             if not isinstance(name, str) or not _SEGMENT.fullmatch(name):
@@ -92,7 +95,7 @@ def read(folder: Path, state: State, generation: int, known: Iterable[Segment] =
             segment = segments.get(name) or mapped(folder / name, count, state.dimension or 0)
             found.append(segment.with_dead(dead[:killed]))
             dead = dead[killed:]
-        return View(generation, tuple(found))
+        return View(generation, tuple(found), state.embedding)
 
     return container.load(path_of(folder, state, generation), KIND, parse)
 
@@ -106,7 +109,7 @@ def save(folder: Path, state: State, view: View) -> None:
     ]
     section = np.concatenate([np.empty(0, np.int64), *dead]).astype("<i8").tobytes()
     path = path_of(folder, state, view.generation)
-    container.save(path, KIND, {"segments": listed}, {"dead": section})
+    container.save(path, KIND, {"segments": listed, "embedding": view.embedding}, {"dead": section})
     private(path)
 
 

@@ -22,7 +22,9 @@ from rag_kit.indexing.document_index.meta import State, read_state
 
 logger = logging.getLogger(__name__)
 
-_SCHEMA = """
+#: A table of vectors by row number.
+VECTORS = "CREATE TABLE IF NOT EXISTS {} (n INTEGER PRIMARY KEY, vector BLOB NOT NULL, generation INTEGER NOT NULL);"
+_SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS sources (
     source TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, checked_ns INTEGER NOT NULL,
@@ -33,7 +35,7 @@ CREATE TABLE IF NOT EXISTS chunks (
 CREATE INDEX IF NOT EXISTS chunks_source ON chunks (source, ordinal);
 CREATE INDEX IF NOT EXISTS chunks_hash ON chunks (hash);
 CREATE INDEX IF NOT EXISTS chunks_generation ON chunks (generation);
-CREATE TABLE IF NOT EXISTS vectors (n INTEGER PRIMARY KEY, vector BLOB NOT NULL, generation INTEGER NOT NULL);
+{VECTORS.format("vectors")}
 CREATE INDEX IF NOT EXISTS vectors_generation ON vectors (generation);
 CREATE TABLE IF NOT EXISTS removed (id TEXT PRIMARY KEY, generation INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS gone (n INTEGER PRIMARY KEY, generation INTEGER NOT NULL);

@@ -76,8 +76,10 @@ class VectorLeg:
             return self._view
 
     def _load(self, state: State) -> None:
-        if max(self._view.generation, self._saved.generation) > state.generation:
-            self._view = self._saved = View()  # an older store was put in its place
+        known = max(self._view, self._saved, key=lambda view: view.generation)
+        # an older store was put in its place, or the vectors are of another model now
+        if known.generation > state.generation or known.embedding not in (None, state.embedding):
+            self._view = self._saved = View()
         self._saved = snapshot.newest(self._folder, state, self._saved)
 
     def waiting(self, connection: sqlite3.Connection, state: State) -> int:

@@ -33,10 +33,12 @@ class View:
     Attributes:
         generation: The store's; -1 for none.
         segments: No row number is live in two of them.
+        embedding: Name of the model of the vectors.
     """
 
     generation: int = -1
     segments: tuple[Segment, ...] = ()
+    embedding: str | None = None
 
     def __len__(self) -> int:
         return sum(len(segment) for segment in self.segments)
@@ -120,7 +122,7 @@ def advanced(
     numbers = np.sort(np.concatenate([changed, *(segment.live_numbers() for segment in merged)]))
     if len(numbers) and (made := make(numbers)) is not None:
         kept.append(made)
-    return View(state.generation, tuple(kept))
+    return View(state.generation, tuple(kept), state.embedding)
 
 
 def _numbers(connection: sqlite3.Connection, query: str, generation: int) -> Numbers:

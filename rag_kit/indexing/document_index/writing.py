@@ -93,12 +93,14 @@ class WriteReport(Changes):
     parents: Changes = field(default_factory=Changes)
 
 
-def known_vectors(connection: sqlite3.Connection, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
-    """Vectors that the store has for texts, by the hash of the text."""
+def known_vectors(
+    connection: sqlite3.Connection, hashes: Iterable[bytes], table: str = "vectors"
+) -> dict[bytes, bytes]:
+    """Vectors that a table of the store has for texts, by the hash of the text."""
     found: dict[bytes, bytes] = {}
     for group in in_groups(hashes):
         query = (
-            f"SELECT c.hash, v.vector FROM chunks c JOIN vectors v USING (n) WHERE c.hash IN ({marks(group)})"
+            f"SELECT c.hash, v.vector FROM chunks c JOIN {table} v USING (n) WHERE c.hash IN ({marks(group)})"
         )
         found.update(connection.execute(query, group))
     return found
