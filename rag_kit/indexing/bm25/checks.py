@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,7 +38,8 @@ def columns_of(rows: Sequence[Any], documents: Any) -> Columns:
         )
         if not fits:
             raise ValueError(f"document {number} is not [id, document id, text, metadata, length]")
-    columns = Columns(*([row[place] for row in rows] for place in range(5)))
+    ids, document_ids, texts, metadata, lengths = ([row[place] for row in rows] for place in range(5))
+    columns = Columns(ids, document_ids, texts, metadata, array("q", lengths))
     if len(set(columns.ids)) != len(columns.ids):
         raise ValueError("an id comes twice")
     return columns

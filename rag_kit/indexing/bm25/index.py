@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 class BM25Index(InvertedIndex):
     """An exact BM25 index in memory that can be added to, deleted from, filtered, saved and loaded.
 
-    Scores are computed once per posting and summed by numpy; a search of 100,000 documents takes a fraction of a
-    millisecond. Every write makes the next search rebuild the score arrays from the kept counts (no text is
-    analysed again), so the scores are always those of an index built afresh from the same documents.
+    What a term adds to each score is computed when the term is first searched for, kept, and summed by numpy; a
+    search of 100,000 documents takes a fraction of a millisecond. After a write this begins again from the kept
+    counts (no text is analysed again), so the scores are always those of an index built afresh from the same
+    documents.
 
     Any number of threads may search while one writes: a search sees all of an ``add``, ``delete`` or ``update``
     that returned before it began, and all or nothing of one that runs meanwhile. Results are copies. Nothing here
@@ -269,7 +270,7 @@ class BM25Index(InvertedIndex):
         place = container.check_path(path)
         view, vocabulary = self._store.snapshot()
         settings = {"k1": self.k1, "b": self.b, "variant": self.variant}
-        columns = view.columns.taken(range(len(view)))
+        columns, _ = view.columns.taken(np.arange(len(view)))
         analyzer = storage.settings_of(self.analyzer)
         storage.save(place, settings, analyzer, columns, view.postings, vocabulary)
 

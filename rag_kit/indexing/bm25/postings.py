@@ -53,18 +53,16 @@ class Postings:
         """In how many documents each term occurs, shape (terms,)."""
         return np.diff(self.pointers)
 
-    def renumbered(self, new: NDArray[np.int64], alive: NDArray[np.bool_]) -> Postings:
-        """Drop the documents that are not alive and give the others new numbers.
+    def renumbered(self, new: NDArray[np.int32]) -> Postings:
+        """Give the documents new numbers, and drop those that have none.
 
         Args:
-            new: Shape (documents,); the new number of each old one.
-            alive: Shape (documents,); whether it stays.
+            new: Shape (documents,); the new number of each old one, below 0 where it goes.
         """
-        keep = alive[self.documents]
-        kept_before = np.zeros(len(keep) + 1, np.int64)
-        np.cumsum(keep, out=kept_before[1:])
-        documents = new[self.documents[keep]].astype(np.int32)
-        return Postings(kept_before[self.pointers], documents, self.counts[keep])
+        documents = new[self.documents]
+        keep = documents >= 0
+        pointers = self.pointers - np.searchsorted(np.flatnonzero(~keep), self.pointers)
+        return Postings(pointers, documents[keep], self.counts[keep])
 
 
 @dataclass(frozen=True)
@@ -85,11 +83,11 @@ class Run:
         """The same with higher document numbers."""
         return Run(self.terms, self.documents + np.int32(by), self.counts)
 
-    def renumbered(self, new: NDArray[np.int64], alive: NDArray[np.bool_]) -> Run:
+    def renumbered(self, new: NDArray[np.int32]) -> Run:
         """As :meth:`Postings.renumbered`."""
-        keep = alive[self.documents]
-        documents = new[self.documents[keep]].astype(np.int32)
-        return Run(self.terms[keep], documents, self.counts[keep])
+        documents = new[self.documents]
+        keep = documents >= 0
+        return Run(self.terms[keep], documents[keep], self.counts[keep])
 
 
 def count_terms(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary, first: int) -> Run:
@@ -143,16 +141,16 @@ def merge(base: Postings, runs: Sequence[Run], terms: int) -> Postings:
     counts = _empty_counts(size, np.result_type(base.counts, *(run.counts for run in runs)))
     free = pointers[:-1].copy()
 
-    target = np.repeat(free[: base.terms] - base.pointers[:-1], old)
-    target += np.arange(len(target))
-    documents[target], counts[target] = base.documents, base.counts
+    untouched = np.ones(size, bool)
     free[: base.terms] += old
     for run, frequency in zip(runs, frequencies, strict=True):
         start = np.cumsum(frequency) - frequency
         target = (free - start)[run.terms]
         target += np.arange(len(target))
         documents[target], counts[target] = run.documents, run.counts
+        untouched[target] = False
         free += frequency
+    documents[untouched], counts[untouched] = base.documents, base.counts
     return Postings(pointers, documents, counts)
 
 

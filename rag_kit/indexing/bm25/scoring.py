@@ -1,4 +1,4 @@
-"""The two BM25 formulas, evaluated once per posting.
+"""The two BM25 formulas, evaluated once per posting of the terms that are searched for.
 
 ``lucene``: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the
 idf that Lucene uses, ln(1 + (N - df + .5) / (df + .5)), which is never negative. ``okapi``: what rank_bm25's
@@ -8,6 +8,7 @@ idf that Lucene uses, ln(1 + (N - df + .5) / (df + .5)), which is never negative
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,7 +19,18 @@ from rag_kit.indexing.bm25.postings import Postings
 Variant = Literal["lucene", "okapi"]
 VARIANTS = ("lucene", "okapi")
 EPSILON = 0.25
-_BLOCK = 1 << 19  # postings weighted at a time: bounds the float64 temporaries
+
+
+class Weights(NamedTuple):
+    """The scores that postings add to their documents.
+
+    Attributes:
+        kind: Type of the scores.
+        of: Gives those of a term's postings, in their order, by the number of the term.
+    """
+
+    kind: np.dtype[Any]
+    of: Callable[[int], NDArray[np.floating[Any]]]
 
 
 class Formula(NamedTuple):
@@ -65,8 +77,8 @@ def inverse_frequencies(
     return idf
 
 
-def weights(postings: Postings, lengths: NDArray[np.int64], formula: Formula) -> NDArray[np.floating[Any]]:
-    """The score that each posting adds to its document.
+def weights(postings: Postings, lengths: NDArray[np.int64], formula: Formula) -> Weights:
+    """What each posting adds to the score of its document, computed term by term when it is asked for.
 
     Args:
         postings: The postings.
@@ -74,29 +86,23 @@ def weights(postings: Postings, lengths: NDArray[np.int64], formula: Formula) ->
         formula: How to score.
 
     Returns:
-        Shape (postings,), float32 for ``lucene``, float64 for ``okapi``.
+        float32 for ``lucene``, float64 for ``okapi``.
     """
     k1, b, variant = formula
-    total = int(lengths.sum())
-    result = np.empty(len(postings.documents), score_type(variant))
-    if not total:
-        return result
-    saturation = k1 * (1 - b + b * lengths / (total / len(lengths)))
-    frequency = postings.frequencies()
-    idf = inverse_frequencies(frequency, len(lengths), variant)
+    mean = lengths.sum() / len(lengths) if lengths.any() else 1.0
+    saturation = k1 * (1 - b + b * lengths / mean)
+    idf = inverse_frequencies(postings.frequencies(), len(lengths), variant)
     if variant == "okapi":
         idf *= k1 + 1
-    pointers = postings.pointers
-    first = 0
-    while first < postings.terms:
-        last = int(np.searchsorted(pointers, pointers[first] + _BLOCK, side="right")) - 1
-        last = max(first + 1, min(last, postings.terms))
-        a, z = int(pointers[first]), int(pointers[last])
-        count = postings.counts[a:z].astype(np.float64)
-        below = saturation[postings.documents[a:z]]
+    kind = np.dtype(score_type(variant))
+
+    def of(term: int) -> NDArray[np.floating[Any]]:
+        part = slice(postings.pointers[term], postings.pointers[term + 1])
+        count = postings.counts[part].astype(np.float64)
+        below = saturation[postings.documents[part]]
         below += count
         count /= below
-        count *= np.repeat(idf[first:last], frequency[first:last])
-        result[a:z] = count
-        first = last
-    return result
+        count *= idf[term]
+        return count.astype(kind, copy=False)
+
+    return Weights(kind, of)

@@ -14,6 +14,7 @@ from rag_kit.documents import PROVENANCE_KEY, content_hash
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of, ids_of
 from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, merge
+from rag_kit.indexing.bm25.scoring import Weights
 from rag_kit.indexing.bm25.view import Columns, Query, View
 
 if TYPE_CHECKING:
@@ -40,10 +41,10 @@ class Store:
     :class:`View`. One lock guards everything but the analysis of texts and the searches on a view.
 
     Args:
-        score: Gives the score of each posting, from the postings and the lengths of the documents.
+        score: Gives the scores of the postings, from these and the lengths of the documents.
     """
 
-    def __init__(self, score: Callable[[Postings, NDArray[np.int64]], NDArray[np.floating[Any]]]) -> None:
+    def __init__(self, score: Callable[[Postings, NDArray[np.int64]], Weights]) -> None:
         self._score = score
         self._lock = threading.RLock()
         self._vocabulary = Vocabulary()
@@ -220,7 +221,10 @@ class Store:
             return self._view
 
     def _rebuilt(self) -> View:
-        """Put what was written into one piece, and score it. Holds the lock."""
+        """Put what was written into one piece. Holds the lock.
+
+        After a small write this copies arrays and looks at little else: no score is computed before it is needed.
+        """
         base, runs = self._base, self._pending
         size = len(self._columns.ids)
         if self._dead:
@@ -230,19 +234,17 @@ class Store:
             place[list(self._moved)] = list(self._moved.values())
             kept = np.flatnonzero(alive)
             kept = kept[np.argsort(place[kept], kind="stable")]
-            number = np.zeros(size, np.int64)
-            number[kept] = np.arange(len(kept))
-            order = kept.tolist()
-            base = base.renumbered(number, alive)
-            runs = [run.renumbered(number, alive) for run in runs]
-            self._columns = self._columns.taken(order)
+            number = np.full(size, -1, np.int32)
+            number[kept] = np.arange(len(kept), dtype=np.int32)
+            base = base.renumbered(number)
+            runs = [run.renumbered(number) for run in runs]
+            self._columns, away = self._columns.taken(kept)
             self._dead, self._moved = set(), {}
-            self._where = dict(zip(self._columns.ids, range(len(order)), strict=True))
+            self._where.update((self._columns.ids[position], position) for position in away)
         self._base, self._pending = merge(base, runs, len(self._vocabulary)), []
         self._forget_unused_terms()
-        lengths = np.array(self._columns.lengths, np.int64)
-        scored = self._score(self._base, lengths)
-        return View(self._columns, self._base, scored, self._vocabulary)
+        scores = self._score(self._base, np.array(self._columns.lengths, np.int64))
+        return View(self._columns, self._base, scores, self._vocabulary)
 
     def _forget_unused_terms(self) -> None:
         used = self._base.frequencies() > 0

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.indexing.bm25.postings import Postings
-from rag_kit.indexing.bm25.scoring import Variant, inverse_frequencies
+from rag_kit.indexing.bm25.scoring import Variant, Weights, inverse_frequencies
 
 DENSE_SHARE = 8  # a term in more than 1/8 of the documents is kept as a full row: faster, but larger
 # The score table is looked at as a grid; the best score of a column stands for all documents of the column.
@@ -22,7 +22,6 @@ _GRIDS = ((32768, 64), (8192, 32), (2048, 16), (0, 1))  # (more documents than t
 _SCANNED = 16384  # up to this size looking through the whole table beats looking up columns
 
 _BOTH = np.array([0, 1])
-_MOSTLY = 8  # less than an eighth of the documents elsewhere
 _FEW = 64  # terms up to which counting repeats would cost more than it saves
 
 Hits = tuple[NDArray[np.int64], NDArray[np.floating[Any]]]
@@ -45,20 +44,20 @@ class Columns:
     document_ids: list[str | None] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     metadata: list[dict[str, Any]] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
+    lengths: array[int] = field(default_factory=lambda: array("q"))
 
-    def taken(self, positions: Sequence[int]) -> Columns:
-        """The documents at some positions, in that order."""
+    def taken(self, positions: NDArray[np.int64]) -> tuple[Columns, list[int]]:
+        """The documents at some positions, in that order; and the new positions of those that were elsewhere."""
         count = len(positions)
-        away = np.flatnonzero(np.asarray(positions) != np.arange(count)).tolist()
-        columns: list[list[Any]] = [self.ids, self.document_ids, self.texts, self.metadata, self.lengths]
-        if len(away) * _MOSTLY > count:
-            return Columns(*([column[i] for i in positions] for column in columns))
-        taken = [column[:count] for column in columns]  # most stay where they are: much quicker
-        for new, old in zip(taken, columns, strict=True):
-            for place in away:
-                new[place] = old[positions[place]]
-        return Columns(*taken)
+        away = np.flatnonzero(positions != np.arange(count))
+        moves = list(zip(away.tolist(), positions[away].tolist(), strict=True))
+        taken: list[Any] = []
+        for old in (self.ids, self.document_ids, self.texts, self.metadata, self.lengths):
+            new = old[:count]
+            for place, before in moves:
+                new[place] = old[before]
+            taken.append(new)
+        return Columns(*taken), away.tolist()
 
 
 class View:
@@ -67,7 +66,7 @@ class View:
     Args:
         columns: The documents.
         postings: Their postings; document numbers are positions in ``columns``.
-        weights: Score of each posting, shape (postings,).
+        weights: Scores of the postings of each term; each term is asked for once, when it is first searched for.
         vocabulary: Term numbers. May grow meanwhile: terms beyond ``postings.terms`` are unknown here.
     """
 
@@ -75,7 +74,7 @@ class View:
         self,
         columns: Columns,
         postings: Postings,
-        weights: NDArray[np.floating[Any]],
+        weights: Weights,
         vocabulary: Mapping[str, int],
     ) -> None:
         self.columns = columns
@@ -85,26 +84,16 @@ class View:
         self._height = next((rows for least, rows in _GRIDS if self._size > least), 1)
         self._width = -(-self._size // self._height)
         self._padded = self._width * self._height
-        self._type = weights.dtype
-        self._rows: dict[int, NDArray[np.floating[Any]]] = {}
+        self._type = weights.kind
+        self._weigh = weights.of
+        self._weights: dict[int, NDArray[np.floating[Any]]] = {}
         self._local = threading.local()
         self._idf: array[float] | None = None  # made when first asked for
         self._by_document: tuple[NDArray[np.int64], NDArray[np.int32], Any, list[str]] | None = (
             None  # likewise
         )
-        frequency = postings.frequencies()
-        dense = frequency * DENSE_SHARE > self._size
-        for term in np.flatnonzero(dense).tolist():
-            row = np.zeros(self._padded, weights.dtype)
-            a, z = postings.pointers[term], postings.pointers[term + 1]
-            row[postings.documents[a:z]] = weights[a:z]
-            self._rows[term] = row
-        # What is in the rows need not be kept twice.
-        self._weights = weights[np.repeat(~dense, frequency)]
-        starts = np.cumsum(np.where(dense, 0, frequency))
         # Seen through a memoryview an element is a Python int at once.
         self._pointers = np.ascontiguousarray(postings.pointers).data
-        self._starts = np.concatenate([[0], starts]).data
 
     def __len__(self) -> int:
         return self._size
@@ -133,7 +122,7 @@ class View:
         """The score of a document that had of each term the highest weight that any has."""
         total = 0.0
         for number, weight in self._known(terms):
-            part = self._row_or_part(number)
+            part = self._weighed(number)
             total += weight * float(part.max()) if len(part) else 0.0
         return total
 
@@ -206,39 +195,26 @@ class View:
             table = self._local.table = np.zeros(self._padded, self._type)
         else:
             table.fill(0)
+        if not isinstance(terms, Mapping) and len(terms) > _FEW:
+            terms = Counter(terms)
         if isinstance(terms, Mapping):
-            return self._accumulate_weighted(terms, table)
-        if len(terms) > _FEW:
-            return self._accumulate_weighted(Counter(terms), table)
-        known = self.postings.terms
-        find, rows, pointers, starts = self._vocabulary.get, self._rows, self._pointers, self._starts
-        documents, weights = self.postings.documents, self._weights
+            for number, weight in self._known(terms):
+                self._add(table, number, self._weighed(number) * self._type.type(weight))
+            return table
+        known, find = self.postings.terms, self._vocabulary.get
         for term in terms:
-            number = find(term, known)
-            if number >= known:
-                continue
-            row = rows.get(number)
-            if row is not None:
-                np.add(table, row, out=table)
-                continue
-            a, z = pointers[number], pointers[number + 1]
-            if a < z:
-                start = starts[number]
-                np.add.at(table, documents[a:z].astype(np.intp), weights[start : start + z - a])
+            if (number := find(term, known)) < known:
+                self._add(table, number, self._weighed(number))
         return table
 
-    def _accumulate_weighted(
-        self, terms: Mapping[str, float], table: NDArray[np.floating[Any]]
-    ) -> NDArray[np.floating[Any]]:
-        documents, pointers = self.postings.documents, self._pointers
-        for number, weight in self._known(terms):
-            part = self._row_or_part(number) * self._type.type(weight)
-            if number in self._rows:
-                np.add(table, part, out=table)
-            elif len(part):
-                a, z = pointers[number], pointers[number + 1]
-                np.add.at(table, documents[a:z].astype(np.intp), part)
-        return table
+    def _add(self, table: NDArray[np.floating[Any]], number: int, weights: NDArray[np.floating[Any]]) -> None:
+        """Add the weights of a term to the scores."""
+        if len(weights) == self._padded:
+            np.add(table, weights, out=table)
+        elif len(weights):
+            start = self._pointers[number]
+            documents = self.postings.documents[start : start + len(weights)]
+            np.add.at(table, documents.astype(np.intp), weights)
 
     def _known(self, terms: Mapping[str, float]) -> Iterator[tuple[int, float]]:
         """Numbers and weights of the terms that are in the index."""
@@ -247,13 +223,18 @@ class View:
             if (number := find(term, known)) < known:
                 yield number, weight
 
-    def _row_or_part(self, number: int) -> NDArray[np.floating[Any]]:
-        """The weights of a term: of all documents where it has a row, else of those it occurs in."""
-        row = self._rows.get(number)
-        if row is not None:
-            return row
-        start = self._starts[number]
-        return self._weights[start : start + self._pointers[number + 1] - self._pointers[number]]
+    def _weighed(self, number: int) -> NDArray[np.floating[Any]]:
+        """The weights of a term: of all documents where it is in many, else of those it occurs in."""
+        weights = self._weights.get(number)
+        if weights is None:
+            weights = self._weigh(number)
+            if len(weights) * DENSE_SHARE > self._size:
+                row = np.zeros(self._padded, self._type)
+                start = self._pointers[number]
+                row[self.postings.documents[start : start + len(weights)]] = weights
+                weights = row
+            self._weights[number] = weights
+        return weights
 
     def _best(self, table: NDArray[np.floating[Any]], k: int) -> Hits:
         width = self._width

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from rag_kit.documents import compile_filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
-from rag_kit.indexing.bm25 import container
+from rag_kit.indexing.bm25 import container, scoring
 from rag_kit.indexing.bm25 import parameters as check
 from rag_kit.indexing.bm25.base import InvertedIndex
+from rag_kit.indexing.bm25.postings import Postings
 from rag_kit.indexing.bm25.store import Hits, Store
 from rag_kit.indexing.sparse import storage
 from rag_kit.indexing.sparse.encoding import (
@@ -231,7 +234,7 @@ class SparseIndex(InvertedIndex):
         """
         place = container.check_path(path)
         view, vocabulary = self._store.snapshot()
-        columns = view.columns.taken(range(len(view)))
+        columns, _ = view.columns.taken(np.arange(len(view)))
         two = self.query_encoder is not self.encoder
         storage.save(place, self.name, self.encoder, two, columns, view.postings, vocabulary)
 
@@ -281,6 +284,7 @@ def _nothing(texts: list[str]) -> Sequence[Vector]:
     return [{} for _ in texts]
 
 
-def _as_they_are(postings: Any, lengths: Any) -> Any:
+def _as_they_are(postings: Postings, lengths: Any) -> scoring.Weights:
     """The weights that the encoder gave, as scores."""
-    return postings.counts
+    pointers, counts = postings.pointers, postings.counts.astype(np.float32, copy=False)
+    return scoring.Weights(counts.dtype, lambda term: counts[pointers[term] : pointers[term + 1]])
