@@ -10,7 +10,6 @@ from enum import Enum
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules import cues
 from rag_kit.query_construction.rules.atoms import Atom
-from rag_kit.query_construction.rules.joining import carries_on
 from rag_kit.query_construction.rules.remainder import remainder
 from rag_kit.query_construction.rules.values import Named
 from rag_kit.text import content_words
@@ -101,7 +100,6 @@ def chosen(text: str, schema: Schema, mentions: Sequence[Mention], why: Purpose)
     """The conditions among the values that a text mentions."""
     any_marked = any(mention.marked for mention in mentions)
     kept: list[Atom] = []
-    before: Atom | None = None
     for mention in mentions:
         item, atom = mention.item, mention.atom
         field = schema.get(item.field)
@@ -109,12 +107,7 @@ def chosen(text: str, schema: Schema, mentions: Sequence[Mention], why: Purpose)
         if why is Purpose.DATED and topics:
             keep = mention.explicit or (item.sure and mention.topical)
         elif why is Purpose.DOCUMENTS or (why is Purpose.TOPIC and topics):
-            keep = (
-                mention.marked
-                or (item.sure and (mention.topical or not any_marked))
-                or (mention.topical and not item.sure and _object(text, item))
-                or (item.sure and before is not None and carries_on(text, before, before.end, atom.begin))
-            )
+            keep = mention.marked or (item.sure and (mention.topical or not any_marked))
         else:
             # a document has one company, so its name says which documents; a topic says that of none
             keep = mention.explicit or (item.name and not topics)
@@ -123,10 +116,4 @@ def chosen(text: str, schema: Schema, mentions: Sequence[Mention], why: Purpose)
                 atom = replace(atom, begin=item.begin, end=item.end, negated=False)
         if keep:
             kept.append(atom)
-        before = atom if keep else None
     return kept
-
-
-def _object(text: str, item: Named) -> bool:
-    """Whether a generic word is what the question is about: "papers on pressure"."""
-    return cues.TOPIC.search(text[: item.begin]) is not None and not item.value.isupper()

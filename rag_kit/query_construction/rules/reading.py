@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.structured_query import Comparator, Comparison, FilterDirective
 
 from rag_kit.query_construction.conditions import period_condition
-from rag_kit.query_construction.dates import FoundPeriod, Period, find_periods, years
+from rag_kit.query_construction.dates import FoundPeriod, Period, find_periods
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.ir import all_of, any_of
 from rag_kit.query_construction.rules import cues
@@ -114,23 +114,12 @@ class Reading:
             field = self._field_for(found.begin, found.period)
             if found.period.note:
                 self.notes.append(found.period.note)
-            spans += self._abbreviated(found, field) or [
-                Span(found.begin, found.stop, found.period, field.name)
-            ]
+            spans.append(Span(found.begin, found.stop, found.period, field.name))
         return spans
 
     def _no_year(self, found: FoundPeriod) -> bool:
         written = self.text[found.begin : found.stop]
         return written.isdecimal() and cues.NOT_YEARS.match(self.text, found.stop) is not None
-
-    def _abbreviated(self, found: FoundPeriod, field: MetadataField) -> list[Span]:
-        """``2005-10`` for a field of years is 2005 to 2010."""
-        match = re.fullmatch(r"(\d\d(\d\d))-(\d\d)", self.text[found.begin : found.stop])
-        if match is None or not field.is_year or int(match[3]) <= int(match[2]):
-            return []
-        first, last = years(int(match[1])), years(int(match[1]) // 100 * 100 + int(match[3]))
-        middle = found.begin + 4
-        return [Span(found.begin, middle, first, field.name), Span(middle + 1, found.stop, last, field.name)]
 
     def _numbers(self, named: Sequence[Named], periods: Sequence[Span]) -> list[Span]:
         plain = [(s.begin, s.end) for s in periods if self.text[s.begin : s.end].isdecimal()]

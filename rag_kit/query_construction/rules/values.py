@@ -21,26 +21,12 @@ _CAPITAL_BEFORE = re.compile(r"\w[ ,]+([A-Z][a-z]+) $")
 _HAN_RUN = re.compile(r"[\u3400-\u9fff]{1,8}")
 _JOINED = re.compile(r"(?:[\s\-‐,/'’().&:]|['’]s\b)*")
 _MAX_WORDS = 16
-# Single words that are values of many collections, and words of nearly every question too.
-_GENERIC = """
-research study paper article document report review role risk rest reading writing light face hand color
-colour solution consensus language patient attention feedback safety travel growth affect aging response
-result method background purpose objective conclusion setting design time year date author title topic
-text source data association cause effect evidence information question answer history work use number
-level state group knowledge quality health disease treatment therapy medicine experience practice people
-person man woman publication periodical publishing record term value new open first last general other
-unknown none yes no true false and or not the all any attitude pressure plasma movement motion rotation
-walking running commerce crime family school mouth foot skin water weight touch noise fire music
-"""
-GENERIC = frozenset(map(singular, _GENERIC.split()))
-# Of these even a field with few values makes no names: what is asked for anyway, and what only joins words.
+# Single words that frame requests, so that they name nothing: what is asked for anyway, and what only joins words.
 _FRAME = """
 document article paper study research work result record text file source data information question answer value term
-name author title number and or not the all any yes no true false none unknown new first last other
+name author title number role and or not the all any yes no true false none unknown new first last other
 """
 FRAME = frozenset(map(singular, _FRAME.split()))
-FEW = 24
-"""Up to so many values a field sorts documents into kinds, so that a kind's name means the kind."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +62,7 @@ class ValueIndex:
     def __init__(self, schema: Schema) -> None:
         self._first: dict[str, list[tuple[tuple[str, ...], str, Any]]] = {}
         self._han: list[tuple[str, str, Any]] = []
-        self._few = {field.name for field in schema if not field.many and len(field.values) <= FEW}
+        self._many = {field.name for field in schema if field.many}
         for field in schema:
             if field.type == "bool":
                 self._add_name(field)
@@ -136,7 +122,7 @@ class ValueIndex:
                     for at in range(start, stop - 1)
                 ):
                     continue
-                yield _named(text, begin, words[stop - 1][1], field, value, wanted, field in self._few)
+                yield _named(text, begin, words[stop - 1][1], field, value, wanted, field in self._many)
 
     def _chinese(self, text: str) -> Iterator[Named]:
         folded = simplified(text.casefold())
@@ -150,18 +136,22 @@ class ValueIndex:
                 begin = folded.find(wanted, begin + len(wanted))
 
 
-def _named(text: str, begin: int, end: int, field: str, value: Any, words: Sequence[str], few: bool) -> Named:
+def _named(
+    text: str, begin: int, end: int, field: str, value: Any, words: Sequence[str], many: bool
+) -> Named:
     written = text[begin:end]
     initial = not text[:begin].strip(" \"'“(¿")
     exact = isinstance(value, str) and (
         _same(written, value) or (written[:1].isupper() and value[:1].isupper() and not initial)
     )
     frame = len(words) == 1 and words[0] in FRAME
-    # a field of few values sorts documents into kinds: its names are meant, however they are written
-    exact = (exact and not (initial and len(words) == 1)) or (few and not frame and isinstance(value, str))
+    # a field of one value sorts documents into kinds: its names are meant, however they are written
+    exact = (exact and not (initial and len(words) == 1)) or (
+        not many and not frame and isinstance(value, str)
+    )
     # "RESULTS" and "results" are not the same word; neither are "AIDS" and "aids"
     capitals = isinstance(value, str) and value.isupper() and len(value) > 1 and not _same(written, value)
-    generic = len(words) == 1 and ((frame if few else words[0] in GENERIC) or len(words[0]) < 3)
+    generic = frame or (len(words) == 1 and len(words[0]) < 3)
     # "financial" is another word than the sector "Financials"; "reports" is the plural of "Report"
     if len(words) == 1 and isinstance(value, str) and written.islower() and not value.islower():
         capitals = capitals or len(written) < len(value)
