@@ -122,8 +122,8 @@ class BM25Index(InvertedIndex):
 
         Args:
             documents: The documents; copies are kept, without provenance.
-            ids: Their ids in the index. Without them ``Document.id`` counts, and without that the hash of the
-                text (a repeated text gets ``#2``, ``#3``... at the end of it).
+            ids: Their ids, in the index and in results. Without them ``Document.id`` counts, and without that the
+                hash of the text (a repeated text gets ``#2``, ``#3``... at the end of it).
 
         Returns:
             The ids, in order.

@@ -142,7 +142,8 @@ class Store:
         documents = documents_of(documents)
         given = ids_of(ids, len(documents))
         new = Columns(
-            document_ids=[doc.id for doc in documents],
+            # what is returned has the id that was given for it; without one no id is made up
+            document_ids=list(given) if given is not None else [doc.id for doc in documents],
             texts=[doc.page_content for doc in documents],
             metadata=[copied(doc.metadata, without=PROVENANCE_KEY) for doc in documents],
         )
@@ -151,7 +152,7 @@ class Store:
         try:
             runs = self._analysed(new, terms)
             with self._lock:
-                return self._commit(new, runs, given, replace)
+                return self._commit(new, runs, replace)
         finally:
             with self._lock:
                 self._adding -= 1
@@ -167,8 +168,8 @@ class Store:
             runs.append(run)
         return runs
 
-    def _commit(self, new: Columns, runs: list[Run], ids: Sequence[str] | None, replace: bool) -> list[str]:
-        keys = self._keys(new, ids, replace)
+    def _commit(self, new: Columns, runs: list[Run], replace: bool) -> list[str]:
+        keys = self._keys(new, replace)
         old = self._columns
         first = len(old.ids)
         for position, key in enumerate(keys, first):
@@ -187,12 +188,11 @@ class Store:
             self._view = None
         return keys
 
-    def _keys(self, new: Columns, ids: Sequence[str] | None, replace: bool) -> list[str]:
+    def _keys(self, new: Columns, replace: bool) -> list[str]:
         keys: list[str] = []
         taken: set[str] = set()
         repeats: dict[str, int] = {}
-        for position, (given, text) in enumerate(zip(new.document_ids, new.texts, strict=True)):
-            key = ids[position] if ids is not None else given
+        for key, text in zip(new.document_ids, new.texts, strict=True):
             if key is None:
                 key = hashed = content_hash(text)
                 number = repeats.get(hashed, 1)

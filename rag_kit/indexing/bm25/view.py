@@ -34,7 +34,7 @@ class Columns:
 
     Attributes:
         ids: Identity in the index.
-        document_ids: ``Document.id`` as it was given, often ``None``.
+        document_ids: What ``Document.id`` is in results: the id that was given, often ``None``.
         texts: ``page_content``.
         metadata: The index's own copies.
         lengths: Number of tokens.

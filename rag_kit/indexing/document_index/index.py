@@ -262,9 +262,6 @@ class DocumentIndex(WritableIndex):
         """
         self._close(flush=False, keep=keep)
 
-    def _will_flush(self) -> bool:
-        return self._lock is not None and self._check and not self._closed
-
     def _close(self, *, flush: bool, keep: Collection[str] | None = None) -> None:
         if self._closed:
             return

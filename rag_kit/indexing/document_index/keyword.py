@@ -180,12 +180,12 @@ class KeywordLeg:
             self.apply(connection, state)
         return "rebuilt the keyword index"
 
-    def verify(
-        self, connection: sqlite3.Connection, state: State, report: IndexReport, *, writer: bool
-    ) -> None:
+    def verify(self, connection: sqlite3.Connection, state: State, report: IndexReport) -> None:
         """Compare the ids of the file with the store's, and let a sample of rows find themselves."""
         if not _follows(connection, self._saved(state)):
-            report.behind("keyword", writer)
+            # a writer may have put a newer file in the place of the one that this state knew
+            newest = max((generation for generation, _ in self.files(state.uid)), default=0)
+            report.behind("keyword", lost=newest < state.floor)
         with self._lock:
             try:
                 self.load(state)

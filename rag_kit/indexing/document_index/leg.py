@@ -30,10 +30,8 @@ class Leg(Protocol):
     ) -> list[tuple[Any, float]]:
         """The k best of that state that pass a filter, with scores, best first, ties by id."""
 
-    def verify(
-        self, connection: sqlite3.Connection, state: State, report: IndexReport, *, writer: bool
-    ) -> None:
-        """Compare the saved files with the store, and report; ``writer``: the caller will save what is missing."""
+    def verify(self, connection: sqlite3.Connection, state: State, report: IndexReport) -> None:
+        """Compare the saved files with the store, and report."""
 
     def rebuild(self, connection: sqlite3.Connection, state: State) -> str:
         """Build the files again from the store, and say in words what was built. Writer only."""

@@ -31,13 +31,15 @@ class IndexReport:
         """Whether nothing is wrong."""
         return not self.problems
 
-    def behind(self, leg: str, writer: bool) -> None:
-        """Report a saved file that is older than the store: a note for the writer, who will save it, else a problem."""
-        if writer:
-            self.notes.append(f"{leg}: the saved file is behind the store until flush() or close()")
-        else:
+    def behind(self, leg: str, *, lost: bool) -> None:
+        """Report a saved file that is older than the store: pending changes are a note, a lost file is a problem."""
+        if lost:
             self.problems.append(
-                f"{leg}: the saved file is behind the store; the next writer brings it up to date"
+                f"{leg}: the saved file is lost; the next writer, or repair, writes it again"
+            )
+        else:
+            self.notes.append(
+                f"{leg}: changes are pending, which searches read from the store, until a writer's flush() or close()"
             )
 
     def as_dict(self) -> dict[str, Any]:

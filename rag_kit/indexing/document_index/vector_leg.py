@@ -125,14 +125,13 @@ class VectorLeg:
             self.apply(connection, state)
             return f"rebuilt the vector file of {len(self._saved)} rows"
 
-    def verify(
-        self, connection: sqlite3.Connection, state: State, report: IndexReport, *, writer: bool
-    ) -> None:
+    def verify(self, connection: sqlite3.Connection, state: State, report: IndexReport) -> None:
         """Compare each vector in the files with the store's."""
         if state.embedding is None:
             return
-        if max(snapshot.generations(self._folder, state), default=-1) < state.generation:
-            report.behind("vectors", writer)
+        saved = max(snapshot.generations(self._folder, state), default=-1)
+        if saved < state.generation:
+            report.behind("vectors", lost=max(saved, 0) < state.floor)
         try:
             view = snapshot.newest(self._folder, state, View(), strict=True)
         except (IndexError_, OSError) as error:

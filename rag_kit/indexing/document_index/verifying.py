@@ -22,14 +22,13 @@ from rag_kit.indexing.document_index.store import Store
 _CONTENT = "CAST(text AS BLOB), CAST(metadata AS BLOB), hash FROM chunks"
 
 
-def verify(folder: Path, store: Store, legs: Sequence[Leg], *, writer: bool = False) -> IndexReport:
+def verify(folder: Path, store: Store, legs: Sequence[Leg]) -> IndexReport:
     """Check manifest, store and legs against each other.
 
     Args:
         folder: The index.
         store: Its store.
         legs: What is derived from it.
-        writer: The caller is the writer that will bring what is derived up to date: that it has not yet is no fault.
     """
     report = IndexReport(checked={"chunks": 0})
     try:
@@ -61,7 +60,7 @@ def verify(folder: Path, store: Store, legs: Sequence[Leg], *, writer: bool = Fa
             report.checked["parents"] = parents
         _vectors(connection, state, report)
         for leg in legs:
-            leg.verify(connection, state, report, writer=writer)
+            leg.verify(connection, state, report)
     return report
 
 

@@ -155,6 +155,9 @@ def test_ids() -> None:
     """Given ids, else Document.id, else the text's hash with a number for repeats; doubles are refused whole."""
     index = BM25Index()
     assert index.add([Document("a", id="1"), Document("b", id="2")], ids=["x", "y"]) == ["x", "y"]
+    assert [found.id for found, _ in index.search("b")] == ["y"]  # what is found has its id in the index
+    assert index.update([Document("b b")], ids=["y"]) == ["y"] and index.search("b")[0][0].id == "y"
+    assert index.get(["x", "y"])[0].id == "x"
     assert index.add([Document("c", id="3")]) == ["3"]
     hashed = index.add([Document("same"), Document("same")])
     assert hashed[0].startswith("sha256:")

@@ -173,7 +173,9 @@ def test_an_index_of_the_older_format_is_moved(large: Path, tmp_path: Path, repa
     make_old(folder)
     with DocumentIndex.open(folder, embeddings=Points()) as reader:
         expected = reader.search_dense("point 77 5", 10)
-        assert "behind" in str(reader.verify()) and not list(folder.glob("vectors-*"))
+        assert "vectors: the saved file is lost" in str(reader.verify()) and not list(
+            folder.glob("vectors-*")
+        )
         model = WordEmbeddings()  # never asked
         if repair:
             with DocumentIndex.open(folder, mode="w", check=False) as index:
@@ -223,7 +225,7 @@ def test_verify_and_search_in_other_processes_while_one_writes(tmp_path: Path) -
         "    with DocumentIndex.open(sys.argv[1], embeddings=WordEmbeddings()) as index:\n"
         "        rounds = {d.metadata['round'] for d, _ in index.search_dense('pangolin walk', 20)}\n"
         "        assert len(rounds) == 1, rounds\n"
-        "        wrong = [p for p in index.verify().problems if 'is behind the store' not in p]\n"
+        "        wrong = index.verify().problems\n"
         "        assert not wrong, wrong\n"
     )
 
