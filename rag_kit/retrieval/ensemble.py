@@ -14,7 +14,8 @@ from pydantic import field_validator, model_validator
 
 from rag_kit.concurrency import FanOut, afan_out, fan_out
 from rag_kit.concurrency.telling import tell_degraded
-from rag_kit.documents import document_keys, peek_provenance, peek_score
+from rag_kit.documents import add_note, document_keys, peek_provenance, peek_score
+from rag_kit.documents.spans import new_part, span_of
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bounded import BranchingRetriever
@@ -43,6 +44,10 @@ class EnsembleRetriever(BranchingRetriever):
     The retrievers may be any LangChain runnables from a string to documents. A document that several of them
     find is recognised by ``id_key``, else ``Document.id``, else its text. Results are copies whose provenance
     holds each branch's rank, score and weight; a branch that failed is named in ``notes``.
+
+    Two chunkings of one document give no text twice: of a chunk that overlaps a better one, which another
+    retriever found, only the longest stretch that is new is returned, and nothing where none is (by metadata
+    ``source``, ``start`` and ``end``, as `split` and `ingest` write them).
 
     Args:
         retrievers: The retrievers, at least one.
@@ -78,6 +83,7 @@ class EnsembleRetriever(BranchingRetriever):
     """
 
     other_names: ClassVar[Mapping[str, str]] = {"c": "rrf_k"}
+    several_chunkings: ClassVar[bool] = True
     k_may_be_none: ClassVar[bool] = True
 
     k: int | None = 4  # type: ignore[assignment]
@@ -186,10 +192,12 @@ class EnsembleRetriever(BranchingRetriever):
         notes += [f"{found.retriever} found nothing" for found in answered if not found.documents]
         keys, fused = self._ranking(answered, self._depth(request))
         details = fused if isinstance(fused, FusedList) else FusedList(fused)
-        return joined(
+        parts = self._new_parts(answered, keys, fused, request.k)
+        ranking = fused[: request.k] if parts is None else [pair for pair in fused if pair[0] in parts]
+        found = joined(
             answered,
             [first_places(list_keys) for list_keys in keys],
-            fused[: request.k],
+            ranking,
             stage=f"fusion:{self.fusion}",
             retriever=self.get_name(),
             question=query,
@@ -197,6 +205,38 @@ class EnsembleRetriever(BranchingRetriever):
             extra=details.extra,
             share=partial(_share, details),
         )
+        if parts is None:
+            return found
+        return [_shortened(doc, parts[key]) for doc, (key, _) in zip(found, ranking, strict=True)]
+
+    def _new_parts(
+        self,
+        answered: Sequence[Found],
+        keys: Sequence[Sequence[str]],
+        fused: Sequence[tuple[str, float]],
+        k: int | None,
+    ) -> dict[str, Document] | None:
+        """The first k documents by key, without what a better one from another list has; ``None`` to leave all."""
+        placed = sum(bool(found.documents) and span_of(found.documents[0]) is not None for found in answered)
+        if not self.several_chunkings or placed < 2:
+            return None
+        documents: dict[str, Document] = {}
+        lists: dict[str, set[int]] = {}
+        for number, (found, of_one) in enumerate(zip(answered, keys, strict=True)):
+            for key, document in zip(of_one, found.documents, strict=True):
+                first = documents.setdefault(key, document)
+                if first is document or span_of(first) == span_of(document):
+                    lists.setdefault(key, set()).add(number)
+        parts: dict[str, Document] = {}
+        for key, _ in fused:
+            if k is not None and len(parts) >= k:
+                break
+            # what one retriever gives side by side is one chunking, whose overlap is meant
+            others = (part for other, part in parts.items() if lists[key].isdisjoint(lists[other]))
+            part = new_part(documents[key], others)
+            if part is not None:
+                parts[key] = part
+        return parts
 
     def _further(
         self, query: str, request: Request, answered: Sequence[Found]
@@ -218,6 +258,15 @@ class EnsembleRetriever(BranchingRetriever):
             ranked.append(RankedList(list_keys, scores, found.weight, found.retriever, maximum, known))
         settings = FusionSettings(rrf_k=self.rrf_k, normalisation=self.normalisation)
         return keys, fusion_function(self.fusion)(ranked, settings)
+
+
+def _shortened(document: Document, part: Document) -> Document:
+    """A document with the text and place of its new part."""
+    if len(part.page_content) == len(document.page_content):
+        return document
+    place = {name: part.metadata[name] for name in ("start", "end")}
+    update = {"page_content": part.page_content, "metadata": {**document.metadata, **place}}
+    return add_note(document.model_copy(update=update), "shortened: the rest stands in a passage above")
 
 
 class _Branch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from langchain_core.documents import Document
 from pydantic import model_validator
@@ -93,6 +93,7 @@ class HybridRetriever(EnsembleRetriever):
         ['pump']
     """
 
+    several_chunkings: ClassVar[bool] = False
     fusion: str = "auto"
     weights: Weights | None = (1.0, 1 - _WEIGHT)
 
