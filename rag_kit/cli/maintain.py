@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import add_index_argument, index_folder
+from rag_kit.cli.opening import add_index_argument, index_embeddings, index_folder
 from rag_kit.cli.output import STATUS, Progress, say, say_json
 
 
@@ -36,6 +36,14 @@ def add_parser(commands: Any) -> None:
                 help="wait for another writer (default 0)",
             )
             parser.add_argument("--quiet", action="store_true", help="no progress bar")
+        if name == "repair":
+            parser.add_argument(
+                "--titles",
+                choices=["yes", "no"],
+                help="from now on search titles and headings with the texts below them, or do not; embeds these texts "
+                "again with the index's model (new indexes: yes)",
+            )
+            parser.add_argument("--embedding-model", metavar="NAME", help="for --titles: the index's model")
         parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -45,9 +53,14 @@ def run(arguments: argparse.Namespace) -> int:
         return _reembed(arguments)
     from rag_kit.indexing import DocumentIndex
 
-    repairing = arguments.command == "repair"
-    with DocumentIndex.open(index_folder(arguments), mode="w" if repairing else "r", check=False) as index:
-        report = index.repair() if repairing else index.verify()
+    folder = index_folder(arguments)
+    if arguments.command == "verify":
+        with DocumentIndex.open(folder, check=False) as index:
+            report = index.verify()
+    else:
+        model = index_embeddings(folder, arguments.embedding_model) if arguments.titles else None
+        with DocumentIndex.open(folder, mode="w", embeddings=model, check=False) as index:
+            report = index.repair(titles=arguments.titles and arguments.titles == "yes")
     if arguments.json:
         say_json(report.as_dict())
     else:

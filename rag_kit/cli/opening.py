@@ -114,13 +114,23 @@ def open_index(folder: Path, embedding_model: str | None, *, dense: bool = True)
     """
     from rag_kit.indexing import DocumentIndex
 
-    recorded = DocumentIndex.recorded_embedding(folder)
     if not dense and not embedding_model:
         return DocumentIndex.open(folder)
+    return DocumentIndex.open(folder, embeddings=index_embeddings(folder, embedding_model))
+
+
+def index_embeddings(folder: Path, embedding_model: str | None) -> Embeddings | None:
+    """The embedding model of an index, ``None`` where it has no vectors and no model was named.
+
+    Raises:
+        IndexMissingError: There is no index in the folder.
+        IndexMismatchError: It was built with another embedding model.
+    """
+    from rag_kit.indexing import DocumentIndex
+
+    recorded = DocumentIndex.recorded_embedding(folder)
     named = embedding_model or os.environ.get("RAG_KIT_EMBEDDING_MODEL")
-    if recorded is None and not named:
-        return DocumentIndex.open(folder)
-    return DocumentIndex.open(folder, embeddings=_embeddings(folder, named, recorded))
+    return _embeddings(folder, named, recorded) if recorded is not None or named else None
 
 
 def _embeddings(folder: Path, named: str | None, recorded: str | None) -> Embeddings | None:

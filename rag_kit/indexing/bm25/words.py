@@ -13,13 +13,17 @@ class WordCounts:
 
     Args:
         analyzer: Turns a text into terms.
+        searched: What is analysed in place of the texts of one write.
     """
 
-    def __init__(self, analyzer: Callable[[str], list[str]]) -> None:
+    def __init__(self, analyzer: Callable[[str], list[str]], searched: Sequence[str] | None = None) -> None:
         self._analyzer = analyzer
+        self._searched = searched
 
     def analyse(self, texts: Sequence[str], first: int) -> list[list[str]]:
         """The terms of each text."""
+        if self._searched is not None:
+            texts = self._searched[first : first + len(texts)]
         return [check_terms(self._analyzer(text)) for text in texts]
 
     def count(self, analysed: list[list[str]], vocabulary: Vocabulary, first: int) -> tuple[Run, list[int]]:

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rag_kit.indexing.document_index.embedding import EMBED_BATCH, embed_texts
+from rag_kit.indexing.document_index.rows import text_hash
 from rag_kit.indexing.document_index.store import VECTORS, Store
 from rag_kit.indexing.document_index.writing import known_vectors
+from rag_kit.indexing.searched import searched_row
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -48,19 +50,21 @@ def fill_vectors(
             total = connection.execute(f"SELECT count(*) {lacking}").fetchone()[0]
         while True:
             with store.looking() as connection:
-                query = f"SELECT c.n, c.hash, c.text {lacking} ORDER BY c.n LIMIT {EMBED_BATCH}"
+                query = f"SELECT c.n, c.hash, c.text, c.metadata {lacking} ORDER BY c.n LIMIT {EMBED_BATCH}"
                 rows = connection.execute(query).fetchall()
-                vectors = known_vectors(connection, {digest for _, digest, _ in rows}, table)
+                vectors = known_vectors(connection, {row[1] for row in rows}, table, titles=state.titles)
             if not rows:
                 break
-            texts = {digest: text for _, digest, text in rows if digest not in vectors}
+            searched = [searched_row(row[2], row[3], titles=state.titles) for row in rows]
+            hashes = [text_hash(text) for text in searched]
+            texts = {key: text for key, text in zip(hashes, searched, strict=True) if key not in vectors}
             fresh, dimension = embed_texts(embeddings, texts, dimension)
             vectors.update(fresh)
             embedded += len(fresh)
             with store.writing() as connection:
                 connection.executemany(
                     f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)",
-                    [(n, vectors[digest], generation) for n, digest, _ in rows],
+                    [(row[0], vectors[key], generation) for row, key in zip(rows, hashes, strict=True)],
                 )
                 store.set_meta(**{"dimension" if table == "vectors" else "next_dimension": dimension})
             done += len(rows)

@@ -115,7 +115,7 @@ class DocumentIndex(WritableIndex):
             if state.generation:
                 check_model(path, state.embedding, name, writing=True)
             else:
-                store.set_meta(embedding=name, settings=dict(settings or {}))
+                store.set_meta(embedding=name, settings=dict(settings or {}), titles=True)
             write_manifest(path, state.uid)
             return cls(path, store, embeddings=embeddings, lock=lock, check=True)
         except BaseException:
@@ -196,17 +196,25 @@ class DocumentIndex(WritableIndex):
         finally:
             store.close()
 
-    def repair(self) -> IndexReport:
+    def repair(self, *, titles: bool | None = None) -> IndexReport:
         """Rebuild all that is derived from the store, and fill in vectors that are missing.
 
         Vectors are taken from the store; only those that are damaged are embedded again, for which the index
         must have been opened with its model. Files of which a stored chunk is damaged are read again by the
         next `ingest`.
 
+        Args:
+            titles: Whether titles and headings are searched with the texts below them (see `titles`). Another
+                value than before embeds again what is searched otherwise, in one transaction: searches go on
+                meanwhile, and a kill leaves the index as it was.
+
         Returns:
             What was done, and what is still wrong.
+
+        Raises:
+            IndexMismatchError: ``titles`` changes, the index has vectors, and it was opened without its model.
         """
-        done = rebuild(self.folder, self._store, self._legs, self.embeddings)
+        done = rebuild(self.folder, self._store, self._legs, self.embeddings, titles=titles)
         self._check = True
         report = self.verify()
         report.repaired = done

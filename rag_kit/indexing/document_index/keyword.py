@@ -27,6 +27,7 @@ from rag_kit.indexing.document_index.folder import private, repair_advice
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.vectors import TIE
+from rag_kit.indexing.searched import searched_text
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -84,6 +85,7 @@ class KeywordLeg:
     def follow(self, connection: sqlite3.Connection, state: State) -> BM25Index:
         """The BM25 index as of the state that the connection sees."""
         from rag_kit.indexing.bm25 import BM25Index
+        from rag_kit.indexing.bm25.words import WordCounts
 
         with self._lock:
             self.load(state)
@@ -96,7 +98,11 @@ class KeywordLeg:
             try:
                 if self._generation >= 0:
                     index.delete(removed_since(connection, state, self._generation, lambda: index.ids))
-                index.update(changed)
+                searched = [
+                    searched_text(doc.page_content, doc.metadata) if state.titles else doc.page_content
+                    for doc in changed
+                ]
+                index._store.write(changed, None, WordCounts(index.analyzer, searched), replace=True)
             except BaseException:
                 self._index = None  # half-way: from the file again, next time
                 raise

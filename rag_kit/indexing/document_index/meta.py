@@ -26,6 +26,7 @@ class State:
         embedding: Name of the embedding model, ``None`` for an index without vectors.
         dimension: Length of the vectors, once there is one.
         settings: How files were read and split.
+        titles: Whether titles and headings are searched with the texts below them; not in folders of before.
     """
 
     uid: str
@@ -34,6 +35,7 @@ class State:
     embedding: str | None
     dimension: int | None
     settings: dict[str, Any]
+    titles: bool = False
 
 
 def read_state(connection: sqlite3.Connection, path: Path) -> State:
@@ -50,6 +52,7 @@ def read_state(connection: sqlite3.Connection, path: Path) -> State:
             raise IndexFormatError(
                 f"{path}: meta {str(key)[:200]!r} cannot be read ({error}). {_ADVICE}"
             ) from error
+    found.setdefault("titles", False)
     if lacking := [name for name in State.__dataclass_fields__ if name not in found]:
         raise IndexFormatError(f"{path} lacks what an index needs (meta {lacking[0]!r}). {_ADVICE}")
     state = State(**{name: found[name] for name in State.__dataclass_fields__})
@@ -81,5 +84,6 @@ def _wrong(state: State) -> tuple[str, str] | None:
         ("embedding", state.embedding is None or isinstance(state.embedding, str), "a name or null"),
         ("dimension", state.dimension is None or _is_count(state.dimension), "a whole number or null"),
         ("settings", isinstance(state.settings, dict), "an object"),
+        ("titles", isinstance(state.titles, bool), "true or false"),
     ]
     return next(((name, what) for name, good, what in checks if not good), None)

@@ -101,6 +101,14 @@ class ReadableIndex:
         return self._store.state().embedding
 
     @property
+    def titles(self) -> bool:
+        """Whether titles and headings (metadata ``title`` and ``heading``) are searched with the texts below them.
+
+        So it is in an index that is made now; ``repair(titles=True)`` makes an older one so.
+        """
+        return self._store.state().titles
+
+    @property
     def settings(self) -> dict[str, Any]:
         """How files are read and split, as recorded."""
         return self._store.state().settings

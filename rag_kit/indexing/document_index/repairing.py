@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_kit.errors import IndexMissingError
+from rag_kit.errors import IndexMismatchError, IndexMissingError
 from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.families.checking import mend_families, orphans
 from rag_kit.indexing.document_index.filling import fill_vectors
@@ -14,13 +14,28 @@ from rag_kit.indexing.document_index.folder import ManifestDamagedError, manifes
 from rag_kit.indexing.document_index.leg import Leg
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.writing import remove_rows
+from rag_kit.indexing.searched import searched_row
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
-def rebuild(folder: Path, store: Store, legs: Sequence[Leg], embeddings: Embeddings | None) -> list[str]:
+def rebuild(
+    folder: Path,
+    store: Store,
+    legs: Sequence[Leg],
+    embeddings: Embeddings | None,
+    *,
+    titles: bool | None = None,
+) -> list[str]:
     """Write the manifest if it is damaged, make missing vectors, rebuild all legs.
+
+    Args:
+        folder: The index.
+        store: Its store.
+        legs: What is derived from it.
+        embeddings: Its model.
+        titles: Whether titles are searched with the texts; ``None`` as before.
 
     Returns:
         What was done, in words.
@@ -48,7 +63,33 @@ def rebuild(folder: Path, store: Store, legs: Sequence[Leg], embeddings: Embeddi
                 done.append(f"dropped {dropped} damaged vectors")
             if embeddings is not None and (filled := fill_vectors(store, embeddings, state.embedding)):
                 done.append(f"embedded {filled} texts again")
+        if titles is not None and titles != state.titles:
+            done.append(_search_titles(folder, store, embeddings, titles))
         with store.reading() as connection:
             state = store.state(connection)
             done += [what for leg in legs if (what := leg.rebuild(connection, state))]
     return done
+
+
+def _search_titles(folder: Path, store: Store, embeddings: Embeddings | None, titles: bool) -> str:
+    """Search texts with their titles from now on, or without; gives in words what was done."""
+    embedded = 0
+    with store.writing() as connection:
+        state = store.state(connection)
+        if state.embedding is not None and embeddings is None:
+            raise IndexMismatchError(
+                f"Texts with titles have other vectors: open the index in {folder} with its embedding model "
+                f"{state.embedding!r} to change that (rag-kit repair --titles does)."
+            )
+        rows = connection.execute("SELECT n, text, metadata FROM chunks")
+        changed = [(n,) for n, text, metadata in rows if searched_row(text, metadata, titles=True) != text]
+        connection.executemany("DELETE FROM vectors WHERE n = ?", changed)
+        generation = state.generation + 1
+        connection.executemany(
+            "UPDATE chunks SET generation = ? WHERE n = ?", [(generation, n) for (n,) in changed]
+        )
+        store.set_meta(titles=titles, generation=generation)
+        if state.embedding is not None and embeddings is not None:
+            embedded = fill_vectors(store, embeddings, state.embedding)
+    how = "with" if titles else "without"
+    return f"{len(changed)} texts are searched {how} their titles and headings now; embedded {embedded}"

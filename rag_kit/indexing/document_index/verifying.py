@@ -48,6 +48,11 @@ def verify(folder: Path, store: Store, legs: Sequence[Leg]) -> IndexReport:
         if bad:
             report.problems.append(f"store: {store.path.name} is damaged: {'; '.join(bad)}")
             return report
+        if not state.titles:
+            report.notes.append(
+                "titles and headings are not searched with the texts below them; rag-kit repair --titles yes changes "
+                "that, and embeds these texts again"
+            )
         damaged = _chunks(connection, report)
         if damaged:
             report.problems.append(

@@ -166,8 +166,9 @@ class WritableIndex(ReadableIndex):
             if rows:
                 if self.embeddings is not None:
                     self.add_vectors()
-                    dimension = self._state().dimension
-                    texts = missing_texts(self._store, rows)
+                    state = self._state()
+                    dimension = state.dimension
+                    texts = missing_texts(self._store, rows, titles=state.titles)
                     embedded = len(texts)
                     vectors, dimension = embed_texts(self.embeddings, texts, dimension, progress)
                 else:

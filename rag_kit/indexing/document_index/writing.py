@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from rag_kit.indexing.document_index.families.rows import FamilyRow
 from rag_kit.indexing.document_index.families.writing import Plan, plan_families, write_families
-from rag_kit.indexing.document_index.rows import Row
+from rag_kit.indexing.document_index.rows import Row, text_hash
 from rag_kit.indexing.document_index.store import Store, in_groups, marks
+from rag_kit.indexing.searched import searched_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +95,33 @@ class WriteReport(Changes):
 
 
 def known_vectors(
-    connection: sqlite3.Connection, hashes: Iterable[bytes], table: str = "vectors"
+    connection: sqlite3.Connection, hashes: Iterable[bytes], table: str = "vectors", *, titles: bool
 ) -> dict[bytes, bytes]:
-    """Vectors that a table of the store has for texts, by the hash of the text."""
+    """Vectors that a table of the store has, by the hash of what is searched.
+
+    Args:
+        connection: Where to look.
+        hashes: Of texts, without titles.
+        table: The table.
+        titles: Whether titles are searched with the texts.
+    """
     found: dict[bytes, bytes] = {}
     for group in in_groups(hashes):
         query = (
-            f"SELECT c.hash, v.vector FROM chunks c JOIN {table} v USING (n) WHERE c.hash IN ({marks(group)})"
+            f"SELECT c.hash, c.text, c.metadata, v.vector FROM chunks c JOIN {table} v USING (n) "
+            f"WHERE c.hash IN ({marks(group)})"
         )
-        found.update(connection.execute(query, group))
+        for digest, text, metadata, vector in connection.execute(query, group):
+            found[text_hash(searched_row(text, metadata, titles=True)) if titles else digest] = vector
     return found
 
 
-def missing_texts(store: Store, rows: Sequence[Row]) -> dict[bytes, str]:
-    """Texts of which the store has no vector yet, by hash."""
-    texts = {row.hash: row.text for row in rows}
+def missing_texts(store: Store, rows: Sequence[Row], *, titles: bool) -> dict[bytes, str]:
+    """What is searched of rows and has no vector in the store yet, by its hash."""
+    texts = [searched_row(row.text, row.metadata, titles=titles) for row in rows]
     with store.looking() as connection:
-        known = known_vectors(connection, texts)
-    return {key: text for key, text in texts.items() if key not in known}
+        known = known_vectors(connection, {row.hash for row in rows}, titles=titles)
+    return {key: text for text in texts if (key := text_hash(text)) not in known}
 
 
 def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes] | None) -> WriteReport:
@@ -120,7 +130,7 @@ def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes] | None) -> 
     Args:
         store: The store.
         batch: What to do.
-        vectors: Vectors of texts new to the store, by hash; ``None`` for an index without vectors.
+        vectors: Vectors new to the store, by the hash of what is searched; ``None`` for an index without vectors.
 
     Returns:
         What changed. Where nothing did, the generation stays.
@@ -135,7 +145,8 @@ def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes] | None) -> 
         removed = _removed(connection, batch, rows, plan.stale)
         pool: dict[bytes, bytes] = {}
         if vectors is not None:
-            pool = {**known_vectors(connection, {row.hash for row in rows}), **vectors}
+            known = known_vectors(connection, {row.hash for row in rows}, titles=state.titles)
+            pool = {**known, **vectors}
         write_families(connection, plan, batch.families)
         report.parents = Changes(plan.added, plan.updated, plan.unchanged, list(plan.removed))
         if removed:
@@ -146,14 +157,18 @@ def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes] | None) -> 
             if old == (row.source, row.ordinal, row.metadata, row.hash):
                 report.unchanged.append(row.id)
                 continue
-            same_text = old is not None and old[3] == row.hash
+            searched = searched_row(row.text, row.metadata, titles=state.titles)
+            same = (
+                old is not None
+                and old[3] == row.hash
+                and searched_row(row.text, old[2], titles=state.titles) == searched
+            )
             n = _put(connection, row, generation)
-            if not same_text:
+            if not same:
                 connection.execute("DELETE FROM vectors WHERE n = ?", (n,))
                 if vectors is not None:
-                    connection.execute(
-                        "INSERT INTO vectors VALUES (?, ?, ?)", (n, pool[row.hash], generation)
-                    )
+                    vector = pool[text_hash(searched)]
+                    connection.execute("INSERT INTO vectors VALUES (?, ?, ?)", (n, vector, generation))
             (report.added if old is None else report.updated).append(row.id)
         if report.added:
             connection.executemany("DELETE FROM removed WHERE id = ?", [(key,) for key in report.added])
