@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"bm25-([0-9a-f]{8})-(\d+)\.index")
 _FOLLOWED = 100  # a file is left as it is while at most one row in so many has changed
+_BLOCK = 1000  # rows looked up together
+_AT = "SELECT generation FROM chunks WHERE n = ?"
 _SAMPLE = 200  # rows that are searched for
 _TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
 
@@ -155,6 +157,30 @@ class KeywordLeg:
                 return None
             found = self._index.get(ids)
         return found if len(found) == len(ids) else None
+
+    def loaded_metadata(
+        self, connection: sqlite3.Connection, state: State
+    ) -> tuple[int, list[Mapping[str, Any]]]:
+        """The metadata in memory by row number, only to be read, and the generation of which they are.
+
+        Rows that were removed since, or came later, have none. The generation is -1 where nothing of use is loaded.
+        """
+        with self._lock:
+            since, index = self._generation, self._index
+            if index is None or not 0 <= since <= state.generation:
+                return -1, []
+            [(highest,)] = connection.execute("SELECT coalesce(max(n), 0) FROM chunks")
+            metadata: list[Mapping[str, Any]] = [{}] * (highest + 1)
+            rows = connection.execute("SELECT n, id FROM chunks")
+            while group := rows.fetchmany(_BLOCK):
+                columns, positions = index._store.find([key for _, key in group])
+                found = {columns.ids[position]: columns.metadata[position] for position in positions}
+                for n, key in group:
+                    if key in found:
+                        metadata[n] = found[key]
+                    elif connection.execute(_AT, (n,)).fetchone()[0] <= since:
+                        return -1, []  # the file lacks a row, so it is damaged
+        return since, metadata
 
     def apply(self, connection: sqlite3.Connection, state: State) -> int:
         """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""

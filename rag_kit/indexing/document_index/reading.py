@@ -17,6 +17,7 @@ from rag_kit.indexing.document_index.keyword import KeywordLeg
 from rag_kit.indexing.document_index.keyword_view import KeywordView
 from rag_kit.indexing.document_index.leg import Leg
 from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.row_masks import RowMasks
 from rag_kit.indexing.document_index.searching import Searcher, check_k
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
@@ -36,7 +37,7 @@ class ReadableIndex:
         self._embedding_name = name_of(embeddings) if embeddings is not None else None
         self._store = store
         self._keyword = KeywordLeg(folder)
-        self._vectors = VectorLeg(folder)
+        self._vectors = VectorLeg(folder, RowMasks(self._keyword.loaded_metadata))
         self._legs: tuple[Leg, ...] = (self._vectors, self._keyword)
         self.families = Families(store)
         self._searcher = Searcher(store, self._keyword, self._vectors)

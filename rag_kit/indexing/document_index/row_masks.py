@@ -6,25 +6,40 @@ import json
 import sqlite3
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_kit.documents import Filter, compile_filter
+from rag_kit.documents.columns import MetadataColumns
+from rag_kit.indexing.document_index.changes import changes_since
 from rag_kit.indexing.document_index.meta import State
 
 _MAX_MASKS = 16  # each takes a byte a row
 _BLOCK = 1000  # rows parsed together
+_FOLLOWED = 100  # columns are made anew once more than one row in so many has changed
 
 Mask = NDArray[np.bool_]
+Loaded = tuple[int, Sequence[Mapping[str, Any]]]
 
 
 class RowMasks:
-    """Cache of the masks of recent filters; after a write only the rows that it changed are tested again."""
+    """Cache of the masks of recent filters; after a write only the rows that it changed are tested again.
 
-    def __init__(self) -> None:
+    A new filter is looked up in a column for each of its fields, made of metadata that are in memory already. So
+    the store is read only for what was written since these were loaded.
+
+    Args:
+        loaded: Gives metadata in memory by row number, and the generation of which they are: -1 for none.
+    """
+
+    def __init__(self, loaded: Callable[[sqlite3.Connection, State], Loaded]) -> None:
+        self._loaded = loaded
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[int, Mask]] = OrderedDict()
+        self._columns = (-1, MetadataColumns([]))
 
     def mask(self, connection: sqlite3.Connection, state: State, where: Filter) -> Mask:
         """Whether the row of each number passes, shape (highest number + 1,); arbitrary where there is no row."""
@@ -34,12 +49,13 @@ class RowMasks:
         except TypeError:
             key = ""
         with self._lock:
-            since, before = self._kept.get(key, (-1, np.zeros(0, bool)))
-            if since > state.generation:  # an older store was put in its place
-                since, before = -1, before[:0]
-            elif since == state.generation:
+            since, before = self._kept.get(key, (state.generation + 1, np.zeros(0, bool)))
+            if since == state.generation:
                 self._kept.move_to_end(key)
                 return before
+            if since > state.generation:  # a new filter, or an older store was put in its place
+                since, columns = self._current(connection, state)
+                before = columns.mask(where)
         [(highest,)] = connection.execute("SELECT coalesce(max(n), 0) FROM chunks")
         mask = np.zeros(max(highest + 1, len(before)), bool)
         mask[: len(before)] = before
@@ -53,3 +69,12 @@ class RowMasks:
                 while len(self._kept) > _MAX_MASKS:
                     self._kept.popitem(last=False)
         return mask
+
+    def _current(self, connection: sqlite3.Connection, state: State) -> tuple[int, MetadataColumns]:
+        """Columns of a generation from which the store is followed with little work, if there is one."""
+        since, columns = self._columns
+        follows = 0 <= since <= state.generation
+        if not follows or changes_since(connection, since) * _FOLLOWED > len(columns):
+            since, rows = self._loaded(connection, state)
+            self._columns = since, MetadataColumns(rows)
+        return self._columns

@@ -29,14 +29,15 @@ class VectorLeg:
 
     Args:
         folder: The folder of the index.
+        masks: Finds the rows that pass a filter.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, masks: RowMasks) -> None:
         self._folder = folder
         self._lock = threading.RLock()
         self._saved = View()  # the newest snapshot that was read or written
         self._view = View()  # that, and in memory what was written since
-        self._masks = RowMasks()
+        self._masks = masks
 
     def search(
         self, connection: sqlite3.Connection, state: State, query: Vectors, k: int, where: Filter | None

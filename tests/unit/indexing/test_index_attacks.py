@@ -143,7 +143,11 @@ def test_a_snapshot_cannot_lead_out_of_the_index(index_folder: Path, tmp_path: P
     [path] = index_folder.glob("vectors-*.index")
     [rows] = index_folder.glob("vectors-*.rows")
     shutil.copy(rows, tmp_path / rows.name)
-    container.save(path, KIND, {"segments": [[f"../{rows.name}", 2, 0]]}, {"dead": b""})
+    header = {
+        "segments": [[f"../{rows.name}", 2, 0]],
+        "embedding": DocumentIndex.recorded_embedding(index_folder),
+    }
+    container.save(path, KIND, header, {"dead": b""})
     with DocumentIndex.open(index_folder, embeddings=WordEmbeddings()) as index:
         assert "no name of a segment" in str(index.verify())
     with DocumentIndex.open(index_folder, mode="w", check=False) as index:
