@@ -113,7 +113,7 @@ def _told_apart(error: Exception) -> Exception:
         if not isinstance(error, BranchError) or not isinstance(error.__cause__, Exception):
             break
         error = error.__cause__
-    if type(error).__module__.partition(".")[0] in ("openai", "httpx", "httpcore"):
+    if type(error).__module__.partition(".")[0] in ("openai", "httpx", "httpx2", "httpcore"):
         from rag_kit.models import map_model_error
 
         return map_model_error(error)

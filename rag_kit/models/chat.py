@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.errors import ConfigurationError, InvalidInputError
 
 from .endpoint import base_url, model_name
-from .providers import BASE_URL, at_host, check_key, make, split_name
+from .providers import BASE_URL, OPENAI, at_host, check_key, make, split_name
 from .providers import base_url as configured_url
 from .redact import host_of
 
@@ -88,7 +88,16 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
     def build() -> BaseChatModel:
         from langchain.chat_models import init_chat_model
 
-        model_object: BaseChatModel = init_chat_model(model, model_provider=provider, **options)
+        guarded = options
+        if provider in OPENAI:
+            from .http import with_http_clients
+
+            guarded = with_http_clients(options)
+            if provider == "openai" and url is None and not os.environ.get("OPENAI_BASE_URL"):
+                guarded.setdefault(
+                    "stream_usage", True
+                )  # LangChain's default, which it drops beside such a client
+        model_object: BaseChatModel = init_chat_model(model, model_provider=provider, **guarded)
         return model_object
 
     return make(name, build)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.errors import ConfigurationError, InvalidInputError
 
 from .endpoint import base_url, model_name
-from .providers import BASE_URL, check_key, make, split_name
+from .providers import BASE_URL, OPENAI, check_key, make, split_name
 from .providers import base_url as configured_url
 from .redact import host_of
 
@@ -74,14 +74,19 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
     options = dict(settings)
     if url is not None:
         options["base_url"] = url
-    if provider in ("openai", "azure_openai"):
+    if provider in OPENAI:
         # Counting tokens would download a table from the network, and compatible servers want strings.
         options = {"check_embedding_ctx_length": False, "timeout": TIMEOUT, "max_retries": RETRIES, **options}
 
     def build() -> Embeddings:
         from langchain.embeddings import init_embeddings
 
-        return init_embeddings(model, provider=provider, **options)
+        guarded = options
+        if provider in OPENAI:
+            from .http import with_http_clients
+
+            guarded = with_http_clients(options)
+        return init_embeddings(model, provider=provider, **guarded)
 
     return make(name, build)
 

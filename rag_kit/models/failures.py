@@ -53,6 +53,7 @@ _FINAL_CODES = frozenset(
         "insufficient_quota",
         "billing_hard_limit_reached",
         "content_filter",
+        "redirect",
     }
 )
 _NAMES: tuple[tuple[Failure, frozenset[str]], ...] = (
@@ -119,6 +120,8 @@ def classify(error: BaseException) -> Failure:
             return Failure.RATE_LIMITED
         if status in _REFUSED:
             return Failure.REFUSED
+        if status is not None and 300 <= status < 400:  # a redirect that is not followed, see http.py
+            return Failure.FINAL
         if status in (408, 409) or (status is not None and status >= 500):
             return Failure.SERVER
         for kind, known in _NAMES:
@@ -229,6 +232,8 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         )
     if kind is Failure.OUTPUT:
         return ModelOutputError(f"The model's answer could not be used: {said}.")
+    if kind is Failure.FINAL and (error_code(error) == "redirect"):
+        return ModelError(f"The model endpoint {said}.")
     if kind in (Failure.REFUSED, Failure.FINAL):
         return ModelError(
             f"The model endpoint{where} refused the request{code}: {said}. Check the model name, RAG_KIT_BASE_URL and "

@@ -33,6 +33,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "upstage": ("UPSTAGE_API_KEY",),
     "xai": ("XAI_API_KEY",),
 }
+#: Providers whose clients are those of the ``openai`` package.
+OPENAI = ("openai", "azure_openai")
 _INFERRED = (
     ("openai", ("gpt-", "o1", "o3", "o4", "chatgpt", "text-embedding-")),
     ("anthropic", ("claude",)),

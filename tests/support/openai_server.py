@@ -10,7 +10,8 @@ A script is a list; each chat request takes the next entry, and the last entry s
 - a ``str``: an answer of that text; a ``dict``: an object, given as the request asks for it (the arguments of
   a tool call if tools were sent, else JSON text);
 - a ``Reply`` from one of the functions below (``text``, ``tool``, ``refusal``, ``truncated``, ``error``, ``hang``,
-  ``reset``, ``cut``, ``stall``), or from ``tokens``, which has log-probabilities for requests that ask for them;
+  ``reset``, ``cut``, ``short``, ``stall``, ``whole``, ``redirect``), or from ``tokens``, which has log-probabilities
+  for requests that ask for them;
 - a callable that takes the ``Recorded`` request and returns any of these.
 
 ``refuse={"json_schema", "tools", "json_object", "stream_options", "logprobs"}`` answers 400 to requests that use these,
@@ -72,7 +73,7 @@ class Reply:
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
-    wire: str = "normal"  # "normal", "hang", "reset", "cut", "stall"
+    wire: str = "normal"  # "normal", "hang", "reset", "cut", "short", "stall", "whole"
     usage: bool = True
     tokens: tuple[tuple[str, dict[str, float]], ...] = ()
 
@@ -132,6 +133,21 @@ def reset() -> Reply:
 def cut(content: str) -> Reply:
     """Stream half of the text, then break the connection off; without streaming, half of the body."""
     return Reply(content=content, wire="cut")
+
+
+def short(content: str) -> Reply:
+    """Stream half of the text, then end as if that were all, without an end mark."""
+    return Reply(content=content, wire="short")
+
+
+def whole(content: str, **changes: Any) -> Reply:
+    """Answer in one piece of JSON, also where a stream was asked for."""
+    return replace(Reply(content=content, wire="whole"), **changes)
+
+
+def redirect(status: int, url: str) -> Reply:
+    """Send the client elsewhere."""
+    return Reply(status=status, body={}, headers={"Location": url})
 
 
 def stall(content: str, seconds: float = 60.0) -> Reply:
@@ -293,7 +309,7 @@ class _Handler(BaseHTTPRequestHandler):
             offered = request.body.get("tools") or [{"function": {"name": "tool"}}]
             function = {"name": offered[0]["function"]["name"], "arguments": reply.tool_arguments}
             message["tool_calls"] = [{"id": "call_1", "type": "function", "function": function}]
-        if request.body.get("stream"):
+        if request.body.get("stream") and reply.wire != "whole":
             return self._stream(request, reply, message)
         answer: dict[str, Any] = {
             "id": "chat-1",
@@ -330,7 +346,7 @@ class _Handler(BaseHTTPRequestHandler):
             pieces += [{"content": piece} for piece, _ in reply.tokens]
         else:
             pieces += [{"content": content[i : i + size]} for i in range(0, len(content), size)]
-        if reply.wire == "cut":
+        if reply.wire in ("cut", "short"):
             pieces = pieces[: len(pieces) // 2 + 1]
         for number, piece in enumerate(pieces):
             if reply.wire == "stall" and number == len(pieces) // 2 + 1:
@@ -342,6 +358,8 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.wire == "cut":
             self._break_off()
             return
+        if reply.wire == "short":
+            return self._chunk(b"")
         self._event(request, [{"index": 0, "delta": {}, "finish_reason": reply.finish}])
         if (request.body.get("stream_options") or {}).get("include_usage"):
             self._event(request, [], _usage(request, reply))

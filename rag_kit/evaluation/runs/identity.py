@@ -24,7 +24,19 @@ _MAX_DEPTH = 24
 _MAX_OBJECTS = 4000
 _PLAIN = (str, int, float, bool, bytes, type(None))
 #: Fields of LangChain objects that do not decide what comes out.
-_NO_SETTINGS = frozenset({"callbacks", "callback_manager", "tags", "metadata", "verbose", "cache", "name"})
+_NO_SETTINGS = frozenset(
+    {
+        "callbacks",
+        "callback_manager",
+        "tags",
+        "metadata",
+        "verbose",
+        "cache",
+        "name",
+        "http_client",
+        "http_async_client",
+    }
+)
 #: Packages whose classes are told apart by their settings alone.
 _KNOWN = frozenset(
     {"langchain", "langchain_core", "langchain_classic", "langchain_community", "langchain_openai", "langgraph",

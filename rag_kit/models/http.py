@@ -1,0 +1,208 @@
+"""The HTTP clients of OpenAI-compatible models that the kit makes.
+
+They follow no redirect to another host, take a stream that ends without its end mark for the failure that it is, and
+read a plain JSON answer to a request for a stream.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import httpx2
+import openai
+
+from .redact import origin_of
+
+_MOST_REDIRECTS = 5
+_MOST_CLIENTS = 64
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# In content the quotes of such a mark are escaped, so only the marks themselves fit.
+_END = re.compile(
+    rb'data: ?\[DONE\]|"finish_reason"\s*:\s*"|"error"\s*:\s*[{"]'
+    rb'|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"'
+)
+_LONGEST_MARK = 64
+_DROPPED = ("content-encoding", "content-length", "transfer-encoding")
+
+
+def with_http_clients(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of ``ChatOpenAI`` or ``OpenAIEmbeddings`` with these clients, unless clients were given."""
+    if settings.get("http_client") is not None or settings.get("http_async_client") is not None:
+        return dict(settings)
+    proxy = settings.get("openai_proxy", os.environ.get("OPENAI_PROXY")) or None
+    unproxied = {} if proxy is None else {"openai_proxy": ""}  # the clients have it
+    return {**settings, **unproxied, **_clients(settings.get("base_url"), proxy)}
+
+
+@lru_cache(maxsize=_MOST_CLIENTS)
+def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
+    """Models of one endpoint share their clients, and so their open connections."""
+    return {
+        "http_client": _Client(proxy=proxy) if proxy else _Client(),
+        "http_async_client": _AsyncClient(proxy=proxy) if proxy else _AsyncClient(),
+    }
+
+
+class _Client(openai.DefaultHttpxClient):
+    def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
+        options["follow_redirects"] = False  # one by one, here
+        streams = stream and _asks_for_stream(request)
+        for _ in range(_MOST_REDIRECTS):
+            response = super().send(request, stream=stream, **options)
+            if (following := response.next_request) is None:
+                break
+            response.read()
+            if _leaves(request.url, following.url):
+                return _refused(request, response.status_code, following.url)
+            request = following
+        if not streams or response.status_code != 200:
+            return response
+        if _is_json(response):
+            return _events_of(request, response, response.read())
+        return _rebuilt(request, response, stream=_Stream(response))
+
+
+class _AsyncClient(openai.DefaultAsyncHttpxClient):
+    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
+        options["follow_redirects"] = False
+        streams = stream and _asks_for_stream(request)
+        for _ in range(_MOST_REDIRECTS):
+            response = await super().send(request, stream=stream, **options)
+            if (following := response.next_request) is None:
+                break
+            await response.aread()
+            if _leaves(request.url, following.url):
+                return _refused(request, response.status_code, following.url)
+            request = following
+        if not streams or response.status_code != 200:
+            return response
+        if _is_json(response):
+            return _events_of(request, response, await response.aread())
+        return _rebuilt(request, response, stream=_AsyncStream(response))
+
+
+class _EndMark:
+    """Watches the pieces of a stream for the mark that ends an answer."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+        self._tail = b""
+        self._seen = False
+
+    def watch(self, piece: bytes) -> bytes:
+        if not self._seen:
+            text = self._tail + piece
+            self._seen = _END.search(text) is not None
+            self._tail = text[-_LONGEST_MARK:]
+        return piece
+
+    def check(self) -> None:
+        """See that the mark has come.
+
+        Raises:
+            RemoteProtocolError: It has not.
+        """
+        if not self._seen:
+            raise httpx2.RemoteProtocolError(
+                "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole",
+                request=self._response.request,
+            )
+
+
+class _Stream(httpx2.SyncByteStream):
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+
+    def __iter__(self) -> Iterator[bytes]:
+        mark = _EndMark(self._response)
+        for piece in self._response.iter_bytes():
+            yield mark.watch(piece)
+        mark.check()
+
+    def close(self) -> None:
+        self._response.close()
+
+
+class _AsyncStream(httpx2.AsyncByteStream):
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        mark = _EndMark(self._response)
+        async for piece in self._response.aiter_bytes():
+            yield mark.watch(piece)
+        mark.check()
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+def _leaves(before: httpx2.URL, after: httpx2.URL) -> bool:
+    """Whether a redirect goes to another host or port, or from https to http.
+
+    Example:
+        >>> urls = ["http://a/v1", "https://a/v1/", "http://a:8000/v1", "http://b/v1", "http://a/v2"]
+        >>> [_leaves(httpx2.URL("http://a/v1"), httpx2.URL(url)) for url in urls]
+        [False, False, True, True, False]
+        >>> _leaves(httpx2.URL("https://a/v1"), httpx2.URL("http://a/v1"))
+        True
+    """
+    if (before.scheme, before.host, before.port) == (after.scheme, after.host, after.port):
+        return False
+    upgraded = (
+        before.scheme == "http" and after.scheme == "https" and before.port is None and after.port is None
+    )
+    return before.host != after.host or not upgraded
+
+
+def _refused(request: httpx2.Request, status: int, target: httpx2.URL) -> httpx2.Response:
+    """The redirect itself as the answer, with what to do in the place where servers put their messages."""
+    message = (
+        f"{origin_of(str(request.url))} redirects to {origin_of(str(target))}, which is not followed: it would get "
+        "questions, passages and the key. If that endpoint is meant, set its address (base_url, RAG_KIT_BASE_URL or "
+        "RAG_KIT_EMBEDDING_BASE_URL)"
+    )
+    error = {"message": message, "type": "redirect", "code": "redirect", "param": None}
+    return httpx2.Response(status, json={"error": error}, request=request)
+
+
+def _asks_for_stream(request: httpx2.Request) -> bool:
+    try:
+        return json.loads(request.content).get("stream") is True
+    except (ValueError, AttributeError, RecursionError):
+        return False
+
+
+def _is_json(response: httpx2.Response) -> bool:
+    return "json" in response.headers.get("content-type", "")
+
+
+def _rebuilt(request: httpx2.Request, response: httpx2.Response, **content: Any) -> httpx2.Response:
+    headers = [
+        (name, value) for name, value in response.headers.multi_items() if name.lower() not in _DROPPED
+    ]
+    return httpx2.Response(response.status_code, headers=headers, request=request, **content)
+
+
+def _events_of(request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:
+    """A whole answer, or a failure, as the events of a stream."""
+    try:
+        answer = json.loads(body)
+        for choice in answer.get("choices", ()):
+            message = choice.pop("message")
+            calls = [{"index": number, **call} for number, call in enumerate(message.get("tool_calls") or ())]
+            choice["delta"] = {**message, **({"tool_calls": calls} if calls else {})}
+        answer["object"] = "chat.completion.chunk"
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        answer = {
+            "error": {"message": "the endpoint answered a request for a stream with JSON that is no answer"}
+        }
+    body = b"data: " + json.dumps(answer).encode() + b"\n\ndata: [DONE]\n\n"
+    made = _rebuilt(request, response, content=body)
+    made.headers["content-type"] = "text/event-stream"
+    return made

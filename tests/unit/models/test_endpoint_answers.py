@@ -1,0 +1,148 @@
+"""Endpoints that redirect, break a stream off, or answer in another form than asked, over real HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from support.openai_server import OpenAIServer, redirect, short, text, tool, whole
+
+from rag_kit.cli import exits
+from rag_kit.cli.main import main
+from rag_kit.errors import ModelError, ModelUnreachableError
+from rag_kit.graphs import build_plain_rag
+from rag_kit.models import atext_call, chat_model, embedding_model, structured_call, text_call
+from rag_kit.models.clients import aembed_documents, embed_documents
+from rag_kit.prompts import load_prompt
+from rag_kit.retrieval import BM25Retriever
+
+PROMPT = load_prompt("answer_or_doubt")
+DOUBT = {"question": "When does the pump start?", "passages": "[1] The pump starts at 40 degrees."}
+ANSWER = "The pump starts at 40 degrees [1]."
+
+
+def model(server: OpenAIServer, **settings: Any) -> Any:
+    return chat_model("openai:m", base_url=server.url, api_key="sk-test-12345", max_retries=0, **settings)
+
+
+async def stream_of(given: Any) -> str:
+    return "".join([chunk.text async for chunk in given.astream("Hi")])
+
+
+@pytest.mark.parametrize("status", [301, 307, 308])
+async def test_a_redirect_to_another_host_is_not_followed(status: int) -> None:
+    """Neither question nor passages nor key go there; the error names both addresses, and nothing is retried."""
+    with OpenAIServer() as other:
+        elsewhere = redirect(status, f"{other.url}/chat/completions")
+        with OpenAIServer([elsewhere], embeddings=[redirect(status, f"{other.url}/embeddings")]) as server:
+            chat = chat_model("openai:m", base_url=server.url, api_key="sk-test-12345")
+            vectors = embedding_model("openai:e", base_url=server.url, api_key="sk-test-12345")
+            assert vectors is not None
+            both = (server.url.removesuffix("/v1"), other.url.removesuffix("/v1"), "RAG_KIT_BASE_URL")
+
+            def check(error: BaseException) -> None:
+                assert all(part in str(error) for part in both), error
+
+            blocking: list[Callable[[], Any]] = [
+                lambda: chat.invoke("Hi"),
+                lambda: list(chat.stream("Hi")),
+                lambda: vectors.embed_query("Hi"),
+                lambda: text_call(chat, PROMPT, DOUBT),
+                lambda: structured_call(chat, load_prompt("multi_query"), {"question": "Who?", "count": 2}),
+                lambda: embed_documents(vectors, ["Hi"]),
+            ]
+            for call in blocking:
+                with pytest.raises(Exception, match="redirects to") as raised:
+                    call()
+                check(raised.value)
+            for make in (
+                lambda: chat.ainvoke("Hi"),
+                lambda: stream_of(chat),
+                lambda: atext_call(chat, PROMPT, DOUBT),
+                lambda: aembed_documents(vectors, ["Hi"]),
+            ):
+                with pytest.raises(Exception, match="redirects to") as raised:
+                    await make()
+                check(raised.value)
+            assert isinstance(raised.value, ModelError)
+            assert not other.requests and len(server.requests) == 10
+
+
+async def test_a_redirect_on_the_same_host_is_followed() -> None:
+    """As where an endpoint moved to another path."""
+    with OpenAIServer() as server:
+        server.script = [redirect(307, "/v2/chat/completions"), text("Hello.")]
+        assert model(server).invoke("Hi").text == "Hello."
+        server.script, server._next = [redirect(308, "/v2/chat/completions"), text("Hello.")], 0
+        assert await stream_of(model(server)) == "Hello."
+        assert [request.path.split("/")[1] for request in server.requests] == ["v1", "v2"] * 2
+
+
+async def test_a_stream_without_its_end_mark_is_no_answer() -> None:
+    """It is asked for again; where a listener has read the beginning, or it stays so, it is an error."""
+    with OpenAIServer([short(ANSWER), text(ANSWER)]) as server:
+        assert text_call(model(server, streaming=True), PROMPT, DOUBT) == ANSWER
+        assert len(server.chats) == 2
+        server._next = 0
+        assert await atext_call(model(server, streaming=True), PROMPT, DOUBT) == ANSWER
+    with OpenAIServer([short(ANSWER)]) as server:
+        with pytest.raises(ModelUnreachableError, match="broke off"):
+            text_call(model(server, streaming=True), PROMPT, DOUBT, max_retries=0)
+        with pytest.raises(Exception, match="broke off"):
+            list(model(server).stream("Hi"))
+        with pytest.raises(Exception, match="broke off"):
+            await stream_of(model(server))
+        retriever = BM25Retriever.from_texts(["The pump starts at 40 degrees."])
+        graph = build_plain_rag(retriever, model(server))
+        question = {"question": DOUBT["question"]}
+        with pytest.raises(ModelUnreachableError, match="broke off"):
+            for _ in graph.stream(question, stream_mode="messages"):
+                pass
+        with pytest.raises(ModelUnreachableError, match="broke off"):
+            async for _ in graph.astream(question, stream_mode="messages"):
+                pass
+
+
+async def test_a_plain_json_answer_to_a_request_for_a_stream_is_read() -> None:
+    """Text, the arguments of a tool call, and usage; what is no JSON answer at all is an error."""
+    with OpenAIServer([whole(ANSWER)]) as server:
+        assert "".join(chunk.text for chunk in model(server).stream("Hi")) == ANSWER
+        assert await stream_of(model(server)) == ANSWER
+        assert model(server, streaming=True).invoke("Hi").usage_metadata["output_tokens"] > 0
+    arguments = tool({"queries": ["a"]}, wire="whole")
+    with OpenAIServer([arguments]) as server:
+        tools = [{"type": "function", "function": {"name": "ask", "parameters": {"type": "object"}}}]
+        called = model(server, streaming=True).bind_tools(tools).invoke("Hi").tool_calls
+        assert [call["args"] for call in called] == [{"queries": ["a"]}]
+    other = whole("", body=["no", "answer"])
+    with OpenAIServer([other]) as server, pytest.raises(ModelError, match="JSON that is no answer"):
+        text_call(model(server, streaming=True), PROMPT, DOUBT, max_retries=0)
+
+
+def test_the_command_line_reports_a_stream_that_broke_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``rag-kit ask`` says so on stderr and with its exit code, and prints no sources; a JSON answer is read."""
+    from rag_kit.indexing import DocumentIndex
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-12345")
+    with DocumentIndex.create(tmp_path / "index") as index:
+        index.upsert([Document("The pump starts at 40 degrees.", id="1", metadata={"source": "pump.md"})])
+    with OpenAIServer([short(ANSWER)]) as server:
+        ask = [
+            "ask",
+            DOUBT["question"],
+            "--index",
+            str(tmp_path / "index"),
+            "--model",
+            "openai:m",
+            "--base-url",
+        ]
+        assert main([*ask, server.url]) == exits.UNREACHABLE
+        out, err = capsys.readouterr()
+        assert "broke off" in err and "Sources" not in out
+        server.script = [whole(ANSWER)]
+        assert main([*ask, server.url]) == exits.OK and ANSWER in capsys.readouterr().out
