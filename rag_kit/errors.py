@@ -152,6 +152,21 @@ class BranchTimeoutError(BranchError):
     """A branch of a fan-out took longer than its time-out."""
 
 
+class StatementError(RagKitError):
+    """A statement that a model wrote for a database was refused, or failed in it.
+
+    Args:
+        message: What was refused, or the database's own error.
+        statement: The statement.
+        refused: Whether it asked for what is not allowed, rather than failed.
+    """
+
+    def __init__(self, message: str, statement: str = "", *, refused: bool = False) -> None:
+        self.statement = statement
+        self.refused = refused
+        super().__init__(message)
+
+
 class ReadError(RagKitError):
     """A source document could not be converted to text; the message names the file and why."""
 

@@ -33,6 +33,10 @@ WORDING: dict[str, dict[str, str]] = {
         "descending": "最新或最大的排在最前时为 true。",
         "limit": "要求返回多少篇文档；没有说明时为 null。",
     },
+    "SqlStatement": {
+        "reason": "用哪些表和列、怎样回答问题，或者为什么无法回答；用一个短句说明。",
+        "statement": "一条 SELECT 语句；这些表无法回答问题时为空。",
+    },
     "FilterCondition": {
         "field": "元数据字段的名称，与列出的完全一致。",
         "operator": "eq、ne、gt、gte、lt、lte、in、nin 或 contain 之一。",

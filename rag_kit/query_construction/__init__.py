@@ -1,4 +1,4 @@
-"""From questions to metadata filters: schema, construction by model or by rule, checking, search."""
+"""From questions to structured queries: metadata filters, by model or by rule, and SQL."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rag_kit.query_construction.fields import MetadataField, Schema
     from rag_kit.query_construction.rules import RuleConstructor
     from rag_kit.query_construction.self_query import SelfQueryRetriever
+    from rag_kit.query_construction.sql import SqlRetriever, asql_query, sql_query
 
 __all__ = [
     "ConstructedQuery",
@@ -20,8 +21,11 @@ __all__ = [
     "Schema",
     "SelfQueryRetriever",
     "Sort",
+    "SqlRetriever",
     "adiscover_schema",
+    "asql_query",
     "discover_schema",
+    "sql_query",
 ]
 
 __getattr__, __dir__ = lazy_attributes(
@@ -33,7 +37,10 @@ __getattr__, __dir__ = lazy_attributes(
         "Schema": ".fields",
         "SelfQueryRetriever": ".self_query",
         "Sort": ".constructed",
+        "SqlRetriever": ".sql",
         "adiscover_schema": ".discovery",
+        "asql_query": ".sql",
         "discover_schema": ".discovery",
+        "sql_query": ".sql",
     },
 )

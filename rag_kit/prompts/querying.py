@@ -1,0 +1,36 @@
+"""What a model fills in when it writes a statement for a database."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+MAX_STATEMENT = 20_000
+MAX_REASON = 2_000
+
+
+def _stripped(value: str) -> str:
+    """A validator: stripped, without a fence around it, of a bearable length."""
+    value = value.strip()
+    if value.startswith("```"):
+        value = value.strip("`").partition("\n")[2].strip()
+    if len(value) > MAX_STATEMENT:
+        raise ValueError(f"has {len(value)} characters; at most {MAX_STATEMENT} are allowed")
+    return value
+
+
+class SqlStatement(BaseModel):
+    """One SELECT statement, or none where the tables cannot answer.
+
+    Example:
+        >>> SqlStatement(reason="Counts the rows.", statement=" SELECT count(*) FROM Track ").statement
+        'SELECT count(*) FROM Track'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reason: Annotated[str, AfterValidator(lambda value: value.strip()[:MAX_REASON])] = Field(
+        description="Which tables and columns answer the question and how, or why none can; one short sentence."
+    )
+    statement: Annotated[str, AfterValidator(_stripped)] = Field(
+        description="One SELECT statement; empty if the tables cannot answer the question."
+    )

@@ -1,0 +1,140 @@
+"""What a statement for PostgreSQL may hold: a parsed tree of known nodes, known functions and named tables.
+
+A read-only transaction stops no function: ``pg_read_file`` reads the server's files in it. So a statement is parsed
+with sqlglot, every node is looked up in a list of what is allowed, and what runs is the text written anew from that
+tree, with every name quoted. Where the parser and PostgreSQL would read a text differently, PostgreSQL never sees it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from rag_kit.errors import MissingExtraError, StatementError
+from rag_kit.query_construction.sql.result import MAX_STATEMENT
+
+_NODES = """
+    Add Alias And Any Array AtTimeZone Between Boolean Bracket CTE Case Cast Column Cube DPipe DataType DataTypeParam
+    Distinct Div EQ Escape Except Exists Fetch Filter From GT GTE Group GroupingSets Having ILike Identifier If In
+    IntDiv Intersect Interval Is JSONExtract JSONExtractScalar JSONPath JSONPathKey JSONPathRoot JSONPathSubscript Join
+    LT LTE Lateral Like Limit Literal Mod Mul NEQ Neg Not Null NullSafeEQ NullSafeNEQ Offset Or Order Ordered Paren Pow
+    RegexpILike RegexpLike Rollup Select SimilarTo Star Sub Subquery Table TableAlias Tuple Union Values Var Where
+    Window WindowSpec With WithinGroup
+"""
+_FUNCTIONS = """
+    Abs Avg Ceil Coalesce Concat ConcatWs Corr Count CumeDist CurrentDate CurrentTime CurrentTimestamp DenseRank
+    Extract FirstValue Floor Greatest GroupConcat Grouping Initcap Lag LastValue Lead Least Left Length Ln Log
+    LogicalAnd LogicalOr Lower Max Median Min Mode NthValue Ntile Nullif PercentRank PercentileCont PercentileDisc
+    Rank Replace Right Round RowNumber Sign SplitPart Sqrt Stddev StddevPop StddevSamp StrPosition StrToDate Substring
+    Sum TimeToStr TimestampTrunc Trim Upper Variance VariancePop
+"""
+_TYPE_NAMES = """
+    ARRAY BIGINT BOOLEAN CHAR DATE DECIMAL DOUBLE FLOAT INT INTERVAL JSON JSONB SMALLINT TEXT TIME TIMESTAMP
+    TIMESTAMPTZ UUID VARCHAR
+"""
+_ALLOWED = frozenset((_NODES + _FUNCTIONS).split())
+_TYPES = frozenset(_TYPE_NAMES.split())
+_BY_NAME = frozenset({"age", "every", "isfinite", "make_date"})  # of those that sqlglot has no class for
+_NUMBER = re.compile(r"[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
+_WORD = re.compile(r"[A-Za-z_]+")
+_CAPITALS = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)})
+
+
+def checked_statement(statement: str, tables: Collection[str], schema: str) -> str:
+    """The statement written anew, if it is one query that only reads the tables.
+
+    Args:
+        statement: One statement in PostgreSQL's SQL.
+        tables: Names of the tables and views that may be read, as the catalogue spells them.
+        schema: The schema that they are in.
+
+    Returns:
+        The statement with quoted names, its tables with their schema.
+
+    Raises:
+        StatementError: It is something else; the message says what.
+        MissingExtraError: sqlglot is not installed.
+
+    Example:
+        >>> checked_statement("SELECT count(*) FROM Track -- all", ["track"], "public")
+        'SELECT COUNT(*) FROM "public"."track"'
+        >>> checked_statement("SELECT pg_read_file('/etc/passwd')", ["track"], "public")
+        Traceback (most recent call last):
+        ...
+        rag_kit.errors.StatementError: pg_read_file is not allowed. Write one SELECT with common functions.
+    """
+    try:
+        import sqlglot
+        from sqlglot import exp
+    except ImportError:
+        raise MissingExtraError("sql", "Text to SQL on PostgreSQL") from None
+    if len(statement) > MAX_STATEMENT or "\0" in statement:
+        raise _refused(f"A statement of {len(statement)} characters, or with a NUL", statement)
+    try:
+        trees = [tree for tree in sqlglot.parse(statement, dialect="postgres") if tree is not None]
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        raise StatementError(f"The statement cannot be parsed: {error}", statement) from error
+    if len(trees) != 1 or not isinstance(trees[0], (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)):
+        raise _refused("Anything but one SELECT", statement)
+    tree = trees[0]
+    nodes = list(tree.walk())
+    for node in nodes:
+        if wrong := _wrong(node):
+            raise _refused(wrong, statement)
+    for node in nodes:
+        if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
+            node.set("this", node.name.translate(_CAPITALS))  # as PostgreSQL folds a name without quotes
+            node.set("quoted", True)
+    ctes = {cte.alias for cte in tree.find_all(exp.CTE)}
+    if any(name.startswith("pg_") for name in ctes):
+        raise _refused("A WITH query whose name begins with pg_", statement)
+    for table in tree.find_all(exp.Table):
+        _qualify(table, statement, tables, schema, ctes)
+    try:
+        return str(tree.sql(dialect="postgres", comments=False))
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        raise StatementError(f"The statement cannot be written: {error}", statement) from error
+
+
+def _wrong(node: Any) -> str:
+    """What is not allowed about one node; empty if nothing is."""
+    kind = type(node).__name__
+    if kind == "Anonymous":
+        name = node.this
+        return "" if isinstance(name, str) and name.lower() in _BY_NAME else str(node.name)
+    if kind == "DataType":
+        udt = node.args.get("kind") or node.this.name not in _TYPES
+        return f"The type {node.sql(dialect='postgres')}" if udt else ""
+    if kind == "Literal" and not node.is_string:
+        return "" if _NUMBER.fullmatch(node.name) else f"The number {node.name}"
+    if kind == "Var":
+        return "" if _WORD.fullmatch(node.name) else f"The word {node.name}"
+    return "" if kind in _ALLOWED else str(node.key)
+
+
+def _qualify(table: Any, statement: str, tables: Collection[str], schema: str, ctes: Collection[str]) -> None:
+    """Put the schema before a table's name. Without one, a name is that of a WITH query, or of nothing at all.
+
+    Raises:
+        StatementError: The table is not among those that may be read.
+    """
+    from sqlglot import exp
+
+    if not isinstance(table.this, exp.Identifier):  # a function, which was looked at by itself
+        return
+    if not table.db and not table.catalog and table.name in ctes:
+        return
+    if table.catalog or table.db not in ("", schema) or table.name not in tables:
+        known = ", ".join(f'"{name}"' for name in sorted(tables))
+        raise StatementError(
+            f"The table {table.sql(dialect='postgres')} may not be read; allowed, spelled so: {known}.",
+            statement,
+            refused=True,
+        )
+    table.set("db", exp.to_identifier(schema, quoted=True))
+
+
+def _refused(what: str, statement: str) -> StatementError:
+    said = f"{what} is not allowed. Write one SELECT with common functions."
+    return StatementError(said, statement, refused=True)

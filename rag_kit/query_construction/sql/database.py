@@ -1,0 +1,149 @@
+"""From what a user names as a database to one that runs statements, and to its tables described for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError, did_you_mean
+from rag_kit.query_construction.sql.postgres import PostgresDatabase
+from rag_kit.query_construction.sql.result import Limits, SqlResult
+from rag_kit.query_construction.sql.sqlite import SqliteDatabase
+
+_SYSTEM = ("pg_", "information_schema", "sqlite_")
+_SAMPLE_CHARS = 100
+
+
+class Database(Protocol):
+    """What runs one statement that only reads."""
+
+    dialect: str
+
+    def run(self, statement: str, limits: Limits) -> SqlResult:
+        """Run one statement within the limits."""
+
+
+def open_database(
+    given: Any, tables: Collection[str] | None, sample_rows: int, seconds: float
+) -> tuple[Database, str]:
+    """Make a database ready, and describe it for a model.
+
+    Args:
+        given: An ``SQLDatabase`` of langchain-community, a SQLAlchemy engine, or a SQLAlchemy URL.
+        tables: The tables and views that may be read; ``None``: those of the ``SQLDatabase``, else all.
+        sample_rows: How many rows of each table the description shows.
+        seconds: Most time for the sample of one table.
+
+    Returns:
+        What runs statements, and the tables' columns, keys and sample rows.
+
+    Raises:
+        InvalidInputError: It is something else, has other tables, or another dialect than SQLite or PostgreSQL.
+        ConfigurationError: It cannot be reached.
+    """
+    from sqlalchemy import Engine, inspect
+    from sqlalchemy.exc import SQLAlchemyError
+
+    if isinstance(tables, str):
+        raise InvalidInputError(f"tables is {tables!r}; give a list of names.")
+    engine = getattr(given, "_engine", given)  # of an SQLDatabase, which has no public name for it
+    if isinstance(engine, str):
+        engine = _engine(engine)
+    if not isinstance(engine, Engine):
+        raise InvalidInputError(
+            f"database is a {type(given).__name__}; give an SQLDatabase, a SQLAlchemy engine (not an async one), "
+            "or a URL such as 'sqlite:///shop.db'."
+        )
+    _check(engine)
+    try:
+        inspector = inspect(engine)
+        schema = getattr(given, "_schema", None) or inspector.default_schema_name or ""
+        if schema.startswith(_SYSTEM):
+            raise InvalidInputError(f"The schema {schema!r} is a system catalogue; name another.")
+        if hasattr(given, "get_usable_table_names"):
+            found = list(given.get_usable_table_names())
+        else:
+            found = [*inspector.get_table_names(schema=schema), *inspector.get_view_names(schema=schema)]
+        names = _chosen(tables, sorted(name for name in found if not name.startswith(_SYSTEM)))
+        sqlite = engine.dialect.name == "sqlite"
+        database = SqliteDatabase(engine, names) if sqlite else PostgresDatabase(engine, names, schema)
+        limits = Limits(sample_rows, _SAMPLE_CHARS, seconds)
+        return database, "\n\n".join(_described(database, inspector, name, schema, limits) for name in names)
+    except SQLAlchemyError as error:
+        said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+        raise ConfigurationError(f"The database cannot be read: {said}") from error
+
+
+def _described(database: Database, inspector: Any, name: str, schema: str, limits: Limits) -> str:
+    """Columns, keys and sample rows of one table."""
+    foreign = {
+        column: f' REFERENCES "{key["referred_table"]}" ("{target}")'
+        for key in inspector.get_foreign_keys(name, schema=schema)
+        for column, target in zip(key["constrained_columns"], key["referred_columns"], strict=False)
+    }
+    columns = inspector.get_columns(name, schema=schema)
+    lines = [f'  "{each["name"]}" {each["type"]!s}{foreign.get(each["name"], "")}' for each in columns]
+    if primary := inspector.get_pk_constraint(name, schema=schema)["constrained_columns"]:
+        lines.append("  PRIMARY KEY ({})".format(", ".join(f'"{column}"' for column in primary)))
+    text = f'TABLE "{name}" (\n' + ",\n".join(lines) + "\n)"
+    if not limits.rows:
+        return text
+    try:
+        quoted = name.replace('"', '""')
+        sample = database.run(f'SELECT * FROM "{quoted}" LIMIT {limits.rows}', limits).rows
+    except StatementError as error:  # a slow view, a cell that is too long: its columns are told all the same
+        return f"{text}\nNo sample rows: {error}"
+    return "\n".join([text, *(" | ".join(map(_cell, row)) for row in sample)])
+
+
+def _cell(value: Any) -> str:
+    return "NULL" if value is None else " ".join(str(value).split())
+
+
+def _engine(url: str) -> Any:
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return create_engine(url)
+    except ArgumentError:
+        raise InvalidInputError("database is no SQLAlchemy URL; give e.g. 'sqlite:///shop.db'.") from None
+    except ImportError as error:
+        raise ConfigurationError(f"The driver that the URL names is not installed: {error}") from error
+
+
+def _check(engine: Any) -> None:
+    """Refuse dialects without guards of their own, and SQLite databases that nobody else can open."""
+    from sqlalchemy.pool import StaticPool
+
+    dialect, driver = engine.dialect.name, engine.dialect.driver
+    if dialect == "postgresql" and engine.dialect.paramstyle in ("pyformat", "format"):
+        return
+    if dialect != "sqlite" or driver != "pysqlite":
+        raise InvalidInputError(
+            f"database is {dialect}+{driver}; allowed: sqlite (pysqlite) and postgresql (psycopg), the two on which a "
+            "statement is kept from writing."
+        )
+    file = engine.url.database or ""
+    if file in ("", ":memory:"):
+        if not isinstance(engine.pool, StaticPool):
+            raise InvalidInputError(
+                "database is an in-memory SQLite database, of which each thread has another; give a file, or an engine "
+                "made with poolclass=StaticPool and connect_args={'check_same_thread': False}."
+            )
+    elif not file.startswith("file:") and not Path(file).is_file():
+        raise InvalidInputError(f"There is no SQLite file {file!r}.")
+
+
+def _chosen(tables: Collection[str] | None, usable: Sequence[str]) -> Sequence[str]:
+    names = usable if tables is None else list(tables)
+    for name in names:
+        if name not in usable:
+            meant = did_you_mean(str(name), usable)
+            raise InvalidInputError(
+                f"tables names {name!r}{meant}; there are: {', '.join(usable) or 'none'}."
+            )
+    if not names:
+        raise InvalidInputError("The database has no table that may be read.")
+    return names

@@ -1,0 +1,97 @@
+"""What a statement may use of a database, and what it gave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from langchain_core.documents import Document
+
+from rag_kit.documents import to_plain, with_provenance
+
+MAX_COLUMNS = 100
+MAX_STATEMENT = 20_000
+
+
+class Limits(NamedTuple):
+    """Most rows to fetch, most characters of a cell, most seconds of a statement."""
+
+    rows: int
+    chars: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SqlResult:
+    """A question, the statement that a model wrote for it, and what the database gave.
+
+    Attributes:
+        statement: The statement as it ran; empty where the model found that the tables cannot answer.
+        columns: Names of the columns.
+        rows: One tuple a row: numbers, truth values, ``None`` and texts.
+        truncated: There are more rows than ``max_rows``.
+        question: The question as it was asked.
+        reason: What the model says about its statement.
+        attempts: Statements that were refused or failed before, each with the error.
+        answer: The answer in words, whose ``[n]`` cites row n; ``None`` where none was asked for.
+    """
+
+    statement: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+    truncated: bool = False
+    question: str = ""
+    reason: str = ""
+    attempts: tuple[tuple[str, str], ...] = ()
+    answer: str | None = None
+
+    @property
+    def documents(self) -> list[Document]:
+        """One document a row: its columns as text and as metadata; statement and row number in the provenance.
+
+        Example:
+            >>> result = SqlResult('SELECT count(*) AS "Tracks" FROM t', columns=("Tracks",), rows=((3,),))
+            >>> result.documents[0].page_content
+            'Tracks: 3'
+        """
+        notes = [f"sql: {self.statement}"]
+        if self.truncated:
+            notes.append(f"sql: only the first {len(self.rows)} rows were fetched")
+        found = []
+        for number, row in enumerate(self.rows, start=1):
+            named = list(zip(self.columns, row, strict=True))
+            text = "\n".join(f"{name}: {'NULL' if cell is None else cell}" for name, cell in named)
+            values = {
+                name: float(cell) if isinstance(cell, Decimal) else to_plain(cell) for name, cell in named
+            }
+            document = Document(page_content=text, metadata={"source": "sql", **values})
+            place: dict[str, Any] = {
+                "rank": number,
+                "statement": self.statement,
+                "row": number,
+                "notes": notes,
+            }
+            found.append(
+                with_provenance(
+                    document, score=None, stage="sql", retriever="sql", query=self.question, **place
+                )
+            )
+        return found
+
+
+def cut_cell(cell: Any, chars: int) -> Any:
+    """A number, a truth value or ``None`` as it is; anything else as a text of at most `chars` characters.
+
+    Example:
+        >>> [cut_cell(cell, 4) for cell in (1, "abcdef", b"abc", None)]
+        [1, 'abcd…', '3 bytes', None]
+    """
+    if cell is None or isinstance(cell, (bool, int, float)):
+        return cell
+    if isinstance(cell, (bytes, memoryview)):
+        return f"{len(cell)} bytes"
+    text = str(cell)
+    if len(text) > chars:
+        return text[:chars] + "…"
+    return cell if isinstance(cell, Decimal) else text

@@ -1,0 +1,122 @@
+"""One statement on SQLite: a connection of its own that can only read, and an authorizer that says what."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from rag_kit.errors import InvalidInputError, StatementError
+from rag_kit.query_construction.sql.result import MAX_COLUMNS, MAX_STATEMENT, Limits, SqlResult, cut_cell
+
+_NAMES = """
+    -> ->> abs acos asin atan atan2 avg ceil ceiling coalesce concat concat_ws cos count cume_dist current_date
+    current_time current_timestamp date datetime degrees dense_rank exp first_value floor glob group_concat ifnull iif
+    instr json_array_length json_extract json_type julianday lag last_value lead length like ln log log10 log2 lower
+    ltrim max min mod nth_value ntile nullif percent_rank pi pow power radians rank replace round row_number rtrim sign
+    sin sqrt strftime string_agg substr substring sum tan time timediff total trim trunc typeof unicode unixepoch upper
+"""
+#: Functions without side effects, and without a width to pad to (as printf has one).
+FUNCTIONS = frozenset(_NAMES.split())
+_STEPS = 100
+# A call of a function cannot be interrupted: on values of this length the slowest takes a quarter of a second.
+_BOUNDS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 200_000,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: MAX_STATEMENT,
+    sqlite3.SQLITE_LIMIT_COLUMN: MAX_COLUMNS,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 50,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 0,
+}
+
+
+class SqliteDatabase:
+    """Runs statements on the database behind a SQLAlchemy engine, which reads these tables and views.
+
+    A file is opened a second time, read-only; an in-memory database is copied for each statement. A view is read
+    through its tables: SQLite cannot tell it from a WITH query of its name.
+    """
+
+    dialect = "SQLite"
+
+    def __init__(self, engine: Any, tables: Collection[str]) -> None:
+        self._engine = engine
+        self._tables = frozenset(name.lower() for name in tables)
+
+    def run(self, statement: str, limits: Limits) -> SqlResult:
+        """Run one statement.
+
+        Raises:
+            StatementError: It was refused, or it failed.
+            InvalidInputError: The database cannot be opened.
+        """
+        refused: list[str] = []
+        connection = self._open(limits.seconds)
+        try:
+            for pragma in ("query_only = ON", "trusted_schema = OFF", "temp_store = FILE"):
+                connection.execute(f"PRAGMA {pragma}")
+            # the schema is read before the bounds hold: a table that nobody asks for may have more columns
+            names = {str(row[0]).lower() for row in connection.execute("SELECT name FROM sqlite_master")}
+            names |= {"sqlite_master", "sqlite_schema"}
+            for bound, value in _BOUNDS.items():
+                connection.setlimit(bound, value)
+
+            def authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+                if why := self._refusal(action, first or "", second or "", names):
+                    refused.append(why)
+                return sqlite3.SQLITE_DENY if why else sqlite3.SQLITE_OK
+
+            connection.set_authorizer(authorize)
+            end = time.monotonic() + limits.seconds
+            connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
+            cursor = connection.execute(statement)
+            if cursor.description is None:
+                raise StatementError("The statement is no query; write one SELECT.", statement, refused=True)
+            columns = tuple(str(column[0]) for column in cursor.description)
+            rows: list[tuple[Any, ...]] = []
+            for row in cursor:
+                if len(rows) == limits.rows:
+                    return SqlResult(statement, columns, tuple(rows), truncated=True)
+                rows.append(tuple(cut_cell(cell, limits.chars) for cell in row))
+            return SqlResult(statement, columns, tuple(rows))
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+            said = refused[0] if refused else str(error)
+            if said == "interrupted":
+                said = f"interrupted: the statement took longer than {limits.seconds:g} s"
+            stacked = "one statement at a time" in said
+            raise StatementError(said, statement, refused=bool(refused) or stacked) from error
+        finally:
+            connection.close()
+
+    def _open(self, seconds: float) -> sqlite3.Connection:
+        with self._engine.connect() as theirs:
+            listed = theirs.exec_driver_sql("PRAGMA database_list").all()
+            file = next((row[2] for row in listed if row[1] == "main"), "")
+            uri = f"{Path(file).absolute().as_uri()}?mode=ro" if file else ":memory:"
+            try:
+                mine = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=seconds)
+            except sqlite3.Error as error:
+                raise InvalidInputError(f"The SQLite file cannot be opened for reading: {error}.") from error
+            if not file:
+                theirs.connection.driver_connection.backup(mine)
+        mine.text_factory = lambda data: data.decode("utf-8", "replace")
+        return mine
+
+    def _refusal(self, action: int, first: str, second: str, names: Collection[str]) -> str:
+        """Why a statement may not do a thing; empty where it may. SQLite asks while it compiles the statement."""
+        if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
+            return ""
+        if action == sqlite3.SQLITE_FUNCTION:
+            if second.lower() in FUNCTIONS:
+                return ""
+            return f"The function {second!r} is not allowed; use one of: {', '.join(sorted(FUNCTIONS))}."
+        if action == sqlite3.SQLITE_READ:
+            # no column: the rows of a table, or of a WITH query, are counted
+            if first.lower() in self._tables or (not second and first.lower() not in names):
+                return ""
+            return f"The table {first!r} may not be read; allowed: {', '.join(sorted(self._tables))}."
+        return "The statement does more than read tables; write one SELECT."
