@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -13,8 +13,11 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.concurrency import afan_out, fan_out, run_in_thread
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
+from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.batching import asearch_together, search_together
 from rag_kit.retrieval.embedded import embedded
 
+T = TypeVar("T")
 Vectors = Sequence[Sequence[float]]
 Hits = list[tuple[Document, float]]
 SearchMany = Callable[[Vectors, int, Any], list[Hits]]
@@ -72,6 +75,53 @@ async def aembed_queries(embeddings: Embeddings, queries: Sequence[str]) -> Vect
     if not known:
         return None
     return _checked(embeddings, await aembed_documents(embeddings, list(queries)), len(queries))
+
+
+def search_by_vector(
+    resource: object,
+    embeddings: Embeddings,
+    query: str,
+    request: Request,
+    search: Callable[[Sequence[str], Vectors], Mapping[str, T]],
+) -> T:
+    """What a retriever over vectors finds for a query, embedded and searched with the other queries of its group.
+
+    Args:
+        resource: What is searched: the store or the index.
+        embeddings: The model.
+        query: The query of this call.
+        request: The request of this call; only its k and its filter may matter to what is found.
+        search: Searches for queries by their vectors.
+    """
+
+    def many(queries: Sequence[str]) -> Mapping[str, T] | None:
+        vectors = embed_queries(embeddings, queries)
+        return None if vectors is None else search(queries, vectors)
+
+    def one() -> T:
+        return search([query], [embed_query(embeddings, query)])[query]
+
+    return search_together(resource, query, request, many, one)
+
+
+async def asearch_by_vector(
+    resource: object,
+    embeddings: Embeddings,
+    query: str,
+    request: Request,
+    search: Callable[[Sequence[str], Vectors], Mapping[str, T]],
+) -> T:
+    """As ``search_by_vector``; embedding is what takes long and does not block, the search runs on a thread."""
+
+    async def many(queries: Sequence[str]) -> Mapping[str, T] | None:
+        vectors = await aembed_queries(embeddings, queries)
+        return None if vectors is None else await run_in_thread(search, queries, vectors)
+
+    async def one() -> T:
+        vector = await aembed_query(embeddings, query)
+        return (await run_in_thread(search, [query], [vector]))[query]
+
+    return await asearch_together(resource, query, request, many, one)
 
 
 def _known(embeddings: Embeddings) -> bool | None:

@@ -123,11 +123,10 @@ class HybridRetriever(EnsembleRetriever):
         self, query: str, request: Request, answered: Sequence[Found]
     ) -> tuple[list[Found], list[str]]:
         dense = self._dense
-        if not dense.reads(query):
-            return [], ["degraded: keyword search only, for the embedding model reads English only"]
         vector = dense.query_vectors.get(query)
         if vector is None or len(answered) < 2:
-            return [], []
+            only = "degraded: keyword search only, for the embedding model reads English only"
+            return [], [] if dense.reads(query) else [only]
         keys, fused = self._ranking(answered, self._depth(request))
         by_key = {
             key: document

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.documents import Document
 from pydantic import Field
 
-from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import add_note, first_stage
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index import DocumentIndex
-from rag_kit.models.clients import aembed_query, embed_query
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.batching import asearch_together, search_together
-from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries
+from rag_kit.retrieval.batching_vectors import asearch_by_vector, search_by_vector
 from rag_kit.retrieval.ensemble import EnsembleRetriever
 from rag_kit.retrieval.hybrid import HybridRetriever, QueryVectors, reads
 
@@ -88,41 +86,26 @@ class DenseIndexRetriever(RagKitRetriever):
         return first_stage(self.index.search_dense(vector, k, filter), "dense", "feedback", query)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        def many(queries: Sequence[str]) -> dict[str, Hits] | None:
-            if self.index.embeddings is None:
-                return None
-            vectors = embed_queries(self.index.embeddings, queries)
-            return None if vectors is None else self._nearest(queries, vectors, request)
-
-        def one() -> Hits:
-            if self.index.embeddings is None:
-                return self.index.search_dense(query, request.k, request.filter)  # says what is missing
-            vector = embed_query(self.index.embeddings, query)
-            return self._nearest([query], [vector], request)[query]
-
-        hits = search_together(self.index, query, request, many, one)
+        model = self.index.embeddings
+        if model is None:
+            hits = self.index.search_dense(query, request.k, request.filter)  # says what is missing
+        else:
+            find = partial(self._nearest, request=request)
+            hits = search_by_vector(self.index, model, query, request, find)
         return first_stage(hits, "dense", self.get_name(), query)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        async def many(queries: Sequence[str]) -> dict[str, Hits] | None:
-            if self.index.embeddings is None:
-                return None
-            vectors = await aembed_queries(self.index.embeddings, queries)
-            return None if vectors is None else await run_in_thread(self._nearest, queries, vectors, request)
-
-        async def one() -> Hits:
-            if self.index.embeddings is None:
-                return await self.index.asearch_dense(query, request.k, request.filter)
-            vector = await aembed_query(self.index.embeddings, query)
-            return (await run_in_thread(self._nearest, [query], [vector], request))[query]
-
-        hits = await asearch_together(self.index, query, request, many, one)
+        model = self.index.embeddings
+        if model is None:
+            hits = await self.index.asearch_dense(query, request.k, request.filter)
+        else:
+            find = partial(self._nearest, request=request)
+            hits = await asearch_by_vector(self.index, model, query, request, find)
         return first_stage(hits, "dense", self.get_name(), query)
 
     def _nearest(
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
     ) -> dict[str, Hits]:
-        """Embedding is what takes long; the searches themselves are short."""
         self.query_vectors.keep(queries, vectors)
         return {
             query: self.index.search_dense(vector, request.k, request.filter)

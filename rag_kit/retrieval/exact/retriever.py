@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import Field, PrivateAttr
 
-from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, with_provenance
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.errors import InvalidInputError
-from rag_kit.models.clients import aembed_query, embed_documents, embed_query
+from rag_kit.models.clients import embed_documents
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.batching import asearch_together, search_together
-from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries
+from rag_kit.retrieval.batching_vectors import asearch_by_vector, search_by_vector
 from rag_kit.retrieval.embedded import embedded
 from rag_kit.retrieval.exact.nearest import NearestVectors
 from rag_kit.retrieval.hybrid import QueryVectors, reads
@@ -110,25 +109,13 @@ class ExactVectorRetriever(RagKitRetriever):
         return self._documents(query, self._nearest.search(np.array([vector]), k, mask)[0], "feedback")
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        def many(queries: Sequence[str]) -> dict[str, _Hits] | None:
-            vectors = embed_queries(self.embeddings, queries)
-            return None if vectors is None else self._found(queries, vectors, request)
-
-        def one() -> _Hits:
-            return self._found([query], [embed_query(self.embeddings, query)], request)[query]
-
-        return self._documents(query, search_together(self._nearest, query, request, many, one))
+        find = partial(self._found, request=request)
+        return self._documents(query, search_by_vector(self._nearest, self.embeddings, query, request, find))
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        async def many(queries: Sequence[str]) -> dict[str, _Hits] | None:
-            vectors = await aembed_queries(self.embeddings, queries)
-            return None if vectors is None else await run_in_thread(self._found, queries, vectors, request)
-
-        async def one() -> _Hits:
-            vector = await aembed_query(self.embeddings, query)
-            return (await run_in_thread(self._found, [query], [vector], request))[query]
-
-        return self._documents(query, await asearch_together(self._nearest, query, request, many, one))
+        find = partial(self._found, request=request)
+        hits = await asearch_by_vector(self._nearest, self.embeddings, query, request, find)
+        return self._documents(query, hits)
 
     def _found(
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request

@@ -25,7 +25,7 @@ from rag_kit.retrieval.rerank.ordering import lost_in_the_middle
 from rag_kit.retrieval.rerank.pointwise import PointwiseReranker
 from rag_kit.retrieval.rewrite_steps import Steps
 
-_FETCH_FACTOR, _MOST_FETCHED = 5, 100
+_FETCH_FACTOR, _LEAST_FETCHED, _MOST_FETCHED = 5, 20, 100
 
 
 class RerankRetriever(RefiningRetriever):
@@ -42,7 +42,8 @@ class RerankRetriever(RefiningRetriever):
             (Cohere's, Jina's...), an embedding model, a function of query and documents that gives scores, or a list
             of these, applied in turn. A document compressor may drop documents (``top_n``); the notes say so.
         k: Most documents to return, neighbours included.
-        fetch_k: How many candidates the inner retriever is asked for; ``None`` for five times ``k`` (at most 100).
+        fetch_k: How many candidates the inner retriever is asked for; ``None`` for five times ``k`` (20 to 100), so
+            that a smaller ``k`` cuts the same order.
         score_threshold: Passages whose score of the last reranker is lower are left out. One that could not be
             judged stays.
         score_gap: ``True``, or ``ScoreGap(...)``: keep the passages before the largest drop of the scores.
@@ -139,7 +140,7 @@ class RerankRetriever(RefiningRetriever):
         return self
 
     def _wanted(self, k: int) -> int:
-        return min(_FETCH_FACTOR * k, _MOST_FETCHED)
+        return min(max(_LEAST_FETCHED, _FETCH_FACTOR * k), _MOST_FETCHED)
 
     def _refine(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:
         cuttable: set[int] | None = None

@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import add_note, document_keys, get_provenance, peek_score, with_provenance
 from rag_kit.retrieval.fusion import FusionSettings, RankedList, first_places, fusion_function
+from rag_kit.retrieval.merging import Found, joined
 from rag_kit.retrieval.routing.route import Choice, Route
 
 
@@ -60,31 +61,25 @@ def join(found: Sequence[FromSource], route: Route, how: Joining) -> list[Docume
     places = [first_places(of_one) for of_one in keys]
     notes = [*route.notes, *how.notes]
     if len(found) == 1:
-        (one,), (where,) = found, places
-        kept = list(where.items())[: how.k]
-        return [
-            _with_notes(_routed(one, one.documents[place], rank, route, how), notes)
-            for rank, (_, place) in enumerate(kept, start=1)
-        ]
+        (documents,) = _routed(found, places, list(places[0])[: how.k], route, how)
+        return [_with_notes(documents[place], notes) for place in list(places[0].values())[: how.k]]
     notes += [f"source {one.choice.name!r} found nothing" for one in found if not one.documents]
-    ranks = [{key: rank for rank, key in enumerate(where, start=1)} for where in places]
     lists = [
-        RankedList(
-            list(where), [peek_score(one.documents[at]) for at in where.values()], 1.0, one.choice.name
-        )
-        for one, where in zip(found, places, strict=True)
+        RankedList(of_one, [peek_score(doc) for doc in one.documents], 1.0, one.choice.name)
+        for one, of_one in zip(found, keys, strict=True)
     ]
-    fused = fusion_function(how.fusion)(lists, FusionSettings(rrf_k=how.rrf_k))
-    merged = []
-    # Provenance is made for what is returned alone: it is most of the work.
-    for rank, (key, score) in enumerate(fused[: how.k], start=1):
-        copies = [
-            (one, one.documents[where[key]], of_one[key])
-            for one, where, of_one in zip(found, places, ranks, strict=True)
-            if key in where
-        ]
-        merged.append(_fused(copies, rank, score, route, how, notes))
-    return merged
+    ranking = fusion_function(how.fusion)(lists, FusionSettings(rrf_k=how.rrf_k))[: how.k]
+    routed = _routed(found, places, [key for key, _ in ranking], route, how)
+    return joined(
+        [Found(route.question, None, how.name, 1.0, documents) for documents in routed],
+        places,
+        ranking,
+        stage=f"fusion:{how.fusion}",
+        retriever=how.name,
+        question=route.question,
+        notes=notes,
+        extra={"routed_to": list(route.names)},
+    )
 
 
 def _keys(found: Sequence[FromSource], id_key: str | None) -> list[list[str]]:
@@ -102,71 +97,38 @@ def _keys(found: Sequence[FromSource], id_key: str | None) -> list[list[str]]:
     ]
 
 
-def _routed(one: FromSource, doc: Document, rank: int, route: Route, how: Joining) -> Document:
-    """A document of the one source that was asked."""
-    return with_provenance(
-        doc,
-        score=peek_score(doc),
-        rank=rank,
-        stage=f"route:{route.how}",
-        retriever=how.name,
-        query=route.question,
-        sources=_stages_before(get_provenance(doc), one, rank, route),
-        **_details(one, route),
-    )
-
-
-def _fused(
-    copies: Sequence[tuple[FromSource, Document, int]],
-    rank: int,
-    score: float,
+def _routed(
+    found: Sequence[FromSource],
+    places: Sequence[Mapping[str, int]],
+    keys: Sequence[str],
     route: Route,
     how: Joining,
-    notes: Sequence[str],
-) -> Document:
-    """One document of the copies that several sources found."""
-    first = next((doc for _, doc, _ in copies if doc.id), copies[0][1])
-    stages, told = [], []
-    for one, doc, place in copies:
-        known = get_provenance(doc)
-        stages += _stages_before(known, one, place, route)
-        stages.append(
-            {
-                "stage": f"route:{route.how}",
-                "retriever": how.name,
-                "query": route.question,
-                "rank": place,
-                "score": peek_score(doc),
-                "weight": None,
+) -> list[list[Document]]:
+    """The documents of each source, those of the keys with the route in their provenance.
+
+    Provenance is made for what is returned alone: it is most of the work.
+    """
+    wanted = set(keys)
+    results = []
+    for one, where in zip(found, places, strict=True):
+        documents = list(one.documents)
+        for rank, (key, place) in enumerate(where.items(), start=1):
+            if key not in wanted:
+                continue
+            doc = documents[place]
+            found_by = {"stage": "retrieve", "retriever": one.retriever, "query": route.question}
+            documents[place] = with_provenance(
+                doc,
+                score=peek_score(doc),
+                rank=rank,
+                stage=f"route:{route.how}",
+                retriever=how.name,
+                query=route.question,
+                sources=get_provenance(doc).get("stages") or [{**found_by, "rank": rank, "score": None}],
                 **_details(one, route),
-            }
-        )
-        told += known.get("notes", [])
-    merged = with_provenance(
-        first,
-        score=score,
-        rank=rank,
-        stage=f"fusion:{how.fusion}",
-        retriever=how.name,
-        query=route.question,
-        sources=stages,
-        routed_to=list(route.names),
-    )
-    return _with_notes(merged, [*told, *notes])
-
-
-def _stages_before(
-    known: Mapping[str, Any], one: FromSource, rank: int, route: Route
-) -> list[dict[str, Any]]:
-    plain = {
-        "stage": "retrieve",
-        "retriever": one.retriever,
-        "query": route.question,
-        "rank": rank,
-        "score": None,
-    }
-    stages: list[dict[str, Any]] = known.get("stages") or [plain]
-    return stages
+            )
+        results.append(documents)
+    return results
 
 
 def _details(one: FromSource, route: Route) -> dict[str, Any]:

@@ -549,3 +549,16 @@ class TestStandard(RetrieversIntegrationTests):
     @property
     def retriever_query_example(self) -> str:
         return "engines"
+
+
+async def test_what_several_sources_found_is_joined_as_by_any_fusion() -> None:
+    """One text under two ids is told apart by a note, and each copy keeps its own stages, as in EnsembleRetriever."""
+    cars, shop = (BM25Retriever.from_documents([Document("Engines want oil.", id=name)]) for name in "ab")
+    sources = {"cars": (cars, "Engines"), "shop": (shop, "Engines and oil")}
+    router = RoutingRetriever(sources=sources, how=lambda question: ["cars", "shop"], most=2)
+    for found in (router.invoke("engines oil"), await router.ainvoke("engines oil")):
+        first, second = map(get_provenance, found)
+        assert [doc.id for doc in found] == ["a", "b"]
+        assert any("same text under 2 ids" in note for note in first["notes"])
+        assert [stage["stage"] for stage in first["stages"]] == ["bm25", "route:function", "fusion:rrf"]
+        assert (first["stages"][1]["source"], second["stages"][1]["source"]) == ("cars", "shop")

@@ -60,11 +60,11 @@ async def test_differs_from_its_inner_retriever() -> None:
 
 
 async def test_candidates() -> None:
-    """fetch_k candidates are asked for, five times k by default, never fewer than k; k come back."""
+    """fetch_k candidates are asked for, five times k by default, at least 20 and never fewer than k; k come back."""
     words = Words(docs=DOCS)
     for settings, call, asked in (
-        ({"k": 3}, {}, 15),
-        ({"k": 3}, {"k": 2}, 10),
+        ({"k": 5}, {}, 25),
+        ({"k": 5}, {"k": 1}, 20),
         ({"k": 2, "fetch_k": 4}, {}, 4),
         ({"k": 2, "fetch_k": 4}, {"k": 9}, 9),
         ({"k": 90}, {}, 100),
