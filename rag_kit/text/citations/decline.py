@@ -37,13 +37,14 @@ _NOUN = (
 )
 _SRC = (
     rf"\b(?:(?:the|this|these|those|your|any|all|both|no|as|from|in|by) (?:\w+ ){{0,2}}(?:{_NOUN})\b"
-    rf"(?! (?:of|manager|code|exchange))"
+    rf"(?! (?:of(?! (?:who|what|whe|why|how))|manager|code|exchange))"
     rf"|(?:{_GIVEN}) (?:{_NOUN})\b|(?<![^ ]. )(?:documents|context|passages)\b)"
     r"(?: ?\[[\d,\]\[ –-]{1,60}+|,? (?:however|themselves|unfortunately|sadly|still),?| (?:that|which"
     r"|(?:you|i|we)(?:'ve)?|"
-    rf"have|had|has|was|were|are|is|been|here|at hand|to me|gave(?: me)?|{_GIVEN})\b){{0,6}}"
+    rf"have|had|has|was|were|are|is|been|here|at (?:hand|my disposal)|to me|gave(?: me)?|uploaded|by the search"
+    rf"|{_GIVEN})\b){{0,6}}"
 )
-_NOT = r"(?:(?:do|does|did|is|are|was|were|has|have|can|could)(?: not|n't)|cannot|never|not)\b"
+_NOT = r"(?:(?:do|does|did|is|are|was|were|has|have|can|could)(?: not|n't)|cannot|never|(?<!had )not)\b"
 _DO_NOT = r"(?:(?:do|does|did|can|could)(?: not|n't)|cannot|never)\b"
 _ADVERBS = r"(?:,? (?:\w+ly|however|also|even|any|a|be|to|been|seem|appear|me|us)\b,?){0,5}"
 _SAY = (
@@ -51,55 +52,58 @@ _SAY = (
     r"|reveal|identif|"
     r"name|describe|explain|clarify|indicate|tell|appear|seem|allow|list|disclose|refer|have|define|show"
     r"|make|detail|"
-    r"report|directly)"
+    r"report|directly|go into|touch|speak|record|resolve|elaborate|leave)"
 )
 _TOLD = (
     r" (?:mentioned|specified|stated|provided|given|addressed|discussed|disclosed|described|explained"
     r"|identified|named|"
-    r"indicated|detailed|listed|covered|revealed|explicit|determined|answered|told)\b"
+    r"indicated|detailed|listed|covered|revealed|explicit|determined|answered|told|recorded|reported|defined)\b"
 )
-_FOUND = r" (?:found|included|contained|available|present|clear|said|shown|answered|sufficient|enough)\b"
+_FOUND = (
+    r" (?:found|included|contained|available|present|clear|said|shown|answered|sufficient|enough|part of)\b"
+)
 _NO = r"\b(?:no|not (?:any|enough|sufficient)|insufficient|n't (?:any|enough|sufficient|sufficient)|nothing|without)\b"
 _LACK = (
     r"\b(?:information|mention|reference|details?|data|indication|answer|discussion|definition|guidance"
     r"|figures?|"
-    r"description|explanation)\b"
+    r"description|explanation|statement|entr(?:y|ies)|records?)\b"
 )
 _LACKS = (
     rf"(?: \w+ly)? (?:lack|fails? to|omits?\b|(?:is|are) (?:silent|insufficient|not sufficient|not enough)|"
-    rf"(?:say|ha|have|contain|give|make|offer|include|provide|hold)s? {_NO})"
+    rf"(?:say|ha|have|contain|give|make|offer|include|provide|hold|shed|devote)s? {_NO}"
+    rf"|leaves? (?:out|open|unanswered|this|that|the question)\b)"
 )
-_I = r"\b(?:i|we)(?:'m| am| are| was| were)?(?: \w+ly| also| still)?"
+_I = r"\b(?:i|we|one)(?:'m| am| are| was| were)?(?: \w+ly| also| still| therefore| thus)?"
 _CANNOT = r" (?:cannot|can't|could not|couldn't|unable to|not able to|(?:do|did|was|were)(?: not|n't))"
 _FIND = (
     r" (?:able to )?(?:answer|find|determine|provide|confirm|locate|say|give|establish|verify|calculate|see"
     r"|identify|"
-    r"know|offer|have)\b"
+    r"know|offer|have|tell|work out|conclude|judge)\b"
 )
 _ABSENT_EN = re.compile(
     rf"{_SRC} ?{_DO_NOT}{_ADVERBS}{_SAY}|{_SRC}{_LACKS}"
-    rf"|{_SRC}(?:(?! that )[^.!?]){{0,60}}? (?:and|but),? (?:\w+ly,? )?{_DO_NOT}{_ADVERBS}{_SAY}"
+    rf"|{_SRC}(?:(?! that )[^.!?]){{0,60}}? (?:and|but),?(?: \w+ly,?)?(?: {_DO_NOT}{_ADVERBS}{_SAY}|{_LACKS})"
     rf"|\banswer\b[^.!?]{{0,40}}? {_NOT} (?:in|within) {_SRC}|\b(?:none|neither"
     rf"|nothing)\b[^.!?]{{0,9}}? {_SRC}{_ADVERBS}{_SAY}|\b(?:no|neither) (?:{_NOUN}){_SAY}"
     rf"|{_NOT}{_ADVERBS}(?:{_TOLD}|{_FOUND})[^.!?]{{0,60}}?\b(?:in|by|from|within|using|with) {_SRC}"
     rf"|{_NO}[^.!?]{{0,25}}?{_LACK}[^.!?]*?{_SRC}|\bthere(?: is|'s| are| was) nothing\b[^.!?]*?{_SRC}"
-    rf"|{_I}{_CANNOT}{_ADVERBS}{_FIND}[^.!?]*?(?:{_SRC}|\bquestion\b|{_LACK})"
+    rf"|{_I}{_CANNOT}{_ADVERBS}{_FIND}[^.!?]*?(?:{_SRC}|\bquestion\b|\brequested\b|{_LACK})"
     rf"|\b(?:impossible|not possible|unclear|not clear)\b[^.!?]*?{_SRC}"
     rf"|\b(?:this|your|the) question\b[^.!?]{{0,60}}? (?:cannot|can't|could not|is not"
     rf"|isn't) (?:be )?(?:answered|covered)\b(?! with one)"
-    rf"|^(?:i (?:do not|don't) know|unable to answer|insufficient information|not{_TOLD})"
+    rf"|^(?:i (?:do not|don't) know|unable to answer|insufficient (?:information|context)|not{_TOLD})"
     rf"|^i (?:cannot|can't|am unable to|'m unable to|am not able to) (?:\w+ly )?(?:answer|determine|provide"
     rf"|confirm|say)"
     rf"|\b(?:requested|relevant|needed) (?:information|answer|details?)\b[^.!?]{{0,15}}? (?:not|n't)\b"
-    rf"|\bwe are not told\b"
+    rf"|\bwe are not told\b|\bquestion\b[^.!?]{{0,40}}? (?:remains?|unanswered|left open)\b"
     rf"|^no (?:relevant )?information\b[^.!?]{{0,40}}?(?:found|available|provided)"
 )
 # What says the same where the sources were named before: "Based on the documents, there is no mention ...".
 _ABSENT_NAMED = re.compile(
     rf"\bthere(?: is|'s| are| was| were)(?: \w+ly)? ?{_NO}[^.!?]{{0,25}}?{_LACK}"
-    rf"|{_NOT}{_ADVERBS}{_TOLD}(?<!given)(?<!told)(?<!answered)"
-    rf"|{_I}{_CANNOT}{_ADVERBS}{_FIND}|\b(?:not possible|impossible|unclear|not clear)\b|\bnone of (?:them"
-    rf"|these)\b"
+    rf"|{_NOT}{_ADVERBS}{_TOLD}(?:(?<!given)(?<!told)(?<!answered)|(?= in (?:any|it|them)\b))"
+    rf"|{_I}{_CANNOT}{_ADVERBS}{_FIND}|(?:\b(?:not possible|impossible|unclear|not clear)|n't possible)\b"
+    rf"|\bnone of (?:them|these)\b"
     rf"|^which {_DO_NOT}{_ADVERBS}{_SAY}"
 )
 # ... and where a clause before was about the sources: "It covers the first season, but does not name the actor".
@@ -111,16 +115,18 @@ _ABSENT_THEY = re.compile(
 _ABOUT_EN = re.compile(
     rf"{_SRC}|\b(?:it|they|these|this|which|section)\b[^.!?]{{0,25}}? (?:mention|discuss|describe|focus"
     rf"|cover|contain|"
-    r"provide|include|list|refer|concentrat|talk|deal|explain|report|address|present|use|name|compare|do\b"
+    r"provide|include|list|refer|concentrat|talk|deal|explain|report|address|present|uses?\b(?! (?:in|of))"
+    r"|name|compare|speak|relate|limit|end with|ends with|stop|do\b"
     r"|does\b|are about|"
-    r"is about|limited|note|know)|\b(?:only|merely|instead|mainly|primarily)\b"
+    r"is about|limited|note|know)|(?<!\bthe )\bonly\b"
+    r"|\b(?:the only (?:mention|reference|information|details?)|merely|instead|mainly|primarily)\b"
 )
 _COURTESY_EN = re.compile(
     r"^(?:(?:but|however|and|so|therefore|as|alternatively)\b,? ?)*(?:please|you\b|i(?:'d| would| suggest"
     r"| recommend| apologi|"
     r" looked| searched| have| regret|'m sorry|'m afraid| am sorry)|if you|it (?:would|is|may"
     r"|might) (?:be )?(?:best|advisable|"
-    r"recommended)|consider|to (?:find|answer|get|obtain)|for (?:more|accurate|further|the|this)|further"
+    r"recommended)|consider|would you like|to (?:find|answer|get|obtain)|for (?:more|accurate|further|the|this)|further"
     r"|hello|thank|sorry|"
     r"unfortunately|regrettably|sadly|as an ai|my knowledge|after|based on [^,]*$|according to [^,]*$"
     r"|from [^,]*$|given [^,]*$|"
@@ -131,42 +137,44 @@ _COURTESY_EN = re.compile(
 _CONCLUDES_EN = re.compile(
     r"\b(?:infer(?:red)?|suggest(?:s|ing)? that|impl(?:y|ies|ied)|likely|probably|presumably|the answer is"
     r"|so (?:he|she) |"
-    r"(?<!only )(?<!merely )(?<!just )(?:states?|says?|indicates?|shows?) that|concluded? that)\b"
+    r"(?<!only )(?<!merely )(?<!just )(?:states?|says?|indicates?|shows?) that|makes? (?:it )?clear that"
+    r"|concluded? that|do(?:es)? (?:give|say|state|tell|show|specify))\b"
 )
 _CLAUSE_EN = re.compile(
-    r"[;:]\s|(?<! not)(?<! not,),?\s(?=(?:but|although|though|whereas|however|so|therefore|since|because"
+    r"[;:]\s|(?<! not)(?<! not,),?\s(?=(?:but|yet|although|though|whereas|however|so|therefore|since|because"
     r"|as the|and they|and it)\b)"
     r"|,\s(?=(?:i|we|it|they|there|the|this|these|which|while|none|nothing|no|and \w+ly|and none)\b)"
 )
 
 _SRC_ZH = (
-    r"(?:(?:^|(?<=[，,；;、“的给供定述上有个些篇段考关在从据份到几所索该此本列检库握且但而这后]))"
-    r"(?:文档|文件|资料|段落|材料|上下文|原文|文中|文本|文章|文献|文字|参考内容|参考|内容|信息|搜索结果|知识库|本文|上文))"
+    r"(?:(?:^|(?<=[，,；;、“的给供定述上有个些篇段考关在从据份到几所索该此本列检库握且但而这后了]))"
+    r"(?:文档|文件|资料|段落|材料|上下文|原文|文中|文本|文章|文献|文字|参考内容|参考|内容|信息|搜索结果|知识库|本文|上文|片段|摘录|节选))"
 )
 _NOT_ZH = r"(?:没有|没|并未|从未|均未|都未|尚未|未能|未|并不|不|无|缺乏|缺少|找不到)"
 _SAY_ZH = (
     r"(?:提到|提及|说明|包含|涉及|给出|提供|指出|找到|出现|披露|透露|交代|列出|记载|介绍|讨论|描述|定义|回答|证据|信息|"
-    r"内容|答案|数据|细节|规定|足够|直接|明确|具体|关于|有关|相关|写明|解释|含有?|任何|指导|说)"
+    r"内容|答案|数据|细节|规定|足够|直接|明确|具体|关于|有关|相关|写明|解释|含有?|任何|指导|谈到|谈及|报告|告诉|看到|说)"
 )
 _CANNOT_ZH = r"(?:无法|不能|没法|难以|无从|还不能|并不能)"
 _ABSENT_ZH = re.compile(
-    rf"{_SRC_ZH}[^因由被]{{0,10}}?{_NOT_ZH}.{{0,6}}?{_SAY_ZH}|{_SRC_ZH}.{{0,6}}(?:不足以|无关|{_CANNOT_ZH})"
-    rf"|与.{{0,6}}问题.{{0,4}}无关|超出.{{0,12}}范围|(?:没有|未能?|没)(?:检索到|查到|找到|足够的?|相关的?).{{0,24}}?(?:答案|信息|内容|说明|记载)"
-    rf"|^(?:因此|所以|暂时|目前|我|还|也)*{_CANNOT_ZH}.{{0,16}}?(?:回答|作答|得知|确定|判断|确认|得出|给出|提供)|我不知道"
+    rf"{_SRC_ZH}[^因由被]{{0,10}}?{_NOT_ZH}.{{0,6}}?{_SAY_ZH}|{_SRC_ZH}.{{0,6}}(?:不足以|无关|看不出|{_CANNOT_ZH})"
+    rf"|与.{{0,6}}问题.{{0,4}}无关|超出.{{0,12}}范围|(?:没有|[未没]能?)(?:检索到|查到|找到|足够的?|相关的?).{{0,24}}?(?:答案|信息|内容|说明|记载|所需)"
+    rf"|问题.{{0,6}}?(?:得不到|没有|未)(?:回答|答案|解答)|(?:不在|不属于)(?:其中|其内|文中)"
+    rf"|^(?:因此|所以|暂时|目前|我|还|也)*{_CANNOT_ZH}.{{0,16}}?(?:回答|作答|得知|确定|判断|确认|得出|给出|提供|说明)|我不知道"
 )
 _ABSENT_NAMED_ZH = re.compile(
-    rf"^[^因由被]{{0,8}}?{_CANNOT_ZH}.{{0,16}}?(?:回答|作答|得知|确定|判断|确认|得|找到|给出|提供|知|计算)|不清楚|不明确|"
-    rf"^[^因由被]{{0,8}}?(?:没有|未|没)(?:明确|具体|直接|详细)?(?:包含.*(?:信息|内容|数据|说明)|提到|提及|说明|给出|提供|指出|披露|透露|交代|列出|记载|关于"
-    rf"|有关|涉及|对)"
+    rf"^(?:因此|因而)?[^因由被]{{0,8}}?{_CANNOT_ZH}.{{0,16}}?(?:回答|作答|得知|确定|判断|确认|得|找到|给出|提供|知|计算)|不清楚|不明确|"
+    rf"^[^因由被]{{0,8}}?(?:没有|未|没)(?:明确|具体|直接|详细)?(?:包含.*(?:信息|内容|数据|说明)|提到|提及|说明|给出|提供|指出|披露|透露|交代|列出|记载|谈到|谈及|定义|解释|报告|告诉|看到|写明|关于"
+    rf"|有关|涉及|对)|^不(?:包含|包括|涉及).*(?:信息|内容|数据|说明)"
 )
 _ABOUT_ZH = re.compile(
-    rf"{_SRC_ZH}|^(?:它|其|只|仅|而|并|主要|虽然|尽管|不过|但|方法部分)|只是|主要|仅|多次|提到|提及|介绍|讨论|描述|涉及|讲述"
+    rf"{_SRC_ZH}|^(?:它们?|其)?(?:只|仅|而(?!是)|并|主要|虽然|尽管|不过|但|方法部分)|只是|主要|仅|多次|提到|提及|介绍|讨论|描述|涉及|涵盖|记载|关注|讲"
 )
 _COURTESY_ZH = re.compile(
-    r"抱歉|对不起|遗憾|建议|请|您|如果|感谢|问题|查阅|查询|咨询|需要知道|要得出|例如|^(?:根据|依据|从|对于|由于|仅凭)|^在.{0,12}[中里内]$"
+    r"抱歉|对不起|遗憾|(?<!而是)建议|请|您(?!的)|如果|感谢|问题|查阅|查询|咨询|需要知道|要得出|例如|^(?:根据|依据|从|对于|由于|仅凭|鉴于)|^在.{0,12}[中里内]$"
 )
 _CONCLUDES_ZH = re.compile(
-    r"推断|推测|推知|(?:因此|所以).{0,8}是|可能是|应该是|(?<!只)(?<!仅)(?:指出|表明|显示)(?!的)"
+    r"推断|推测|推知|(?:因此|所以).{0,8}是|可能是|应该是|(?<!只)(?<!仅)(?:指出|表明|显示|(?<!有)(?<!未)写明|清楚地写着)(?!的)"
 )
 _CLAUSE_ZH = re.compile(r"[，,；;：:]")
 
