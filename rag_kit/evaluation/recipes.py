@@ -131,7 +131,7 @@ RECIPES: dict[str, Recipe] = {
     "rm3": Recipe(_rm3, (), {"fb_docs": 10, "fb_terms": 10, "original_weight": 0.5}),
     "tfidf": Recipe(_tfidf, ()),
     "trigram": Recipe(_trigram, ()),
-    "mmr": Recipe(_mmr, ("dense",), {"lambda_mult": 0.5}),
+    "mmr": Recipe(_mmr, ("dense",), {"lambda_mult": 0.9}),
     "parent": Recipe(_parent, (), {"children": "bm25", "child_size": 400}),
     "sentence-window": Recipe(_window, (), {"children": "bm25", "window": 3}),
 }

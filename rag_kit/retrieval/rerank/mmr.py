@@ -30,7 +30,8 @@ class MMRReranker(Reranker):
 
     Args:
         embeddings: Any LangChain embedding model.
-        lambda_mult: From 0, diversity alone, to 1, relevance alone.
+        lambda_mult: From 0, diversity alone, to 1, relevance alone. Cosines of passages differ more than their
+            relevance does, so an even balance buries what fits: ``benchmarks/quality_mmr.py``.
         relevance: ``"embedding"`` for the cosine to the query, or ``"score"`` for the score that the passages
             come with (of the retriever, or of a reranker before), brought to 0..1 by min-max.
         depth: See ``Reranker``.
@@ -51,7 +52,7 @@ class MMRReranker(Reranker):
         self,
         embeddings: Any,
         *,
-        lambda_mult: float = 0.5,
+        lambda_mult: float = 0.9,
         relevance: str = "embedding",
         depth: int | None = None,
     ) -> None:

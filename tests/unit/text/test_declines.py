@@ -24,7 +24,7 @@ def test_long_and_polite_declines_are_found(language: str) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_answers_that_negate_are_no_declines(language: str) -> None:
-    """Answers made to be mistaken for declines ("was not in the documents of 1950", partial ones, long and polite ones) rarely are."""
+    """Answers made to be mistaken for declines ("was not in the documents of 1950", partial or polite) rarely are."""
     found = [is_declined(text) for text in examples("answers", language)]
     assert sum(found) <= 0.025 * len(found)
 

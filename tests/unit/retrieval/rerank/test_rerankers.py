@@ -183,6 +183,25 @@ def test_mmr_equals_langchain_on_random_vectors() -> None:
         assert order == maximal_marginal_relevance(query, vectors.tolist(), lambda_mult=lambda_mult, k=40)
 
 
+async def test_mmr_keeps_the_order_but_for_repeats_by_default() -> None:
+    """What hardly fits does not overtake what does because it is unlike it; a repeat comes after its equal."""
+
+    def vector(relevance: float, axis: int) -> list[float]:
+        rest = [0.0, 0.0, 0.0]
+        rest[axis] = math.sqrt(1 - relevance**2)
+        return [relevance, *rest]
+
+    model = Table(
+        q=[1.0, 0.0, 0.0, 0.0],
+        best=vector(0.7, 0),
+        again=vector(0.7, 0),
+        other=vector(0.69, 1),
+        far=vector(0.2, 2),
+    )
+    docs = [Document(text, id=text) for text in ("best", "again", "other", "far")]
+    assert ids(await both(made(MMRReranker(model), docs), "q")) == ["best", "other", "again", "far"]
+
+
 async def test_mmr_over_given_scores() -> None:
     """The relevance can be the score of a reranker before; without scores, ranks count and that is told."""
     model = Table(q=[0.0, 1.0], a=[1.0, 0.0], b=[0.0, 1.0], c=[0.5, 0.5])
