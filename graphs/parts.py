@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 
-from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.errors import ConfigurationError, RagKitError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.models import chat_model, embedding_model
 from rag_kit.retrieval import index_retriever
@@ -29,8 +29,7 @@ class NoIndex(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        # the server shows the message of a ValueError; of the kit's other errors it shows the name alone
-        raise InvalidInputError(f"{self.error} Then start the server again.")
+        raise ConfigurationError(f"{self.error} Then start the server again.")
 
     async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         return self._get_relevant_documents(query, run_manager=run_manager)

@@ -1,7 +1,7 @@
 """The exceptions of rag_kit, all under one root.
 
 ```
-RagKitError
+RagKitError (RuntimeError)
 ├── InvalidInputError (ValueError)      something the caller passed is not allowed
 │   ├── FilterError                     a metadata filter is malformed or unsupported
 │   └── PromptError                     a prompt file, or the values given to it, are wrong
@@ -35,8 +35,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 
-class RagKitError(Exception):
-    """Root of every exception that rag_kit raises on purpose."""
+class RagKitError(RuntimeError):
+    """Root of every exception that rag_kit raises on purpose.
+
+    It is a RuntimeError because the LangGraph server, and so Studio, passes on the messages of such errors and of
+    ValueErrors alone.
+    """
 
 
 class InvalidInputError(RagKitError, ValueError):

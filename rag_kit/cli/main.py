@@ -10,7 +10,7 @@ from importlib import import_module
 
 from rag_kit import __version__
 from rag_kit.cli import exits
-from rag_kit.cli.output import STATUS, one_line, problem
+from rag_kit.cli.output import STATUS, one_line, problem, problem_at
 from rag_kit.errors import BranchError, PromptError
 
 #: Command -> module with ``add_parser(subparsers)`` and ``run(arguments) -> exit code``.
@@ -78,12 +78,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(file=sys.stderr)
         problem("interrupted")
         return exits.INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - reported below
         if isinstance(error, BrokenPipeError) and _nobody_reads():
             return exits.OK
-        if os.environ.get("RAG_KIT_DEBUG"):
-            raise
         cause = _told_apart(error)
+        if os.environ.get("RAG_KIT_DEBUG"):
+            problem_at(error)
+            return exits.exit_code(cause)
         # a prompt file may have several mistakes, each with its own line number
         for line in str(cause).splitlines() if isinstance(cause, PromptError) else [one_line(cause)]:
             problem(line)

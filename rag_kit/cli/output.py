@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
@@ -168,6 +169,14 @@ def problem(text: str) -> None:
     """Print one line of trouble on stderr; a line break in it, as from a file's name, is shown as one."""
     STATUS.clear()
     _print(f"rag-kit: {flat(text)}", sys.stderr, "red")
+
+
+def problem_at(error: BaseException) -> None:
+    """Print the whole traceback of an exception on stderr, without the keys that servers put into their messages."""
+    from rag_kit.models.redact import redact
+
+    STATUS.clear()
+    _print(clean_text(redact("".join(traceback.format_exception(error)))), sys.stderr)
 
 
 def hint(text: str) -> None:

@@ -109,6 +109,8 @@ def read_bytes(path: Path, folder: Path) -> bytes:
             raise PromptError(f"{path}:1: not a regular file; a prompt must be a text file")
         with real.open("rb") as stream:
             return stream.read(MAX_BYTES + 1)
+    except PromptError:
+        raise
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise PromptError(f"{path}:1: cannot be read ({reason})") from error

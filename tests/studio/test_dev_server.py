@@ -23,18 +23,23 @@ pytest.importorskip("langgraph_api", reason="the extra studio is not installed")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The server over an index of the guide, in a copy of what it needs, so that it leaves nothing here."""
-    base = tmp_path_factory.mktemp("studio")
-    index = base / "index"
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of the guide."""
+    index = tmp_path_factory.mktemp("index") / "index"
     ingest = [sys.executable, "-m", "rag_kit.cli.main", "ingest", str(ROOT / "docs" / "guide"), "--quiet"]
     subprocess.run([*ingest, "--index", str(index), "--embedding-model", "none"], check=True, cwd=ROOT)
-    with served(base, index) as url:
+    return index
+
+
+@pytest.fixture(scope="module")
+def server(index: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The server, in a copy of what it needs, so that it leaves nothing here."""
+    with served(tmp_path_factory.mktemp("studio"), index) as url:
         yield url
 
 
 @contextmanager
-def served(base: Path, index: Path) -> Iterator[str]:
+def served(base: Path, index: Path, **variables: str) -> Iterator[str]:
     """``langgraph dev`` in a folder that holds a copy of the assemblies; gives the server's address."""
     shutil.copytree(ROOT / "graphs", base / "graphs")
     shutil.copy(ROOT / "langgraph.json", base)
@@ -48,6 +53,7 @@ def served(base: Path, index: Path) -> Iterator[str]:
         "LANGSMITH_TRACING": "false",
         "LANGGRAPH_NO_VERSION_CHECK": "true",
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        **variables,
     }
     log = base / "server.log"
     with log.open("wb") as out:
@@ -262,6 +268,17 @@ def test_a_question_back_and_an_error_over_mcp(server: str) -> None:
     assert answer["status"] == "clarify" and answer["answer"].endswith("?")
     failed = call_tool(server, "crag", " ")
     assert failed["isError"]
+
+
+def test_a_model_that_fails_says_so(index: Path, tmp_path: Path) -> None:
+    """Studio shows what the endpoint did, not that there was an internal error."""
+    from langgraph_sdk import get_sync_client
+
+    endpoint = {"RAG_KIT_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "none"}
+    with served(tmp_path, index, RAG_KIT_CHAT_MODEL="openai:m", **endpoint) as url:
+        parts = get_sync_client(url=url).runs.stream(None, "plain_rag", input={"question": QUESTION})
+        said = [json.dumps(part.data) for part in parts if part.event == "error"]
+        assert said and "http://127.0.0.1:9 could not be reached" in said[0]
 
 
 def test_without_an_index_it_starts_and_a_run_says_what_to_do(tmp_path: Path) -> None:

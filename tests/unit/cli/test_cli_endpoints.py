@@ -147,3 +147,24 @@ def test_keyword_search_needs_no_embedding_model(
     assert run(capsys, "retrieve", QUESTION, "--index", index, "--pipeline", "bm25")[0] == exits.OK
     code, _, err = run(capsys, "retrieve", QUESTION, "--index", index)
     assert code == exits.USAGE and "OPENAI_API_KEY" in err
+
+
+@pytest.mark.parametrize("command", ["ask", "doctor", "retrieve"])
+def test_a_traceback_for_debugging_holds_no_key(
+    index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """RAG_KIT_DEBUG=1 shows where it failed, with the keys that the server echoed masked."""
+    monkeypatch.setenv("RAG_KIT_DEBUG", "1")
+    monkeypatch.setenv("SOME_API_KEY", "zq81kxplain7731")
+
+    def fail(*arguments: Any) -> None:
+        raise ValueError(f"401 for Bearer {KEY} and zq81kxplain7731")
+
+    monkeypatch.setattr(f"rag_kit.cli.{command}.run", fail)
+    capsys.readouterr()
+    assert (
+        main([command, *([QUESTION, "--index", str(index)] if command != "doctor" else [])]) == exits.FAILED
+    )
+    err = capsys.readouterr().err
+    assert "Traceback" in err and "in fail" in err and "401 for Bearer ***" in err
+    assert KEY not in err and "zq81kxplain7731" not in err
