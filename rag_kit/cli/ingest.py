@@ -31,6 +31,15 @@ def add_parser(commands: Any) -> None:
         "--chunk-overlap", type=int, metavar="N", help="characters repeated between passages (default 100)"
     )
     parser.add_argument(
+        "--splitter",
+        metavar="NAME",
+        help="how files are cut: structure (default), sentence, paragraph, tokens, recursive, semantic, markdown, "
+        "html, latex, code, json",
+    )
+    parser.add_argument(
+        "--tokenizer", metavar="FILE", help="a tokenizer.json that counts, for --splitter tokens"
+    )
+    parser.add_argument(
         "--wait", type=float, default=0.0, metavar="SECONDS", help="wait for another writer (default 0)"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -47,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     embeddings = embedding_model(arguments.embedding_model)
     settings = {
         name: value
-        for name in ("chunk_size", "chunk_overlap")
+        for name in ("chunk_size", "chunk_overlap", "splitter", "tokenizer")
         if (value := getattr(arguments, name)) is not None
     }
     STATUS.clear()

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from rag_kit.errors import ReadError
+from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.ingestion.looking import Sight, file_hash, look
 from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers import Reader, ReadLimits
@@ -73,8 +73,12 @@ class Converter:
         for document in documents:
             document.metadata["source"] = source
         most = self._limits.max_chunks
-        cut = iter_chunks(documents, self._settings.chunk_size, self._settings.chunk_overlap)
-        chunks = list(islice(cut, most + 1))
+        settings = self._settings
+        cut = iter_chunks(documents, settings.chunk_size, settings.chunk_overlap, settings.splitter)
+        try:
+            chunks = list(islice(cut, most + 1))
+        except InvalidInputError as error:
+            raise ReadError(f"{file.file}: {error}") from error
         if len(chunks) > most:
             raise ReadError(
                 f"{file.file}: it is cut into over {most} chunks, the limit (max_chunks). "

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.readers import ReadLimits
+    from rag_kit.indexing.splitting.named import Tokenizer
+    from rag_kit.indexing.splitting.parts import Splitter
 
 _GROUP = 256  # chunks that are embedded, and committed, together
 _GROUP_KEYWORD = 2_000
@@ -45,6 +47,8 @@ def ingest(
     progress: Callable[..., object] | None = None,
     chunk_size: int | None = None,
     chunk_overlap: int | None = None,
+    splitter: Splitter | str | None = None,
+    tokenizer: Tokenizer | None = None,
     wait: float = 0.0,
     limits: ReadLimits | None = None,
     rehash: bool = False,
@@ -69,6 +73,9 @@ def ingest(
         chunk_size: Most characters of a chunk; default: as recorded in the index, else 1000. Another value
             than recorded splits all given files again.
         chunk_overlap: Characters repeated between chunks; default: as recorded, else 100.
+        splitter: How files are cut, as for `split`; default: as recorded, else ``"structure"``. Another one than
+            recorded splits all given files again.
+        tokenizer: What counts, for ``splitter="tokens"``.
         wait: Seconds to wait for another writer.
         limits: Caps for reading one file.
         rehash: Compare the bytes of files, even where size and time are the same.
@@ -96,7 +103,14 @@ def ingest(
     if not given:
         raise InvalidInputError("paths is empty; name files or folders.")
     with _opened(given, Path(folder), embeddings, wait) as (index, is_new):
-        settings = settings_for(index, is_new=is_new, chunk_size=chunk_size, chunk_overlap=chunk_overlap)
+        settings = settings_for(
+            index,
+            is_new=is_new,
+            chunk_size=chunk_size,
+            chunk_overlap=chunk_overlap,
+            splitter=splitter,
+            tokenizer=tokenizer,
+        )
         listing = list_files(given, Path(folder), index.sources() if prune else [])
         run = _Run(index, settings, listing, strict=strict, progress=progress, rehash=rehash)
         with (
@@ -174,6 +188,7 @@ class _Run:
         self._done = 0
         self._bytes = 0
         self._chinese = 0
+        self._unplaced = 0
         self._clear()
 
     def _clear(self) -> None:
@@ -234,6 +249,7 @@ class _Run:
             rows = make_rows(documents)
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
+        self._unplaced += sum("start" not in document.metadata for document in documents)
         self._rows += rows
         self._new.append(
             (
@@ -267,7 +283,10 @@ class _Run:
         self._clear()
 
     def unread_notes(self) -> list[str]:
-        """Notes on chunks in a language that the embedding model does not know."""
+        """Notes on chunks without a place, and on those in a language that the embedding model does not know."""
+        if self._unplaced:
+            what = f"{self._unplaced} chunk{' has' if self._unplaced == 1 else 's have'} no place in the file"
+            self.report.notes.append(f"{what}: {self._settings.name} rewrites the text")
         if not self._chinese:
             return []
         chunks = f"{self._chinese} Chinese chunk{'' if self._chinese == 1 else 's'}"

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.splitting.api import chosen_splitter
+from rag_kit.indexing.splitting.named import SPLITTERS
 from rag_kit.indexing.splitting.packing import check_sizes
 
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index import DocumentIndex
+    from rag_kit.indexing.splitting.named import Tokenizer
+    from rag_kit.indexing.splitting.parts import Splitter
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
 READING = 1
@@ -23,17 +29,22 @@ class SplitSettings:
     Attributes:
         chunk_size: Most characters of a chunk.
         chunk_overlap: Characters repeated between chunks.
+        splitter: What cuts; ``None`` for the splitter by structure.
+        name: What it is called, with its tokenizer.
         notes: What to tell about a change of settings.
     """
 
     chunk_size: int
     chunk_overlap: int
+    splitter: Splitter | None = None
+    name: str = "structure"
     notes: list[str] = field(default_factory=list)
 
     @property
-    def values(self) -> dict[str, int]:
+    def values(self) -> dict[str, Any]:
         """What is recorded in the index."""
-        return {"chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
+        sizes = {"chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
+        return sizes if self.name == "structure" else {**sizes, "splitter": self.name}
 
     @property
     def key(self) -> str:
@@ -47,24 +58,70 @@ class SplitSettings:
 
 
 def settings_for(
-    index: DocumentIndex, *, is_new: bool, chunk_size: int | None, chunk_overlap: int | None
+    index: DocumentIndex,
+    *,
+    is_new: bool,
+    chunk_size: int | None,
+    chunk_overlap: int | None,
+    splitter: Splitter | str | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> SplitSettings:
     """The settings given, else those recorded, else the defaults.
 
     Raises:
-        InvalidInputError: A size is not allowed.
+        InvalidInputError: A size is not allowed, or the recorded splitter is an object that must be given again.
+        ConfigurationError: The splitter needs what is not there.
     """
     recorded = index.settings
+    was = str(recorded.get("splitter", "structure"))
+    name, _, counted = was.partition(" by ")
+    if splitter is None:
+        if name not in SPLITTERS:
+            raise InvalidInputError(
+                f"The files of the index in {index.folder} were split by {name}, which is not known by name: give it "
+                "again (splitter=...), or another one, by which all given files are split again."
+            )
+        splitter, tokenizer = (
+            name,
+            tokenizer if tokenizer is not None else _recorded_tokenizer(index, counted),
+        )
     given = {"chunk_size": chunk_size, "chunk_overlap": chunk_overlap}
     values = {
         name: value if value is not None else recorded.get(name, default)
         for (name, default), value in zip(_DEFAULTS.items(), given.values(), strict=True)
     }
     check_sizes(values["chunk_size"], values["chunk_overlap"])
+    cut = chosen_splitter(splitter, **values, embeddings=index.embeddings, tokenizer=tokenizer)
+    called = f"{_name_of(splitter)} by {_name_of(tokenizer)}" if tokenizer is not None else _name_of(splitter)
     changed = [
         f"{name} changed from {recorded[name]} to {value}"
         for name, value in values.items()
         if name in recorded and recorded[name] != value
     ]
+    if "chunk_size" in recorded and was != called:
+        changed.append(f"splitter changed from {was} to {called}")
     notes = [f"{' and '.join(changed)}: all given files are split again"] if changed and not is_new else []
-    return SplitSettings(values["chunk_size"], values["chunk_overlap"], notes)
+    return SplitSettings(values["chunk_size"], values["chunk_overlap"], cut, called, notes)
+
+
+def _recorded_tokenizer(index: DocumentIndex, name: str) -> str | None:
+    """The path of the tokenizer that an index records.
+
+    Raises:
+        InvalidInputError: It was a function.
+    """
+    if name and not name.endswith(".json"):
+        raise InvalidInputError(
+            f"The files of the index in {index.folder} were split into tokens that {name} counts: give it again "
+            "(tokenizer=...), or another splitter=."
+        )
+    return name or None
+
+
+def _name_of(thing: Any) -> str:
+    """What a splitter or tokenizer is recorded as; a splitter of LangChain's with its sizes."""
+    if isinstance(thing, str | PathLike):
+        return str(thing)
+    name = getattr(thing, "__qualname__", None) or type(thing).__qualname__
+    sizes = [getattr(thing, f"_chunk_{what}", None) for what in ("size", "overlap")]
+    return f"{name}({sizes[0]}, {sizes[1]})" if None not in sizes else str(name)

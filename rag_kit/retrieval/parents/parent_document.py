@@ -11,7 +11,9 @@ from pydantic import field_validator, model_validator
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import Family, FamilyView
-from rag_kit.indexing.parents import PartSizes, check_splitter, split_family
+from rag_kit.indexing.parents import PartSizes, split_family
+from rag_kit.indexing.splitting.named import check_name, named_splitter
+from rag_kit.indexing.splitting.parts import Splitter, check_splitter
 from rag_kit.retrieval.parents.base import FamilyRetriever, parents_metadata
 from rag_kit.retrieval.parents.grouping import Group, by_parent, by_share
 from rag_kit.retrieval.parents.matches import Match, Passage, Passes, Scoring, check_scoring, span_of, total
@@ -34,8 +36,9 @@ class ParentDocumentRetriever(FamilyRetriever):
             documents.
         child_size: Most characters of a child.
         child_overlap: Most characters that a child repeats of the one before.
-        parent_splitter: A LangChain text splitter (or a function) that cuts documents into parents instead.
-        child_splitter: One that cuts parents into children instead.
+        parent_splitter: A LangChain text splitter, a function from documents to documents, or a name that `split`
+            takes (of 1000 characters), which cuts documents into parents instead.
+        child_splitter: One that cuts parents into children instead; by name in ``child_size`` characters.
         scoring: A parent's score: ``"max"`` of its children, or ``"sum"`` or ``"mean"`` of its best.
         top: How many children count for a sum or a mean.
         merge: Auto-merging: the share of a parent's children, above 0 to 1, that must be found for it to be
@@ -88,7 +91,7 @@ class ParentDocumentRetriever(FamilyRetriever):
     @classmethod
     def _splitter_is_one(cls, value: Any) -> Any:
         if value is not None:
-            check_splitter(value)
+            check_name(value) if isinstance(value, str) else check_splitter(value)
         return value
 
     @field_validator("scoring", mode="before")
@@ -113,13 +116,21 @@ class ParentDocumentRetriever(FamilyRetriever):
     def _sizes(self) -> PartSizes:
         return PartSizes(self.parent_size, self.child_size, self.child_overlap)
 
+    @cached_property
+    def _splitters(self) -> tuple[Splitter | None, Splitter | None]:
+        child, embeddings = self.child_splitter, self.index.embeddings
+        if isinstance(child, str):
+            child = named_splitter(
+                child, chunk_size=self.child_size, chunk_overlap=self.child_overlap, embeddings=embeddings
+            )
+        parent = self.parent_splitter
+        if isinstance(parent, str):
+            parent = named_splitter(parent, chunk_overlap=0, embeddings=embeddings)
+        return parent, child
+
     def _family(self, document: Document) -> Family:
-        return split_family(
-            document,
-            self._sizes,
-            parent_splitter=self.parent_splitter,
-            child_splitter=self.child_splitter,
-        )
+        parent, child = self._splitters
+        return split_family(document, self._sizes, parent_splitter=parent, child_splitter=child)
 
     def _passages(
         self, view: FamilyView, matches: Sequence[Match], k: int, passes: Passes | None

@@ -10,7 +10,7 @@ from rag_kit.indexing.splitting.structure import sections
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-_NOT_MARKDOWN = frozenset({"txt", "json", "jsonl"})
+NOT_MARKDOWN = frozenset({"txt", "json", "jsonl"})
 
 
 class Headings:
@@ -31,7 +31,7 @@ class Headings:
 
     def __init__(self, document: Document) -> None:
         given = document.metadata.get("heading")
-        self.markdown = document.metadata.get("format") not in _NOT_MARKDOWN
+        self.markdown = document.metadata.get("format") not in NOT_MARKDOWN
         title = given if isinstance(given, str) else ""
         found = list(sections(document.page_content, heading=title, markdown=self.markdown))
         self._starts = [section.start for section in found]

@@ -1,4 +1,4 @@
-"""Splitters of other makers: what they cut, and where it stands in the document."""
+"""What any splitter cuts, and where it stands in the document."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
     text = document.page_content[start:end]
     given = check_splitter(splitter)([Document(text, metadata=dict(document.metadata))])
     parts: list[Part] = []
-    last = -1
+    last, done = -1, 0
     for piece in given:
         if not isinstance(piece, Document):
             raise InvalidInputError(f"A splitter gave a {type(piece).__name__}; it must give documents.")
@@ -62,11 +62,11 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
             for key, value in piece.metadata.items()
             if key not in ("start", "end", "start_index") and document.metadata.get(key, _ABSENT) != value
         }
-        place = _place(text, piece, last)
+        place = _place(text, piece, last, done)
         if place is None:
             parts.append(Part(piece.page_content, None, None, metadata))
             continue
-        last = place
+        last, done = place, max(done, place + len(piece.page_content))
         parts.append(
             Part(piece.page_content, start + place, start + place + len(piece.page_content), metadata)
         )
@@ -92,14 +92,18 @@ def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Doc
     return made
 
 
-def _place(text: str, piece: Document, last: int) -> int | None:
-    """Where a piece stands: where it says, else the first place after the one before, else anywhere."""
+def _place(text: str, piece: Document, last: int, done: int) -> int | None:
+    """Where a piece stands: where it says, else where it goes on from the pieces before, else anywhere after them.
+
+    Of equal texts the last one that leaves nothing visible out is taken: it covers whatever the right one covers.
+    """
     for key in ("start_index", "start"):
         told = piece.metadata.get(key)
         if type(told) is int and told >= 0 and text.startswith(piece.page_content, told):
             return told
+    new = done + len(text[done:]) - len(text[done:].lstrip())
+    found = text.rfind(piece.page_content, last + 1, new + len(piece.page_content))
     for begin in (last + 1, 0):
-        found = text.find(piece.page_content, begin)
-        if found >= 0:
-            return found
-    return None
+        if found < 0:
+            found = text.find(piece.page_content, begin)
+    return found if found >= 0 else None
