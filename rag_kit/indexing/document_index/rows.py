@@ -51,12 +51,15 @@ def dump_metadata(metadata: dict[str, Any]) -> str:
     return json.dumps(to_plain(metadata), ensure_ascii=False, separators=(",", ":"))
 
 
-def make_rows(documents: Sequence[Document], ids: Sequence[str] | None = None) -> list[Row]:
+def make_rows(
+    documents: Sequence[Document], ids: Sequence[str] | None = None, *, source: str | None = None
+) -> list[Row]:
     """Turn documents into rows.
 
     Args:
         documents: Any documents; provenance is stripped.
         ids: One id a document; else ``Document.id``, else one made from source and text.
+        source: The source of all of them; default: that in each one's metadata.
 
     Returns:
         Rows with distinct ids, in the order of the documents.
@@ -66,7 +69,7 @@ def make_rows(documents: Sequence[Document], ids: Sequence[str] | None = None) -
             or metadata cannot be stored.
     """
     rows: dict[str, Row] = {}
-    for row in document_rows(documents, ids):
+    for row in document_rows(documents, ids, source):
         if not same_row(rows.setdefault(row.id, row), row):
             raise InvalidInputError(
                 f"The id {row.id!r} names two different documents in one call. Give each its own id."
@@ -84,7 +87,9 @@ def same_row(one: Row, other: Row) -> bool:
     )
 
 
-def document_rows(documents: Sequence[Document], ids: Sequence[str] | None = None) -> list[Row]:
+def document_rows(
+    documents: Sequence[Document], ids: Sequence[str] | None = None, given_source: str | None = None
+) -> list[Row]:
     """As `make_rows`, with one row for each document, so that an id may occur twice."""
     documents = documents_of(documents)
     if ids is not None and len(ids) != len(documents):
@@ -94,7 +99,8 @@ def document_rows(documents: Sequence[Document], ids: Sequence[str] | None = Non
     position: Counter[str] = Counter()
     for number, given in enumerate(documents):
         document = strip_provenance(given)
-        source, text = str(document.metadata.get("source") or ""), document.page_content
+        source = given_source if given_source is not None else str(document.metadata.get("source") or "")
+        text = document.page_content
         key = ids[number] if ids is not None else document.id
         if key is not None and (not isinstance(key, str) or not key):
             raise InvalidInputError(

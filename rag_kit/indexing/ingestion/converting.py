@@ -42,12 +42,8 @@ class Converter:
     ) -> None:
         self._reader.close()
 
-    def convert(self, file: SourceFile, source: str) -> tuple[list[Document], Sight, str]:
+    def convert(self, file: SourceFile) -> tuple[list[Document], Sight, str]:
         """The chunks of a file, and what the file was then.
-
-        Args:
-            file: The file.
-            source: Its identity, put into the chunks' metadata.
 
         Returns:
             Chunks, sight and SHA-256 of the file that they were made from.
@@ -71,7 +67,9 @@ class Converter:
                 "Ingest it again later."
             )
         for document in documents:
-            document.metadata["source"] = source
+            document.metadata["source"] = (
+                file.file
+            )  # also where a user's reader gives the path on this machine
         most = self._limits.max_chunks
         settings = self._settings
         cut = iter_chunks(documents, settings.chunk_size, settings.chunk_overlap, settings.splitter)

@@ -60,6 +60,9 @@ def ingest(
     whose text is new to the index are embedded. Files are committed in groups: after a kill at any moment the
     index is whole, and the same call goes on where it stopped.
 
+    ``metadata["source"]`` of a chunk is its file's path below the folder that was given, or the name of a file that was
+    given itself. The absolute path stays in the index, where ``DocumentIndex.sources`` lists it.
+
     Args:
         paths: Files and folders. A file that is reached by two of them is read once.
         folder: The index.
@@ -244,9 +247,9 @@ class _Run:
                     return
         except OSError as error:
             raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
-        documents, sight, digest = converter.convert(file, source)
+        documents, sight, digest = converter.convert(file)
         try:
-            rows = make_rows(documents)
+            rows = make_rows(documents, source=source)
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
         self._unplaced += sum("start" not in document.metadata for document in documents)

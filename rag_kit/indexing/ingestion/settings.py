@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.splitting.parts import Splitter
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
-READING = 1
+READING = 2
 _DEFAULTS = {"chunk_size": 1000, "chunk_overlap": 100}
 
 

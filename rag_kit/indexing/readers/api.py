@@ -160,9 +160,9 @@ def read(
         root: Folder that the file may not lie outside of, links resolved; default: the file's own folder.
 
     Returns:
-        Documents whose text is markdown. Metadata, all plain: ``source`` (absolute path), ``file`` (path relative
-        to ``root``), ``format``, ``mime``, ``title``; and where they apply ``page`` (from 1; slides too),
-        ``pages``, ``sheet``, ``chapter``, ``record``, ``row_start`` and ``row_end``, ``heading``.
+        Documents whose text is markdown. Metadata, all plain: ``source`` (``path`` as given; with ``root``, as
+        ``file``), ``file`` (path relative to ``root``), ``format``, ``mime``, ``title``; and where they apply ``page``
+        (from 1; slides too), ``pages``, ``sheet``, ``chapter``, ``record``, ``row_start`` and ``row_end``, ``heading``.
 
     Raises:
         ReadError: The file is missing, empty, broken, encrypted, mis-named, of an unknown kind, without text, or
@@ -237,7 +237,7 @@ def _documents(
     else:
         file = real.relative_to(base.resolve()).as_posix()
     common: dict[str, Any] = {
-        "source": printable_path(given.as_posix()),
+        "source": printable_path(path.as_posix() if root is None else file),
         "file": printable_path(file),
         "title": printable_path(given.stem),
         "format": kind,

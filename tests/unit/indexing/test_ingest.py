@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -348,3 +349,75 @@ def test_an_english_model_says_what_it_could_not_read(tmp_path: Path) -> None:
     assert "English only: 1 Chinese chunk" in note and "multilingual" in note
     assert ingest(tmp_path / "fan.md", tmp_path / "words", embeddings=WordEmbeddings()).notes == []
     assert ingest(tmp_path / "fan.md", tmp_path / "none").embedding == "none"
+
+
+def sources_of(folder: Path) -> set[str]:
+    """What chunks say of their source."""
+    with DocumentIndex.open(folder) as index:
+        return {row["source"] for row in index.metadata_rows()}
+
+
+def test_sources_are_relative_to_what_was_given(docs: Path, tmp_path: Path) -> None:
+    """Below a folder its path there, else its name; what `sources` lists stays absolute, and so do ids apart."""
+    from rag_kit.indexing import read
+
+    ingest([docs, docs / "sub" / "泵.txt"], tmp_path / "index")
+    assert sources_of(tmp_path / "index") == {*(f"file{n}.md" for n in range(5)), "sub/泵.txt"}
+    ingest(docs / "sub" / "泵.txt", tmp_path / "one")
+    assert sources_of(tmp_path / "one") == {"泵.txt"}
+    other = tmp_path / "other" / "file0.md"
+    other.parent.mkdir()
+    other.write_bytes((docs / "file0.md").read_bytes())
+    assert (
+        ingest(other.parent, tmp_path / "index").added == 1
+    )  # a file of the same name elsewhere is another one
+    with DocumentIndex.open(tmp_path / "index") as index:
+        assert {str(other), str(docs / "file0.md")} <= set(index.sources())
+        assert len(index.ids(str(other))) == len(index.ids(str(docs / "file0.md"))) > 0
+    assert read(docs / "file0.md", root=tmp_path)[0].metadata["source"] == "docs/file0.md"
+
+
+def test_no_path_of_this_machine_leaves_with_an_answer(
+    docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither in what graphs give, whole states too, nor in what the command line prints as JSON."""
+    from rag_kit.cli.main import main
+    from rag_kit.graphs import build_crag, build_plain_rag
+    from rag_kit.models import chat_model
+    from rag_kit.retrieval import index_retriever
+
+    folder = tmp_path / "index"
+    ingest(docs, folder)
+    with DocumentIndex.open(folder) as index:
+        for build in (build_plain_rag, build_crag):
+            graph = build(index_retriever(index, "bm25"), chat_model("extractive"), output="full")
+            state = graph.invoke({"question": "Which value has Item3?"})
+            assert state["citations"][0]["source"] == "file3.md" and str(tmp_path) not in repr(state)
+    for command in ("ask", "retrieve"):
+        capsys.readouterr()
+        assert main([command, "Which value has Item3?", "--index", str(folder), "--json"]) == 0
+        out = capsys.readouterr().out
+        assert "file3.md" in out and str(tmp_path) not in out
+
+
+def test_an_index_with_absolute_sources_is_brought_up_to_date(
+    docs: Path, tmp_path: Path, model: WordEmbeddings
+) -> None:
+    """The next ingest of the same files reads them again and embeds nothing; ids stay as they are."""
+    folder = tmp_path / "index"
+    ingest(docs, folder, embeddings=model)
+    with DocumentIndex.open(folder) as index:
+        ids = index.ids()
+    with sqlite3.connect(folder / "store.sqlite3") as connection:  # as it was written before
+        connection.execute("UPDATE chunks SET metadata = json_set(metadata, '$.source', source)")
+        connection.execute(
+            """UPDATE sources SET settings = replace(settings, '"reading": 2', '"reading": 1')"""
+        )
+    connection.close()
+    assert all(source.startswith(str(docs)) for source in sources_of(folder))
+    report = ingest(docs, folder, embeddings=model)
+    assert (report.updated, report.embedded, report.added) == (6, 0, 0)
+    assert sources_of(folder) == {*(f"file{n}.md" for n in range(5)), "sub/泵.txt"}
+    with DocumentIndex.open(folder) as index:
+        assert index.ids() == ids and index.verify().ok
+        assert index.search_keyword("Item3", 1)[0][0].metadata["source"] == "file3.md"
