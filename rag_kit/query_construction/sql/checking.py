@@ -1,8 +1,9 @@
-"""What a statement for PostgreSQL may hold: a parsed tree of known nodes, known functions and named tables.
+"""What a statement for PostgreSQL may be: a tree of known nodes, with known functions and named tables.
 
 A read-only transaction stops no function: ``pg_read_file`` reads the server's files in it. So a statement is parsed
 with sqlglot, every node is looked up in a list of what is allowed, and what runs is the text written anew from that
 tree, with every name quoted. Where the parser and PostgreSQL would read a text differently, PostgreSQL never sees it.
+What was written is read and checked once more.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ _NODES = """
     Add Alias And Any Array AtTimeZone Between Boolean Bracket CTE Case Cast Column Cube DPipe DataType DataTypeParam
     Distinct Div EQ Escape Except Exists Fetch Filter From GT GTE Group GroupingSets Having ILike Identifier If In
     IntDiv Intersect Interval Is JSONExtract JSONExtractScalar JSONPath JSONPathKey JSONPathRoot JSONPathSubscript Join
-    LT LTE Lateral Like Limit Literal Mod Mul NEQ Neg Not Null NullSafeEQ NullSafeNEQ Offset Or Order Ordered Paren Pow
+    LT LTE Lateral Like Limit LimitOptions Literal Mod Mul NEQ Neg Not Null NullSafeEQ NullSafeNEQ Offset Or Order
+    Ordered Paren Pow
     RegexpILike RegexpLike Rollup Select SimilarTo Star Sub Subquery Table TableAlias Tuple Union Values Var Where
     Window WindowSpec With WithinGroup
 """
 _FUNCTIONS = """
     Abs Avg Ceil Coalesce Concat ConcatWs Corr Count CumeDist CurrentDate CurrentTime CurrentTimestamp DenseRank
     Extract FirstValue Floor Greatest GroupConcat Grouping Initcap Lag LastValue Lead Least Left Length Ln Log
-    LogicalAnd LogicalOr Lower Max Median Min Mode NthValue Ntile Nullif PercentRank PercentileCont PercentileDisc
-    Rank Replace Right Round RowNumber Sign SplitPart Sqrt Stddev StddevPop StddevSamp StrPosition StrToDate Substring
-    Sum TimeToStr TimestampTrunc Trim Upper Variance VariancePop
+    Localtimestamp LogicalAnd LogicalOr Lower Max Median Min Mode NthValue Ntile Nullif PercentRank PercentileCont
+    PercentileDisc Rank Replace Right Round RowNumber Sign SplitPart Sqrt Stddev StddevPop StddevSamp StrPosition
+    StrToDate Substring Sum TimeToStr TimestampTrunc Trim UnixToTime Upper Variance VariancePop
 """
 _TYPE_NAMES = """
     ARRAY BIGINT BOOLEAN CHAR DATE DECIMAL DOUBLE FLOAT INT INTERVAL JSON JSONB SMALLINT TEXT TIME TIMESTAMP
@@ -65,76 +67,75 @@ def checked_statement(statement: str, tables: Collection[str], schema: str) -> s
         rag_kit.errors.StatementError: pg_read_file is not allowed. Write one SELECT with common functions.
     """
     try:
+        written = _written(statement, tables, schema)
+        # what a writer forgets to quote is found by reading again: then the text holds more than the tree
+        if _written(written, tables, schema) != written:
+            raise _Refusal("A text that is read in two ways")
+    except _Refusal as refusal:
+        said = f"{refusal} is not allowed. Write one SELECT with common functions."
+        raise StatementError(said, statement, refused=True) from None
+    return written
+
+
+class _Refusal(Exception):
+    """What is not allowed."""
+
+
+def _written(statement: str, tables: Collection[str], schema: str) -> str:
+    try:
         import sqlglot
         from sqlglot import exp
     except ImportError:
         raise MissingExtraError("sql", "Text to SQL on PostgreSQL") from None
-    if len(statement) > MAX_STATEMENT or "\0" in statement:
-        raise _refused(f"A statement of {len(statement)} characters, or with a NUL", statement)
+    if len(statement) > 2 * MAX_STATEMENT or "\0" in statement:
+        raise _Refusal(f"A statement of {len(statement)} characters, or with a NUL,")
     try:
         trees = [tree for tree in sqlglot.parse(statement, dialect="postgres") if tree is not None]
-    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        if len(trees) != 1 or not isinstance(
+            trees[0], (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
+        ):
+            raise _Refusal("Anything but one SELECT")
+        for node in list(trees[0].walk()):
+            if wrong := _wrong(node):
+                raise _Refusal(wrong)
+            if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
+                node.set("this", node.name.translate(_CAPITALS))  # as PostgreSQL folds a name without quotes
+                node.set("quoted", True)
+        _qualify(trees[0], tables, schema)
+        return str(trees[0].sql(dialect="postgres", comments=False))
+    except (sqlglot.errors.SqlglotError, RecursionError, ValueError, TypeError, AttributeError) as error:
         raise StatementError(f"The statement cannot be parsed: {error}", statement) from error
-    if len(trees) != 1 or not isinstance(trees[0], (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)):
-        raise _refused("Anything but one SELECT", statement)
-    tree = trees[0]
-    nodes = list(tree.walk())
-    for node in nodes:
-        if wrong := _wrong(node):
-            raise _refused(wrong, statement)
-    for node in nodes:
-        if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
-            node.set("this", node.name.translate(_CAPITALS))  # as PostgreSQL folds a name without quotes
-            node.set("quoted", True)
-    ctes = {cte.alias for cte in tree.find_all(exp.CTE)}
-    if any(name.startswith("pg_") for name in ctes):
-        raise _refused("A WITH query whose name begins with pg_", statement)
-    for table in tree.find_all(exp.Table):
-        _qualify(table, statement, tables, schema, ctes)
-    try:
-        return str(tree.sql(dialect="postgres", comments=False))
-    except (sqlglot.errors.SqlglotError, RecursionError) as error:
-        raise StatementError(f"The statement cannot be written: {error}", statement) from error
 
 
 def _wrong(node: Any) -> str:
     """What is not allowed about one node; empty if nothing is."""
     kind = type(node).__name__
     if kind == "Anonymous":
-        name = node.this
-        return "" if isinstance(name, str) and name.lower() in _BY_NAME else str(node.name)
-    if kind == "DataType":
-        udt = node.args.get("kind") or node.this.name not in _TYPES
-        return f"The type {node.sql(dialect='postgres')}" if udt else ""
-    if kind == "Literal" and not node.is_string:
-        return "" if _NUMBER.fullmatch(node.name) else f"The number {node.name}"
-    if kind == "Var":
-        return "" if _WORD.fullmatch(node.name) else f"The word {node.name}"
+        return "" if isinstance(node.this, str) and node.this.lower() in _BY_NAME else str(node.name)
+    if kind == "DataType" and (node.args.get("kind") or node.this.name not in _TYPES):
+        return f"The type {node.sql(dialect='postgres')}"
+    if kind == "Literal" and not node.is_string and not _NUMBER.fullmatch(node.name):
+        return f"The number {node.name}"
+    # sqlglot writes these two without quoting them
+    if (kind == "Var" and not _WORD.fullmatch(node.name)) or (
+        kind == "JSONPathKey" and "'" in str(node.this)
+    ):
+        return f"The word {node.this}"
     return "" if kind in _ALLOWED else str(node.key)
 
 
-def _qualify(table: Any, statement: str, tables: Collection[str], schema: str, ctes: Collection[str]) -> None:
-    """Put the schema before a table's name. Without one, a name is that of a WITH query, or of nothing at all.
-
-    Raises:
-        StatementError: The table is not among those that may be read.
-    """
+def _qualify(tree: Any, tables: Collection[str], schema: str) -> None:
+    """Put the schema before the tables' names. Without one, a name is that of a WITH query, or of nothing at all."""
     from sqlglot import exp
 
-    if not isinstance(table.this, exp.Identifier):  # a function, which was looked at by itself
-        return
-    if not table.db and not table.catalog and table.name in ctes:
-        return
-    if table.catalog or table.db not in ("", schema) or table.name not in tables:
-        known = ", ".join(f'"{name}"' for name in sorted(tables))
-        raise StatementError(
-            f"The table {table.sql(dialect='postgres')} may not be read; allowed, spelled so: {known}.",
-            statement,
-            refused=True,
-        )
-    table.set("db", exp.to_identifier(schema, quoted=True))
-
-
-def _refused(what: str, statement: str) -> StatementError:
-    said = f"{what} is not allowed. Write one SELECT with common functions."
-    return StatementError(said, statement, refused=True)
+    queries = {cte.alias for cte in tree.find_all(exp.CTE)}
+    if any(name.startswith("pg_") for name in queries):
+        raise _Refusal("A WITH query whose name begins with pg_")
+    for table in tree.find_all(exp.Table):
+        named = isinstance(table.this, exp.Identifier)  # else a function, which was looked at by itself
+        if not named or (table.name in queries and not table.db and not table.catalog):
+            continue
+        if table.catalog or table.db not in ("", schema) or table.name not in tables:
+            known = ", ".join(f'"{name}"' for name in sorted(tables))
+            raise _Refusal(f"The table {table.sql(dialect='postgres')} (there are, spelled so: {known})")
+        table.set("db", exp.to_identifier(schema, quoted=True))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import to_plain, with_provenance
+from rag_kit.documents import PROVENANCE_KEY, to_plain, with_provenance
 
 MAX_COLUMNS = 100
 MAX_STATEMENT = 20_000
@@ -65,6 +65,7 @@ class SqlResult:
             values = {
                 name: float(cell) if isinstance(cell, Decimal) else to_plain(cell) for name, cell in named
             }
+            values.pop(PROVENANCE_KEY, None)  # a statement names its columns as it likes
             document = Document(page_content=text, metadata={"source": "sql", **values})
             place: dict[str, Any] = {
                 "rank": number,

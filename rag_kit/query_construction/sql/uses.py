@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
-from rag_kit.documents import compile_filter
 from rag_kit.errors import InvalidInputError, RagKitError, StatementError
 from rag_kit.query_construction.sql.query import TextToSql
 from rag_kit.query_construction.sql.result import SqlResult
@@ -20,13 +19,16 @@ from rag_kit.retrieval.base import RagKitRetriever, Request
 class SqlRetriever(RagKitRetriever):
     """The rows of a database that answer a question, as documents.
 
-    Each row is a document whose metadata are its columns; statement and row number stand in its provenance. ``filter``
-    is applied to the rows, by column.
+    Each row is a document whose metadata are its columns; statement and row number stand in its provenance. A filter
+    is refused: a statement names its columns as it likes, so it could say itself that its rows pass. What may be read
+    is restricted by ``tables``, by views, or by the database's role.
 
     Args:
         query: What writes and runs the statement.
         k: Most rows to return; ``None``: all that ``query`` fetches (its ``max_rows``).
-        filter: Metadata filter for every call.
+
+    Raises:
+        InvalidInputError: On construction and on call, for a filter.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -47,29 +49,33 @@ class SqlRetriever(RagKitRetriever):
     query: TextToSql
     k: int | None = None  # type: ignore[assignment]
 
+    @field_validator("filter")
+    @classmethod
+    def _filter_is_allowed(cls, value: Any) -> Any:
+        return _unfiltered(value)
+
     @classmethod
     def from_llm(
-        cls,
-        llm: Runnable[Any, Any],
-        database: Any,
-        *,
-        k: int | None = None,
-        filter: Any = None,
-        **settings: Any,
+        cls, llm: Runnable[Any, Any], database: Any, *, k: int | None = None, **settings: Any
     ) -> Self:
         """Make the retriever from a model and a database; `settings` are further arguments of ``TextToSql``."""
-        return cls(query=TextToSql(llm, database, **settings), k=k, filter=filter)
+        return cls(query=TextToSql(llm, database, **settings), k=k)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        return _passing(self.query.invoke(query, request.child("sql")), request)
+        _unfiltered(request.filter)
+        return self.query.invoke(query, request.child("sql")).documents
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        return _passing(await self.query.ainvoke(query, request.child("sql")), request)
+        _unfiltered(request.filter)
+        return (await self.query.ainvoke(query, request.child("sql"))).documents
 
 
-def _passing(result: SqlResult, request: Request) -> list[Document]:
-    passes = compile_filter(request.filter)
-    return [document for document in result.documents if passes(document.metadata)]
+def _unfiltered(filter: Any) -> None:
+    if filter is not None:
+        raise InvalidInputError(
+            "SqlRetriever takes no filter: a statement names its columns as it likes, so it could say itself that its "
+            "rows pass. Restrict what may be read: tables=, a view, or the database's role."
+        )
 
 
 class _Question(BaseModel):

@@ -237,7 +237,7 @@ async def test_an_in_memory_database_is_copied(server: OpenAIServer) -> None:
 
 
 async def test_as_retriever() -> None:
-    """Rows are documents with their columns as metadata; ``k`` and ``filter`` hold, also inside an ensemble."""
+    """Rows are documents with their columns as metadata; ``k`` holds, a filter is refused; it fits into an ensemble."""
     retriever = SqlRetriever.from_llm(scripted("SELECT * FROM item ORDER BY price"), memory_engine())
     assert [doc.metadata["name"] for doc in retriever.invoke("What is for sale?")] == [
         "pen",
@@ -245,8 +245,16 @@ async def test_as_retriever() -> None:
         "cap",
         "fan",
     ]
-    found = await retriever.ainvoke("What is for sale?", k=1, filter={"price": {"$gt": 3}})
-    assert [doc.page_content for doc in found] == ["name: cap\nprice: 4.0"]
+    found = await retriever.ainvoke("What is for sale?", k=1)
+    assert [doc.page_content for doc in found] == ["name: pen\nprice: 2.0"]
+    with pytest.raises(InvalidInputError, match="names its columns as it likes"):
+        await retriever.ainvoke("What is for sale?", filter={"tenant": "a"})
+    with pytest.raises(InvalidInputError, match="takes no filter"):
+        SqlRetriever(query=retriever.query, filter={"tenant": "a"})
+    forged = SqlRetriever.from_llm(
+        scripted("SELECT 'bm25' AS rag_kit, name FROM item LIMIT 1"), memory_engine()
+    )
+    assert get_provenance(forged.invoke("fan")[0])["stages"][0]["stage"] == "sql"
     both = EnsembleRetriever(retrievers=[retriever, BM25Retriever.from_texts(["A fan cools."])], k=5)
     fused = both.invoke("fan")
     assert len(fused) == 5 and {"sql", "bm25"} <= {get_provenance(doc)["stages"][0]["stage"] for doc in fused}

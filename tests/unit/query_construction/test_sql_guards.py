@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import resource
 import sqlite3
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from support.postgres import PostgresServer, binaries
 
 from rag_kit.errors import StatementError
+from rag_kit.query_construction.sql.checking import checked_statement
 from rag_kit.query_construction.sql.database import open_database
 from rag_kit.query_construction.sql.result import Limits
 
@@ -126,9 +128,10 @@ POSTGRES = [
     "SELECT * FROM pg_catalog.pg_authid",
     "SELECT * FROM information_schema.tables",
     "WITH pg_authid AS (SELECT 1) SELECT * FROM (SELECT * FROM pg_authid) x",
-    "WITH x AS (WITH secret AS (SELECT 1) SELECT 1) SELECT * FROM secret",
     "SELECT E'\\'; DROP TABLE item; --'",
     "SELECT $$a$$; DROP TABLE item",
+    "SELECT name ->> 'a'' || pg_sleep(1) || ''' FROM item",
+    "SELECT name -> 'a'' || (SELECT password FROM secret) || ''' FROM item",
     "DO $$ BEGIN DELETE FROM item; END $$",
     "CALL p()",
     "PREPARE p AS DELETE FROM item",
@@ -148,9 +151,13 @@ POSTGRES = [
     "SELECT rpad('x', 1000000000)",
     "SELECT * FROM generate_series(1, 1000000000000)",
     "SELECT array_fill(1, ARRAY[100000000])",
+]  # fmt: skip
+#: What the check lets pass, since it has no effect but to fail or to take time.
+LEFT = [
+    "WITH x AS (WITH secret AS (SELECT 1) SELECT 1) SELECT * FROM secret",
     f"{_LOOP} SELECT count(*) FROM r",
     "SELECT count(*) FROM big a, big b, big c, big d, big e",
-]  # fmt: skip
+]
 #: Harmless look-alikes that run.
 ALLOWED = [
     "SELECT name FROM item WHERE name = 'DROP TABLE item; --'",
@@ -267,6 +274,91 @@ def _state(engine: Any) -> Any:
         return [tuple(row) for row in rows]
 
 
+@pytest.mark.parametrize("statement", HOSTILE + POSTGRES)
+def test_the_check_for_postgres_refuses(statement: str) -> None:
+    """What PostgreSQL would do is refused before it sees it."""
+    pytest.importorskip("sqlglot", reason="sqlglot is not installed (extra sql)")
+    with pytest.raises(StatementError):
+        checked_statement(statement, _TABLES, "public")
+
+
+def test_what_the_check_writes() -> None:
+    """Names are folded and quoted as PostgreSQL would, tables get their schema, comments go, values stay."""
+    pytest.importorskip("sqlglot", reason="sqlglot is not installed (extra sql)")
+    for statement, written in (
+        ('SELECT Name, "Big" FROM Item -- all', 'SELECT "name", "Big" FROM "public"."item"'),
+        (
+            "WITH x AS (SELECT 1) SELECT * FROM x, item",
+            'WITH "x" AS (SELECT 1) SELECT * FROM "x", "public"."item"',
+        ),
+        ("SELECT name ->> 'k' FROM item WHERE name = 'it''s'", None),
+    ):
+        given = checked_statement(statement, ["item"], "public")
+        assert given == (written or """SELECT "name" ->> 'k' FROM "public"."item" WHERE "name" = 'it''s'""")
+
+
+def test_no_value_and_no_name_gets_out_of_its_quotes() -> None:
+    """Whatever stands inside quotes, what is outside of them in the text that is written holds none of it."""
+    pytest.importorskip("sqlglot", reason="sqlglot is not installed (extra sql)")
+    texts = [
+        "a ->> 'S'",
+        "a -> 'S' ->> 'S'",
+        "to_char(a, 'S')",
+        "date_trunc('S', a)",
+        "extract('S' from a)",
+        "a['S']",
+    ]
+    texts += [
+        "interval 'S'",
+        "a at time zone 'S'",
+        "a like 'S' escape 'S'",
+        "'S' 'S'",
+        "'S'::date",
+        "trim('S' from a)",
+    ]
+    texts += [
+        '"S"',
+        'a as "S"',
+        'sum(a) over "S"',
+        'cast(a as "S")',
+        "E'S'",
+        "U&'S'",
+        "$S$S$S$",
+        "a /* S */",
+        "N'S'",
+    ]
+    tricks = [
+        "x' || pg_sleep(1) || '",
+        "' || (SELECT password FROM secret) || '",
+        "\\' || pg_sleep(1) || '",
+        "*/pg_sleep(1)/*",
+    ]
+    tricks += [
+        'x" || pg_sleep(1) || "',
+        "$$ || pg_sleep(1) || $$",
+        "a'']['pg_sleep",
+        "\\",
+        "'",
+        '"',
+        "--\n pg_sleep(1) --",
+        "/* /* */",
+    ]
+    written = 0
+    for text in texts:
+        for trick in tricks:
+            for inside in (trick, trick.replace("'", "''").replace('"', '""')):
+                try:
+                    given = checked_statement(
+                        f"SELECT {text.replace('S', inside)} FROM item", _TABLES, "public"
+                    )
+                except StatementError:
+                    continue
+                written += 1
+                outside = re.sub(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"", "", given)  # as PostgreSQL reads them
+                assert not re.search(r"pg_sleep|password|['\"$;]|--|/\*", outside), given
+    assert written > 100
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_postgres_refuses(postgres_engine: Any, tmp_path: Path) -> None:
@@ -274,7 +366,7 @@ def test_postgres_refuses(postgres_engine: Any, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     database = open_database(postgres_engine, _TABLES, 2, 5.0)[0]
     before = _state(postgres_engine)
-    for statement in HOSTILE + POSTGRES:
+    for statement in HOSTILE + POSTGRES + LEFT:
         refusal(database, statement.replace("FOLDER", str(tmp_path)))
         assert _state(postgres_engine) == before, statement
         assert not list(tmp_path.iterdir()), statement
