@@ -7,14 +7,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_MOST = 600  # characters before the text, for a title is whatever its document says
+# A sentence that stands in every chunk of a document hides what sets the chunks apart (docs/benchmarks.md): names have
+# so many characters in all, or this share of the text.
+_NAMES, _SHARE = 60, 10
 
 
 def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
-    """The text that is embedded and analysed for keywords in place of a chunk's own.
+    """The text that is analysed for keywords in place of a chunk's own.
 
     Metadata ``title`` and each heading of ``heading`` (``"A > B"``) come first, on a line of their own, without those
-    that the text has in it: twice would only make them heavier.
+    that the text has in it, which twice would only be heavier, and without those that are too long beside the text.
 
     Args:
         text: The chunk's text, which is what a search returns.
@@ -26,28 +28,49 @@ def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
         >>> searched_text("## Oil\\n\\nEvery ten hours.", {"heading": "Oil"})
         '## Oil\\n\\nEvery ten hours.'
     """
-    title, heading = metadata.get("title"), metadata.get("heading")
-    names = [title] if isinstance(title, str) else []
-    names += heading.split(" > ") if isinstance(heading, str) else []
-    lower = text.casefold()
-    before = " > ".join(
-        name for name in dict.fromkeys(" ".join(name.split()) for name in names) if not _holds(lower, name)
-    )
-    return f"{before[:_MOST]}\n{text}" if before else text
+    return _with_names(text, metadata, max(_NAMES, len(text) // _SHARE))
 
 
-def _holds(lower: str, name: str) -> bool:
-    """Whether a name stands in a text in lower case, and not only as a part of a longer word."""
-    pattern = rf"(?<![a-z0-9]){re.escape(name.casefold())}(?![a-z0-9])"
-    return re.search(pattern, lower) is not None
+def embedded_text(text: str, metadata: Mapping[str, Any]) -> str:
+    """The text that is embedded in place of a chunk's own: as `searched_text`, but a short text stays alone.
+
+    Where title and headings are more than half as long as the text, its vector would be theirs: a page's shortest
+    lines would come before its paragraphs (docs/benchmarks.md).
+
+    Example:
+        >>> embedded_text("Every ten hours, and before the first start.", {"title": "Orion handbook"})
+        'Orion handbook\\nEvery ten hours, and before the first start.'
+        >>> embedded_text("Every ten hours.", {"title": "Orion handbook"})
+        'Every ten hours.'
+    """
+    return _with_names(text, metadata, min(len(text) // 2, max(_NAMES, len(text) // _SHARE)))
 
 
-def searched_row(text: str, metadata: str, *, titles: bool) -> str:
-    """As `searched_text`, for a row of a store; its text alone without ``titles``, or where its JSON is damaged."""
+def embedded_row(text: str, metadata: str, *, titles: bool) -> str:
+    """As `embedded_text`, for a row of a store; its text alone without ``titles``, or where its JSON is damaged."""
     if not titles:
         return text
     try:
         fields = json.loads(metadata)
     except (ValueError, RecursionError):
         return text
-    return searched_text(text, fields) if isinstance(fields, dict) else text
+    return embedded_text(text, fields) if isinstance(fields, dict) else text
+
+
+def _with_names(text: str, metadata: Mapping[str, Any], room: int) -> str:
+    """A text and before it the names, from the title on, as far as they have room."""
+    title, heading = metadata.get("title"), metadata.get("heading")
+    names = [title] if isinstance(title, str) else []
+    names += heading.split(" > ") if isinstance(heading, str) else []
+    lower, before = text.casefold(), ""
+    for name in dict.fromkeys(names):
+        longer = f"{before} > {name}" if before else name
+        if len(longer) <= room and name.strip() and not _holds(lower, name):
+            before = longer
+    return f"{before}\n{text}" if before else text
+
+
+def _holds(lower: str, name: str) -> bool:
+    """Whether a name stands in a text in lower case, and not only as a part of a longer word."""
+    pattern = rf"(?<![a-z0-9]){re.escape(name.casefold())}(?![a-z0-9])"
+    return re.search(pattern, lower) is not None

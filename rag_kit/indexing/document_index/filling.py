@@ -11,7 +11,7 @@ from rag_kit.indexing.document_index.embedding import EMBED_BATCH, embed_texts
 from rag_kit.indexing.document_index.rows import text_hash
 from rag_kit.indexing.document_index.store import VECTORS, Store
 from rag_kit.indexing.document_index.writing import known_vectors
-from rag_kit.indexing.searched import searched_row
+from rag_kit.indexing.searched import embedded_row
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -55,7 +55,7 @@ def fill_vectors(
                 vectors = known_vectors(connection, {row[1] for row in rows}, table, titles=state.titles)
             if not rows:
                 break
-            searched = [searched_row(row[2], row[3], titles=state.titles) for row in rows]
+            searched = [embedded_row(row[2], row[3], titles=state.titles) for row in rows]
             hashes = [text_hash(text) for text in searched]
             texts = {key: text for key, text in zip(hashes, searched, strict=True) if key not in vectors}
             fresh, dimension = embed_texts(embeddings, texts, dimension)

@@ -14,7 +14,7 @@ from rag_kit.indexing.document_index.folder import ManifestDamagedError, manifes
 from rag_kit.indexing.document_index.leg import Leg
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.writing import remove_rows
-from rag_kit.indexing.searched import searched_row
+from rag_kit.indexing.searched import embedded_row
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -82,14 +82,13 @@ def _search_titles(folder: Path, store: Store, embeddings: Embeddings | None, ti
                 f"{state.embedding!r} to change that (rag-kit repair --titles does)."
             )
         rows = connection.execute("SELECT n, text, metadata FROM chunks")
-        changed = [(n,) for n, text, metadata in rows if searched_row(text, metadata, titles=True) != text]
+        changed = [(n,) for n, text, metadata in rows if embedded_row(text, metadata, titles=True) != text]
         connection.executemany("DELETE FROM vectors WHERE n = ?", changed)
         generation = state.generation + 1
-        connection.executemany(
-            "UPDATE chunks SET generation = ? WHERE n = ?", [(generation, n) for (n,) in changed]
-        )
+        # a short text is embedded alone, and yet found by the words of its title
+        connection.execute("UPDATE chunks SET generation = ?", (generation,))
         store.set_meta(titles=titles, generation=generation)
         if state.embedding is not None and embeddings is not None:
             embedded = fill_vectors(store, embeddings, state.embedding)
     how = "with" if titles else "without"
-    return f"{len(changed)} texts are searched {how} their titles and headings now; embedded {embedded}"
+    return f"texts are searched {how} their titles and headings now; embedded {embedded} again"

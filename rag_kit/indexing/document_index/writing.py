@@ -10,7 +10,7 @@ from rag_kit.indexing.document_index.families.rows import FamilyRow
 from rag_kit.indexing.document_index.families.writing import Plan, plan_families, write_families
 from rag_kit.indexing.document_index.rows import Row, text_hash
 from rag_kit.indexing.document_index.store import Store, in_groups, marks
-from rag_kit.indexing.searched import searched_row
+from rag_kit.indexing.searched import embedded_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,13 @@ def known_vectors(
             f"WHERE c.hash IN ({marks(group)})"
         )
         for digest, text, metadata, vector in connection.execute(query, group):
-            found[text_hash(searched_row(text, metadata, titles=True)) if titles else digest] = vector
+            found[text_hash(embedded_row(text, metadata, titles=True)) if titles else digest] = vector
     return found
 
 
 def missing_texts(store: Store, rows: Sequence[Row], *, titles: bool) -> dict[bytes, str]:
     """What is searched of rows and has no vector in the store yet, by its hash."""
-    texts = [searched_row(row.text, row.metadata, titles=titles) for row in rows]
+    texts = [embedded_row(row.text, row.metadata, titles=titles) for row in rows]
     with store.looking() as connection:
         known = known_vectors(connection, {row.hash for row in rows}, titles=titles)
     return {key: text for text in texts if (key := text_hash(text)) not in known}
@@ -157,11 +157,11 @@ def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes] | None) -> 
             if old == (row.source, row.ordinal, row.metadata, row.hash):
                 report.unchanged.append(row.id)
                 continue
-            searched = searched_row(row.text, row.metadata, titles=state.titles)
+            searched = embedded_row(row.text, row.metadata, titles=state.titles)
             same = (
                 old is not None
                 and old[3] == row.hash
-                and searched_row(row.text, old[2], titles=state.titles) == searched
+                and embedded_row(row.text, old[2], titles=state.titles) == searched
             )
             n = _put(connection, row, generation)
             if not same:

@@ -13,7 +13,7 @@ from support.embedding import WordEmbeddings
 from rag_kit.cli.main import main
 from rag_kit.errors import IndexFormatError, IndexMismatchError
 from rag_kit.indexing import DocumentIndex, ingest
-from rag_kit.indexing.searched import searched_text
+from rag_kit.indexing.searched import embedded_text, searched_text
 from rag_kit.retrieval import index_retriever
 
 SECTION = "The pump needs oil every ten hours, and the valve wants to be cleaned with water. " * 4
@@ -62,7 +62,15 @@ def test_a_name_that_stands_in_the_text_is_not_repeated() -> None:
     assert searched_text("He said so.", {"title": "AI"}) == "AI\nHe said so."
     assert searched_text("猎户座的水泵。", {"title": "猎户座"}) == "猎户座的水泵。"
     assert searched_text("Text.", {"title": ["Orion"], "heading": 3}) == "Text."
-    assert len(searched_text("Text.", {"title": "long " * 1000})) < 700
+    long = {"title": "long " * 1000, "heading": f"{'深' * 1000} > Oil"}
+    assert searched_text("Text.", long) == "Oil\nText."
+
+
+def test_a_short_text_is_embedded_alone() -> None:
+    """Else its vector would be its title's; by keyword it is found by its title all the same."""
+    title = {"title": "The handbook of Orion"}
+    assert embedded_text("Career", title) == "Career" and "Orion" in searched_text("Career", title)
+    assert "Orion" in embedded_text("The valve is closed by night, and the pump too.", title)
 
 
 def test_an_old_index_stays_as_it_is_until_it_is_told_otherwise(tmp_path: Path) -> None:
