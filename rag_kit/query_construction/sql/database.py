@@ -27,16 +27,7 @@ class Database(Protocol):
 def open_database(
     given: Any, tables: Collection[str] | None, sample_rows: int, seconds: float
 ) -> tuple[Database, str]:
-    """Make a database ready, and describe it for a model.
-
-    Args:
-        given: An ``SQLDatabase`` of langchain-community, a SQLAlchemy engine, or a SQLAlchemy URL.
-        tables: The tables and views that may be read; ``None``: those of the ``SQLDatabase``, else all.
-        sample_rows: How many rows of each table the description shows.
-        seconds: Most time for the sample of one table.
-
-    Returns:
-        What runs statements, and the tables' columns, keys and sample rows.
+    """What runs statements on a database (see ``TextToSql``), and its tables' columns, keys and sample rows as text.
 
     Raises:
         InvalidInputError: It is something else, has other tables, or another dialect than SQLite or PostgreSQL.

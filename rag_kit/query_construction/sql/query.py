@@ -8,7 +8,6 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency import check_seconds, run_in_thread
@@ -33,10 +32,9 @@ _Step = tuple[Callable[[RunnableConfig], Any], Callable[[RunnableConfig], Any]]
 class TextToSql(Runnable[str, SqlResult]):
     """Answer questions from a database: a model writes one SELECT statement, which runs under guards.
 
-    The database enforces the guards. SQLite: a connection of its own, opened read-only, with an authorizer that
-    permits the reading of these tables and a list of functions, bounds on lengths, and a time limit. PostgreSQL: the
-    statement is parsed, checked against what is allowed and written anew; it runs in a read-only transaction with
-    ``statement_timeout``. What a question, a value or a model says cannot change that.
+    SQLite: a connection of its own, opened read-only, whose authorizer permits these tables and a list of functions.
+    PostgreSQL: the statement is parsed, checked and written anew, and runs in a read-only transaction. Both bound time
+    and size. What a question, a value or a model says cannot change that.
 
     Args:
         llm: A language model.
@@ -86,20 +84,16 @@ class TextToSql(Runnable[str, SqlResult]):
                 raise InvalidInputError(f"{name} is {value!r}; give a whole number of 0 or more.")
         seconds = check_seconds("timeout", timeout)
         if seconds is None:
-            raise InvalidInputError(
-                "timeout is None; a statement needs a time limit, e.g. timeout=5.0 (seconds)."
-            )
-        rows, chars = check_count("max_rows", max_rows), check_count("max_cell_chars", max_cell_chars)
-        self.limits = Limits(rows, chars, seconds)
+            raise InvalidInputError("timeout is None; give the seconds that one statement may take.")
+        chars = check_count("max_cell_chars", max_cell_chars)
+        self.limits = Limits(check_count("max_rows", max_rows), chars, seconds)
         self.llm = llm
         self.max_repairs = max_repairs
         self.answer = answer
         self.language = language
         self.database, self.schema = open_database(database, tables, sample_rows, seconds)
-        names = ("sql_query", "sql_answer")
-        self._prompts = {
-            (name, code): load_prompt(name, language=code) for name in names for code in LANGUAGES
-        }
+        prompts = [(name, code) for name in ("sql_query", "sql_answer") for code in LANGUAGES]
+        self._prompts = {(name, code): load_prompt(name, language=code) for name, code in prompts}
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> SqlResult:
         """Answer one question."""
@@ -109,14 +103,10 @@ class TextToSql(Runnable[str, SqlResult]):
         """As ``invoke``, without blocking the event loop; statements run on a thread."""
         return await self._acall_with_config(self._aanswer, input, config, run_type="chain", **kwargs)
 
-    def _answer(
-        self, question: str, run_manager: CallbackManagerForChainRun, config: RunnableConfig
-    ) -> SqlResult:
+    def _answer(self, question: str, run_manager: Any, config: RunnableConfig) -> SqlResult:
         return drive(self._steps(question), lambda step: step[0](config))
 
-    async def _aanswer(
-        self, question: str, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
-    ) -> SqlResult:
+    async def _aanswer(self, question: str, run_manager: Any, config: RunnableConfig) -> SqlResult:
         return await adrive(self._steps(question), lambda step: step[1](config))
 
     def _steps(self, question: str) -> Generator[_Step, Any, SqlResult]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
@@ -20,8 +21,7 @@ class SqlRetriever(RagKitRetriever):
     """The rows of a database that answer a question, as documents.
 
     Each row is a document whose metadata are its columns; statement and row number stand in its provenance. A filter
-    is refused: a statement names its columns as it likes, so it could say itself that its rows pass. What may be read
-    is restricted by ``tables``, by views, or by the database's role.
+    is refused: a statement names its columns as it likes, so it could say itself that its rows pass.
 
     Args:
         query: What writes and runs the statement.
@@ -97,16 +97,12 @@ def sql_tool(
     """
 
     def ask(question: str, config: RunnableConfig) -> tuple[str, SqlResult]:
-        try:
+        with _told_to_agent():
             return _as_text(query.invoke(question, config))
-        except (StatementError, InvalidInputError) as error:
-            raise ToolException(str(error)) from error
 
     async def aask(question: str, config: RunnableConfig) -> tuple[str, SqlResult]:
-        try:
+        with _told_to_agent():
             return _as_text(await query.ainvoke(question, config))
-        except (StatementError, InvalidInputError) as error:
-            raise ToolException(str(error)) from error
 
     return StructuredTool.from_function(
         func=ask,
@@ -117,6 +113,14 @@ def sql_tool(
         response_format="content_and_artifact",
         handle_tool_error=True,
     )
+
+
+@contextmanager
+def _told_to_agent() -> Iterator[None]:
+    try:
+        yield
+    except (StatementError, InvalidInputError) as error:
+        raise ToolException(str(error)) from error
 
 
 def _as_text(result: SqlResult) -> tuple[str, SqlResult]:

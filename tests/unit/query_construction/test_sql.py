@@ -196,7 +196,7 @@ def test_mistakes_are_told(shop: str, tmp_path: Path) -> None:
         ({"tables": []}, "no table"),
         ({"max_rows": 0}, "max_rows"),
         ({"max_repairs": -1}, "max_repairs"),
-        ({"timeout": None}, "time limit"),
+        ({"timeout": None}, "timeout is None"),
         ({"timeout": 0}, "timeout"),
         ({"language": "fr"}, "language"),
     ):
