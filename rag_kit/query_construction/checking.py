@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 from langchain_core.structured_query import FilterDirective
 
 from rag_kit.prompts.filter_schema import UNREADABLE, FilterCondition, FilterGroup, SelfQuery
+from rag_kit.query_construction.coercion import short
 from rag_kit.query_construction.conditions import Fitting, operator_of
 from rag_kit.query_construction.constructed import ConstructedQuery, Sort
 from rag_kit.query_construction.fields import MetadataField, Schema
@@ -87,9 +87,9 @@ class _Checker:
         return all_of(parts) if join == "and" else any_of(parts)
 
     def _condition(self, given: FilterCondition) -> FilterDirective | None:
-        shown = f"{given.field[:60]} {given.operator[:20]} {_short(given.value)}"
+        shown = f"{given.field[:60]} {given.operator[:20]} {short(given.value)}"
         if given.operator == UNREADABLE:
-            self.fitting.repair(f"dropped: {_short(given.value)}: {given.field}")
+            self.fitting.repair(f"dropped: {short(given.value)}: {given.field}")
             return None
         field = self._field(given.field)
         if field is None:
@@ -138,8 +138,3 @@ class _Checker:
         if limit > MAX_LIMIT:
             self.fitting.repair(f"limit {limit} was cut to {MAX_LIMIT}")
         return min(limit, MAX_LIMIT)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -52,7 +52,7 @@ def coerce(field: MetadataField, value: Any, today: date) -> Coerced:
     changed = type(made) is not type(original) or made != original
     note = ""
     if changed and not isinstance(made, Period):
-        note = f"{field.name}: {_short(original)} was read as {_short(made)}"
+        note = f"{field.name}: {short(original)} was read as {short(made)}"
     elif isinstance(made, Period):
         note = f"{field.name}: {made.note}" if made.note else ""
     return Coerced(made, note)
@@ -74,42 +74,37 @@ def _unwrap(value: Any) -> Any:
     return value
 
 
-def _int(field: MetadataField, value: Any, today: date) -> Any:
+def _number(field: MetadataField, value: Any, kind: str) -> Any:
+    """A number; of a field of years also the text that is none."""
     if isinstance(value, bool):
         raise Unusable("true and false are no numbers")
-    if isinstance(value, str):
-        number = parse_number(value)
-        if number is None:
-            if field.is_year and (period := parse_period(value, today)) is not None:
-                return period
-            raise Unusable(f"{_short(value)} is no whole number")
-        value = number
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise Unusable(f"{_short(value)} is no whole number")
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int) and abs(value) >= 2**63:
-        raise Unusable(f"{_short(value)} is too large")
-    # 20200501 or a time stamp for a field of years
-    if field.is_year and isinstance(value, int) and value > 9999:
-        period = parse_period(str(value), today)
+    number = parse_number(value) if isinstance(value, str) else value
+    if number is None and field.is_year and isinstance(value, str):
+        return value
+    if not isinstance(number, (int, float)) or not math.isfinite(number):
+        raise Unusable(f"{short(value)} is no {kind}")
+    return number
+
+
+def _int(field: MetadataField, value: Any, today: date) -> Any:
+    number = _number(field, value, "whole number")
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    if isinstance(number, int) and abs(number) >= 2**63:
+        raise Unusable(f"{short(number)} is too large")
+    # 20200501, a time stamp or "last year" for a field of years
+    if field.is_year and (isinstance(number, str) or (isinstance(number, int) and number > 9999)):
+        period = parse_period(str(number), today)
         if period is None:
-            raise Unusable(f"{value} is no year")
+            raise Unusable(
+                f"{short(number)} is no whole number" if isinstance(number, str) else f"{number} is no year"
+            )
         return period
-    return value
+    return number
 
 
 def _float(field: MetadataField, value: Any, today: date) -> Any:
-    if isinstance(value, bool):
-        raise Unusable("true and false are no numbers")
-    if isinstance(value, str):
-        number = parse_number(value)
-        if number is None:
-            raise Unusable(f"{_short(value)} is no number")
-        value = number
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise Unusable(f"{_short(value)} is no number")
-    return value
+    return _number(field, value, "number")
 
 
 def _bool(field: MetadataField, value: Any, today: date) -> Any:
@@ -118,24 +113,24 @@ def _bool(field: MetadataField, value: Any, today: date) -> Any:
     word = str(value).strip().lower()
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
-    raise Unusable(f"{_short(value)} is neither true nor false")
+    raise Unusable(f"{short(value)} is neither true nor false")
 
 
 def _date(field: MetadataField, value: Any, today: date) -> Any:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise Unusable(f"{_short(value)} is no date")
+        raise Unusable(f"{short(value)} is no date")
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     period = parse_period(text, today)
     if period is None and field.date_format == "timestamp" and parse_number(text) is not None:
         return parse_number(text)
     if period is None:
-        raise Unusable(f"{_short(value)} is no date")
+        raise Unusable(f"{short(value)} is no date")
     return period
 
 
 def _str(field: MetadataField, value: Any, today: date) -> Any:
     if value is None or isinstance(value, bool):
-        raise Unusable(f"{_short(value)} is no text")
+        raise Unusable(f"{short(value)} is no text")
     text = str(value).strip()
     if not text or len(text) > _MAX_TEXT:
         raise Unusable("a text of 1 to 500 characters is needed")
@@ -145,7 +140,7 @@ def _str(field: MetadataField, value: Any, today: date) -> Any:
     if known is not None:
         return known
     if field.complete:
-        raise Unusable(f"{_short(text)} is not among the values of the field")
+        raise Unusable(f"{short(text)} is not among the values of the field")
     return text
 
 
@@ -231,7 +226,8 @@ def parse_number(text: str) -> int | float | None:
         return number if math.isfinite(number) else None
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value as it is written, cut for a message."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.structured_query import Comparator, Comparison, FilterDirective
 
-from rag_kit.query_construction.coercion import Unusable, coerce
+from rag_kit.query_construction.coercion import Unusable, coerce, short
 from rag_kit.query_construction.dates import Period, stored
 from rag_kit.query_construction.fields import MetadataField
 from rag_kit.query_construction.ir import all_of, any_of, none_of
@@ -74,7 +74,7 @@ class Fitting:
         try:
             return self._make(field, comparator, value)
         except Unusable as reason:
-            self.repair(f"dropped: {field.name} {comparator.value} {_short(value)}: {reason}")
+            self.repair(f"dropped: {field.name} {comparator.value} {short(value)}: {reason}")
             return None
 
     def _make(self, field: MetadataField, comparator: Comparator, value: Any) -> FilterDirective | None:
@@ -152,7 +152,7 @@ class Fitting:
                         raise Unusable("a list of dates holds days")
                     value = stored(value.start, field.date_format)
             except Unusable as reason:
-                self.repair(f"dropped: {field.name} {_short(item)}: {reason}")
+                self.repair(f"dropped: {field.name} {short(item)}: {reason}")
                 continue
             if isinstance(value, Period) and field.is_year and value.grain == "year":
                 value = value.start.year
@@ -169,7 +169,7 @@ class Fitting:
         found = [known for known in field.values if wanted and wanted in str(known).casefold()]
         if not field.complete or not found or len(found) > _MAX_ITEMS:
             raise Unusable("a part of a text can be looked for only where all values are known")
-        self.repair(f"{field.name}: contains {_short(value)} was read as one of {_short(found)}")
+        self.repair(f"{field.name}: contains {short(value)} was read as one of {short(found)}")
         return self._one_of(field, found, negated=False)
 
     def _compared(self, field: MetadataField, comparator: Comparator, value: Any) -> FilterDirective:
@@ -233,8 +233,3 @@ def _years(name: str, comparator: Comparator, period: Period) -> FilterDirective
         return any_of([below, above]) or below
     edge = last if comparator in (Comparator.GT, Comparator.LTE) else first
     return Comparison(comparator, name, edge)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

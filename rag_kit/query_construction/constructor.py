@@ -109,8 +109,8 @@ def describe(schema: Schema, question: str = "", language: str = "en") -> str:
         year（int）；从 1990 到 2020
     """
     named: Mapping[str, list[Any]] = RuleConstructor.named_values(schema, question) if question else {}
-    line = _chinese if language == "zh" else _english
-    return "\n".join(line(field, *_shown(field, named.get(field.name, []))) for field in schema)
+    tongue = "zh" if language == "zh" else "en"
+    return "\n".join(_line(field, *_shown(field, named.get(field.name, [])), tongue) for field in schema)
 
 
 def _shown(field: MetadataField, named: list[Any]) -> tuple[list[str], str]:
@@ -121,25 +121,22 @@ def _shown(field: MetadataField, named: list[Any]) -> tuple[list[str], str]:
     return listed, str(more) if more > 0 or not field.complete else ""
 
 
-def _english(field: MetadataField, values: list[str], more: str) -> str:
-    line = f"{_plain(field.name)} ({f'list of {field.type}' if field.many else field.type})"
-    if field.description:
-        line += f": {_plain(field.description, 300)}"
-    if field.minimum is not None and field.maximum is not None:
-        return f"{line}; from {field.minimum} to {field.maximum}"
-    if field.values:
-        line += f"; values: {', '.join(values)}" + (f" and {more} more" if more else "")
-    return line
+# list, field with type, before a description, before what follows, range, values, between values, how many more
+_WORDS = {
+    "en": ("list of {}", "{} ({})", ": ", "; ", "from {} to {}", "values: ", ", ", " and {} more"),
+    "zh": ("{} 列表", "{}（{}）", "：", "；", "从 {} 到 {}", "取值：", "、", "，另有 {} 个"),
+}
 
 
-def _chinese(field: MetadataField, values: list[str], more: str) -> str:
-    line = f"{_plain(field.name)}（{f'{field.type} 列表' if field.many else field.type}）"
+def _line(field: MetadataField, values: list[str], more: str, language: str) -> str:
+    listed, typed, colon, semicolon, ranged, valued, comma, others = _WORDS[language]
+    line = typed.format(_plain(field.name), listed.format(field.type) if field.many else field.type)
     if field.description:
-        line += f"：{_plain(field.description, 300)}"
+        line += colon + _plain(field.description, 300)
     if field.minimum is not None and field.maximum is not None:
-        return f"{line}；从 {field.minimum} 到 {field.maximum}"
+        return line + semicolon + ranged.format(field.minimum, field.maximum)
     if field.values:
-        line += f"；取值：{'、'.join(values)}" + (f"，另有 {more} 个" if more else "")
+        line += semicolon + valued + comma.join(values) + (others.format(more) if more else "")
     return line
 
 

@@ -21,7 +21,6 @@ _NAMES: dict[str, FieldType] = {
     **dict.fromkeys(("date", "datetime", "timestamp", "time"), "date"),
 }
 _LIST = re.compile(r"(?:list|array|set|sequence)\s*(?:\[|<|of)?\s*(\w*)", re.IGNORECASE)
-_YEARS = (1000, 2999)
 
 
 @dataclass(frozen=True)

@@ -12,26 +12,22 @@ from rag_kit.retrieval.structured_filter import to_directive, to_filter
 __all__ = ["all_of", "any_of", "bounded", "conditions", "none_of", "to_directive", "to_filter"]
 
 
-def _join(operator: Operator, parts: Sequence[FilterDirective]) -> FilterDirective:
-    return parts[0] if len(parts) == 1 else Operation(operator, list(parts))
+def _joined(operator: Operator, parts: Sequence[FilterDirective]) -> FilterDirective | None:
+    flat: list[FilterDirective] = []
+    for part in parts:
+        nested = isinstance(part, Operation) and part.operator == operator
+        flat.extend(part.arguments if nested else [part])  # type: ignore[attr-defined]
+    return Operation(operator, flat) if len(flat) > 1 else next(iter(flat), None)
 
 
 def all_of(parts: Sequence[FilterDirective]) -> FilterDirective | None:
     """AND of some directives, flat; ``None`` for none."""
-    flat: list[FilterDirective] = []
-    for part in parts:
-        nested = isinstance(part, Operation) and part.operator == Operator.AND
-        flat.extend(part.arguments if nested else [part])  # type: ignore[attr-defined]
-    return _join(Operator.AND, flat) if flat else None
+    return _joined(Operator.AND, parts)
 
 
 def any_of(parts: Sequence[FilterDirective]) -> FilterDirective | None:
     """OR of some directives, flat; ``None`` for none."""
-    flat: list[FilterDirective] = []
-    for part in parts:
-        nested = isinstance(part, Operation) and part.operator == Operator.OR
-        flat.extend(part.arguments if nested else [part])  # type: ignore[attr-defined]
-    return _join(Operator.OR, flat) if flat else None
+    return _joined(Operator.OR, parts)
 
 
 def none_of(part: FilterDirective) -> FilterDirective:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 from langchain_core.documents import Document
@@ -134,9 +134,14 @@ def as_retriever(value: Any) -> Runnable[str, list[Document]]:
     )
 
 
-def _from_documents(documents: Sequence[Document], where: Filter | None, limit: int) -> list[Document]:
+def _passing(pages: Iterable[Iterable[Document]], where: Filter | None, limit: int) -> list[Document]:
+    """The first documents that pass, of no more pages than it takes."""
     passes = compile_filter(where)
-    return [copy_document(doc) for doc in islice((doc for doc in documents if passes(doc.metadata)), limit)]
+    return list(islice((doc for page in pages for doc in page if passes(doc.metadata)), limit))
+
+
+def _from_documents(documents: Sequence[Document], where: Filter | None, limit: int) -> list[Document]:
+    return [copy_document(doc) for doc in _passing([documents], where, limit)]
 
 
 def _from_ids(
@@ -145,20 +150,14 @@ def _from_ids(
     where: Filter | None,
     limit: int,
 ) -> list[Document]:
-    passes = compile_filter(where)
-    found: list[Document] = []
     names = list(ids())
-    for start in range(0, len(names), _GROUP):
-        found += [doc for doc in get(names[start : start + _GROUP]) if passes(doc.metadata)]
-        if len(found) >= limit:
-            break
-    return found[:limit]
+    pages = (get(names[start : start + _GROUP]) for start in range(0, len(names), _GROUP))
+    return _passing(pages, where, limit)
 
 
 def _from_memory(store: InMemoryVectorStore, where: Filter | None, limit: int) -> list[Document]:
-    documents = [
-        Document(row["text"], id=row["id"], metadata=row["metadata"]) for row in store.store.values()
-    ]
+    rows = store.store.values()
+    documents = [Document(row["text"], id=row["id"], metadata=row["metadata"]) for row in rows]
     return _from_documents(documents, where, limit)
 
 
@@ -167,64 +166,45 @@ def _of_store(store: VectorStore) -> Source | None:
         return rows_behind(store.vectorstore)
     module = {base.__module__.split(".")[0] for base in type(store).__mro__}
     if "langchain_chroma" in module:
-        return Source(partial(_from_chroma, store), "Chroma")
+        return Source(partial(_from_store, _pages, store), "Chroma")
     if "langchain_qdrant" in module:
-        return Source(partial(_from_qdrant, store), "Qdrant")
+        return Source(partial(_from_store, _pages_of_qdrant, store), "Qdrant")
     if "langchain_postgres" in module and hasattr(store, "get"):
-        return Source(partial(_from_postgres, store), "PGVectorStore")
+        return Source(partial(_from_store, _pages, store), "PGVectorStore")
     return None
 
 
-def _paged(
-    store: VectorStore, where: Filter | None, limit: int, page: Callable[[Any, int, int], list[Document]]
+def _from_store(
+    pages: Callable[[Any, Any], Iterator[list[Document]]], store: Any, where: Filter | None, limit: int
 ) -> list[Document]:
-    """Read page after page; what the store cannot filter by is filtered here."""
-    native = native_filter(store, where) if where else None
-    passes = compile_filter(where)
-    found: list[Document] = []
-    offset = 0
-    while len(found) < limit:
-        rows = page(native, offset, _GROUP)
-        found += [doc for doc in rows if passes(doc.metadata)]
-        offset += _GROUP
-        if len(rows) < _GROUP:
-            break
-    return found[:limit]
+    """Page after page; what the store cannot filter by is filtered here."""
+    return _passing(pages(store, native_filter(store, where) if where else None), where, limit)
 
 
-def _from_chroma(store: Any, where: Filter | None, limit: int) -> list[Document]:
-    def page(native: Any, offset: int, count: int) -> list[Document]:
-        got = store.get(where=native, limit=count, offset=offset, include=["documents", "metadatas"])
+def _pages(store: Any, native: Any) -> Iterator[list[Document]]:
+    """Of a store with a ``get`` as Chroma has it."""
+    for offset in count(0, _GROUP):
+        got = store.get(where=native, limit=_GROUP, offset=offset, include=["documents", "metadatas"])
         rows = zip(got["ids"], got["documents"], got["metadatas"], strict=True)
-        return [Document(text or "", id=key, metadata=dict(metadata or {})) for key, text, metadata in rows]
-
-    return _paged(store, where, limit, page)
-
-
-def _from_postgres(store: Any, where: Filter | None, limit: int) -> list[Document]:
-    def page(native: Any, offset: int, count: int) -> list[Document]:
-        got = store.get(where=native, limit=count, offset=offset, include=["documents", "metadatas"])
-        rows = zip(got["ids"], got["documents"], got["metadatas"], strict=True)
-        return [Document(text or "", id=str(key), metadata=dict(meta or {})) for key, text, meta in rows]
-
-    return _paged(store, where, limit, page)
+        yield [Document(text or "", id=str(key), metadata=dict(known or {})) for key, text, known in rows]
+        if len(got["ids"]) < _GROUP:
+            return
 
 
-def _from_qdrant(store: Any, where: Filter | None, limit: int) -> list[Document]:
-    passes = compile_filter(where)
-    native = native_filter(store, where) if where else None
-    found: list[Document] = []
+def _pages_of_qdrant(store: Any, native: Any) -> Iterator[list[Document]]:
     offset: Any = None
-    while len(found) < limit:
+    while True:
         points, offset = store.client.scroll(
             store.collection_name, scroll_filter=native, limit=_GROUP, offset=offset, with_payload=True
         )
-        for point in points:
-            payload = point.payload or {}
-            metadata = dict(payload.get(store.metadata_payload_key) or {})
-            if passes(metadata):
-                text = payload.get(store.content_payload_key) or ""
-                found.append(Document(text, id=str(point.id), metadata=metadata))
+        payloads = [(point.id, point.payload or {}) for point in points]
+        yield [
+            Document(
+                payload.get(store.content_payload_key) or "",
+                id=str(key),
+                metadata=dict(payload.get(store.metadata_payload_key) or {}),
+            )
+            for key, payload in payloads
+        ]
         if offset is None:
-            break
-    return found[:limit]
+            return

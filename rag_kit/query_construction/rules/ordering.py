@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 
 from rag_kit.query_construction.constructed import Sort
+from rag_kit.query_construction.date_patterns import NUMBERS, WORDS
 from rag_kit.query_construction.dates import chinese_number
 from rag_kit.query_construction.fields import MetadataField, Schema
 from rag_kit.query_construction.rules.quantities import KINDS
 
-_WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-_N = rf"(?:\d{{1,3}}|{'|'.join(_WORDS)}|fifteen|twenty)"
+_N = rf"(?:\d{{1,3}}|{'|'.join(WORDS)}|fifteen|twenty)"
 _H = "一二三四五六七八九十两"
 _NOUN = (
     r"(?:(?:published|available|relevant|clinical|original|scientific|research|review)\s+)*"
@@ -102,7 +102,7 @@ def _ordered(match: re.Match[str], field: MetadataField, up: bool | None = None)
     groups = match.groupdict()
     word = (groups.get("word") or "latest").lower()
     number = groups.get("n") or groups.get("n1") or groups.get("n2")
-    limit = _number(number) if number else None
+    limit = (NUMBERS.get(number.lower()) or chinese_number(number) or 1) if number else None
     noun = (groups.get("noun") or "").lower()
     if limit is None and noun in ("paper", "article", "study", "work", "publication", "document", "abstract", "report",
                                   "trial", "record", "result", "entry", "item", "review", "one"):  # fmt: skip
@@ -115,15 +115,6 @@ def _ordered(match: re.Match[str], field: MetadataField, up: bool | None = None)
         match.end(),
         start,
     )
-
-
-def _number(text: str) -> int:
-    text = text.lower()
-    if text in _WORDS:
-        return _WORDS.index(text) + 1
-    if text in ("fifteen", "twenty"):
-        return 15 if text == "fifteen" else 20
-    return chinese_number(text) or 1
 
 
 def _stems(field: MetadataField) -> set[str]:
