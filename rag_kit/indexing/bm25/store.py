@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -82,6 +83,11 @@ class Store:
         """The documents, and the positions of those with these ids."""
         with self._lock:
             return self._columns, [self._where[key] for key in ids if key in self._where]
+
+    def positions(self, ids: Iterable[str]) -> list[int]:
+        """The positions of the documents with these ids, -1 for what is not there."""
+        with self._lock:
+            return list(map(self._where.get, ids, repeat(-1)))
 
     def search(
         self,

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from rag_kit.indexing.document_index.changes import (
 from rag_kit.indexing.document_index.folder import private, repair_advice
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.row_masks import Loaded
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.searched import searched_text
 
@@ -158,29 +159,23 @@ class KeywordLeg:
             found = self._index.get(ids)
         return found if len(found) == len(ids) else None
 
-    def loaded_metadata(
-        self, connection: sqlite3.Connection, state: State
-    ) -> tuple[int, list[Mapping[str, Any]]]:
-        """The metadata in memory by row number, only to be read, and the generation of which they are.
-
-        Rows that were removed since, or came later, have none. The generation is -1 where nothing of use is loaded.
-        """
+    def loaded_metadata(self, connection: sqlite3.Connection, state: State) -> Loaded:
+        """The metadata in memory, which may be read only; nothing where none of use are loaded."""
         with self._lock:
             since, index = self._generation, self._index
             if index is None or not 0 <= since <= state.generation:
-                return -1, []
+                return Loaded()
+            view = index._store.current()
             [(highest,)] = connection.execute("SELECT coalesce(max(n), 0) FROM chunks")
-            metadata: list[Mapping[str, Any]] = [{}] * (highest + 1)
+            places = np.full(highest + 1, -1, np.int32)
             rows = connection.execute("SELECT n, id FROM chunks")
             while group := rows.fetchmany(_BLOCK):
-                columns, positions = index._store.find([key for _, key in group])
-                found = {columns.ids[position]: columns.metadata[position] for position in positions}
-                for n, key in group:
-                    if key in found:
-                        metadata[n] = found[key]
-                    elif connection.execute(_AT, (n,)).fetchone()[0] <= since:
-                        return -1, []  # the file lacks a row, so it is damaged
-        return since, metadata
+                numbers, ids = zip(*group, strict=True)
+                places[list(numbers)] = found = index._store.positions(ids)
+                for n in [n for n, place in zip(numbers, found, strict=True) if place < 0]:
+                    if connection.execute(_AT, (n,)).fetchone()[0] <= since:
+                        return Loaded()  # the file lacks a row, so it is damaged
+            return Loaded(since, view.columns.metadata[: len(view)], places)
 
     def apply(self, connection: sqlite3.Connection, state: State) -> int:
         """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""

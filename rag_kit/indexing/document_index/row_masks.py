@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,20 @@ _BLOCK = 1000  # rows parsed together
 _FOLLOWED = 100  # columns are made anew once more than one row in so many has changed
 
 Mask = NDArray[np.bool_]
-Loaded = tuple[int, Sequence[Mapping[str, Any]]]
+
+
+class Loaded(NamedTuple):
+    """Metadata in memory.
+
+    Attributes:
+        generation: Of which they are; -1 for none.
+        rows: The metadata.
+        places: Which of them is that of a row number, shape (highest number + 1,); -1 for none.
+    """
+
+    generation: int = -1
+    rows: Sequence[Mapping[str, Any]] = ()
+    places: NDArray[np.int32] = np.empty(0, np.int32)
 
 
 class RowMasks:
@@ -32,14 +45,14 @@ class RowMasks:
     the store is read only for what was written since these were loaded.
 
     Args:
-        loaded: Gives metadata in memory by row number, and the generation of which they are: -1 for none.
+        loaded: Gives the metadata that are in memory.
     """
 
     def __init__(self, loaded: Callable[[sqlite3.Connection, State], Loaded]) -> None:
         self._loaded = loaded
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[int, Mask]] = OrderedDict()
-        self._columns = (-1, MetadataColumns([]))
+        self._base, self._columns = Loaded(), MetadataColumns([])
 
     def mask(self, connection: sqlite3.Connection, state: State, where: Filter) -> Mask:
         """Whether the row of each number passes, shape (highest number + 1,); arbitrary where there is no row."""
@@ -54,8 +67,9 @@ class RowMasks:
                 self._kept.move_to_end(key)
                 return before
             if since > state.generation:  # a new filter, or an older store was put in its place
-                since, columns = self._current(connection, state)
-                before = columns.mask(where)
+                self._follow(connection, state)
+                since, before = self._base.generation, np.append(self._columns.mask(where), False)
+                before = before[self._base.places]
         [(highest,)] = connection.execute("SELECT coalesce(max(n), 0) FROM chunks")
         mask = np.zeros(max(highest + 1, len(before)), bool)
         mask[: len(before)] = before
@@ -70,11 +84,10 @@ class RowMasks:
                     self._kept.popitem(last=False)
         return mask
 
-    def _current(self, connection: sqlite3.Connection, state: State) -> tuple[int, MetadataColumns]:
-        """Columns of a generation from which the store is followed with little work, if there is one."""
-        since, columns = self._columns
+    def _follow(self, connection: sqlite3.Connection, state: State) -> None:
+        """Take newer metadata for the columns where following the store from theirs is too much work."""
+        since = self._base.generation
         follows = 0 <= since <= state.generation
-        if not follows or changes_since(connection, since) * _FOLLOWED > len(columns):
-            since, rows = self._loaded(connection, state)
-            self._columns = since, MetadataColumns(rows)
-        return self._columns
+        if not follows or changes_since(connection, since) * _FOLLOWED > len(self._columns):
+            self._base = self._loaded(connection, state)
+            self._columns = MetadataColumns(self._base.rows)

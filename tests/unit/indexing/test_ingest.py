@@ -6,12 +6,14 @@ import os
 import sqlite3
 import time
 from pathlib import Path
+from time import time_ns
 from typing import Any
 
 import pytest
 from support.embedding import WordEmbeddings
 
 import rag_kit.indexing.ingestion.converting as converting
+import rag_kit.indexing.ingestion.looking as looking
 from rag_kit.errors import (
     IndexLockedError,
     IndexMismatchError,
@@ -97,6 +99,29 @@ def test_second_run_reads_and_embeds_nothing(
     assert (again.added, again.updated, again.unchanged, again.embedded) == (0, 0, 6, 0)
     assert model.batches == 1 and len(reads) == 6 and hashes == []
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "index").glob("bm25*")} == before
+
+
+def test_a_clock_that_goes_back_hides_no_change(
+    docs: Path, tmp_path: Path, model: WordEmbeddings, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files changed while the clock is a day behind, and after it is right again, are read; no others are."""
+    index = tmp_path / "index"
+    ingest(docs, index, embeddings=model)
+    for behind, old, new in ((86_400, "value", "other"), (0, "other", "again")):  # of the same size
+        monkeypatch.setattr(looking.time, "time_ns", lambda behind=behind: time_ns() - behind * 10**9)
+        path = docs / "file1.md"
+        path.write_text(path.read_text().replace(old, new))
+        os.utime(path, (time.time() - behind,) * 2)
+        reads.clear()
+        for turn in range(2):
+            report = ingest(docs, index, embeddings=model)
+            assert (report.updated, report.unchanged, report.failed) == (1 - turn, 5 + turn, [])
+        assert reads == ["file1.md"]
+        with DocumentIndex.open(index, embeddings=model) as opened:
+            assert opened.verify().ok
+            assert opened.search_keyword(f"{new}1") and not opened.search_keyword(
+                f"{old}1", filter={"file": "file1.md"}
+            )
 
 
 def test_a_touched_file_is_compared_by_its_bytes_once(
