@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -39,6 +40,8 @@ def entry() -> int:
     except KeyboardInterrupt:
         os.write(sys.stderr.fileno(), b"\nrag-kit: interrupted\n")
         return 130
+    finally:
+        gc.freeze()  # the interpreter's last collections go through all that was imported: a second after ``ask``
 
 
 if __name__ == "__main__":

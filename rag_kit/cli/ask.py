@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from rag_kit.cli.opening import (
 from rag_kit.cli.output import STATUS, AnswerWriter, hint, hint_once, say, say_json
 from rag_kit.cli.passages import plain, shorten, where
 from rag_kit.cli.streaming import AnswerStream
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import BudgetExceededError, InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator, Mapping
@@ -64,13 +65,28 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--max-tokens", type=int, metavar="N", help="tokens allowed, in and out")
     parser.add_argument(
-        "--deadline", type=float, default=300.0, metavar="SECONDS", help="time allowed (default 300)"
+        "--deadline",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="time allowed for an answer (default 300); with QUESTION, loading counts",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Answer one question, those of a session, or each line of a pipe."""
+    begun = time.monotonic()
+    try:
+        return _run(arguments, begun)
+    except BudgetExceededError as error:
+        if error.what != "deadline":
+            raise
+        raise BudgetExceededError("deadline", arguments.deadline) from None
+
+
+def _run(arguments: argparse.Namespace, begun: float) -> int:
     STATUS.show("loading ...")
+    from rag_kit.concurrency.pool import PoolExecutor
     from rag_kit.models import chat_model, describe_model
 
     in_session = arguments.question is None and _may_begin_session(arguments)
@@ -91,6 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
         # One loop for all questions: a client's open connections belong to the loop that opened them. And a loop at
         # all for Ctrl-C: a thread that waits for a silent endpoint cannot be interrupted, a task can.
         with asyncio.Runner() as runner:
+            runner.get_loop().set_default_executor(PoolExecutor())
             if in_session:
                 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -104,6 +121,8 @@ def run(arguments: argparse.Namespace) -> int:
                     printer, runner, f"{arguments.index.name}: {index.stats()['chunks']} passages"
                 ).run()
             graph = build(retriever, llm, prompts=arguments.prompts, output="full")
+            if arguments.question is not None:  # its time runs from the command on, loading included
+                context["deadline"] = max(0.001, arguments.deadline - (time.monotonic() - begun))
             printer = AnswerPrinter(graph, context, described, explained=arguments.explain)
             for question in _questions(arguments.question):
                 STATUS.show("searching ...")

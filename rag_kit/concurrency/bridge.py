@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from rag_kit.concurrency.branch import Branch, current_branch
-from rag_kit.concurrency.pool import shared_pool
+from rag_kit.concurrency.pool import PoolExecutor, shared_pool
 from rag_kit.concurrency.threaded import branch_context
 
 if sys.platform == "win32":
@@ -55,6 +55,7 @@ class BridgeLoop(_Loop):
     def __init__(self) -> None:
         super().__init__()
         self._opened: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.set_default_executor(PoolExecutor())
 
     async def create_connection(self, *args: Any, **options: Any) -> Any:
         """As asyncio's; records the transport, for `close`."""

@@ -20,7 +20,9 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 from rag_kit.errors import BranchError
 
@@ -185,6 +187,32 @@ class Pool:
         except RuntimeError:
             # No thread to be had; those there are will take the work, or ``submit`` refuses it.
             self._live -= 1
+
+
+class PoolExecutor(ThreadPoolExecutor):
+    """An event loop's default executor on the shared pool: the end of the loop, or of the process, waits for nothing.
+
+    asyncio looks names up on its default executor and joins its threads at the end, where a name server that does not
+    answer would keep a run that was given up.
+    """
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """As ``ThreadPoolExecutor.submit``, on the shared pool."""
+        future: Future[Any] = Future()
+
+        def job() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+                future.set_exception(error)
+
+        shared_pool().submit(job)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """There is nothing to end."""
 
 
 _pool: Pool | None = None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.openai_server import OpenAIServer
+from support.openai_server import OpenAIServer, Reply, hang, stall
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
@@ -168,3 +170,34 @@ def test_a_traceback_for_debugging_holds_no_key(
     err = capsys.readouterr().err
     assert "Traceback" in err and "in fail" in err and "401 for Bearer ***" in err
     assert KEY not in err and "zq81kxplain7731" not in err
+
+
+@pytest.mark.parametrize(
+    ("reply", "extra"),
+    [(hang(300), []), (hang(300), ["--json"]), (stall("The pump starts at 40 degrees [1].", 300), [])],
+    ids=["silent", "silent, json", "stalled"],
+)
+def test_a_server_that_hangs_ends_with_the_deadline(
+    index: Path, capsys: pytest.CaptureFixture[str], reply: Reply, extra: list[str]
+) -> None:
+    """One that accepts and says nothing, and one that stops within its answer: the cap is named as it was given."""
+    with OpenAIServer([reply]) as silent:
+        chat = ["--model", "openai:m", "--base-url", silent.url, "--deadline", "3"]
+        code, _, err = run(capsys, "ask", QUESTION, "--index", index, "--pipeline", "bm25", *chat, *extra)
+    assert code == exits.BUDGET and "deadline=3 s" in err
+
+
+def test_a_name_server_that_hangs_does_not_hold_the_end(index: Path) -> None:
+    """The thread that looks a name up cannot be interrupted; neither the loop nor the process waits for it."""
+    program = (
+        "import socket, sys, time\n"
+        "socket.getaddrinfo = lambda *a, **k: time.sleep(3000)\n"
+        "from rag_kit.cli.main import main\n"
+        "raise SystemExit(main(sys.argv[1:]))\n"
+    )
+    chat = ["--model", "openai:m", "--base-url", "http://model.example/v1", "--deadline", "10"]
+    arguments = ["ask", QUESTION, "--index", str(index), "--pipeline", "bm25", *chat]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == exits.BUDGET and "deadline=10 s" in done.stderr
