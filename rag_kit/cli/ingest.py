@@ -16,8 +16,8 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "ingest",
         help="build an index of files and folders, or bring it up to date",
-        description="Read files (pdf, docx, pptx, xlsx, html, md, txt, csv, json, jsonl, ipynb, epub) into an index. "
-        "Unchanged files are skipped, changed ones replaced.",
+        description="Read files (pdf, docx, pptx, xlsx, html, md, txt, csv, json, jsonl, ipynb, epub, eml, mbox) "
+        "into an index. Unchanged files are skipped, changed ones replaced.",
     )
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="files and folders")
     add_index_argument(parser)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.indexing.files import SourceFile
+    from rag_kit.indexing.readers.registry import UserReader
 
 _TRIES = 3
 
@@ -27,12 +29,18 @@ class Converter:
     Args:
         settings: How to split.
         limits: Caps for reading one file.
+        readers: Readers of the caller, by pattern.
     """
 
-    def __init__(self, settings: SplitSettings, limits: ReadLimits | None) -> None:
+    def __init__(
+        self,
+        settings: SplitSettings,
+        limits: ReadLimits | None,
+        readers: Mapping[str, UserReader] | None = None,
+    ) -> None:
         self._settings = settings
         self._limits = limits or ReadLimits()
-        self._reader = Reader(limits=self._limits)
+        self._reader = Reader(limits=self._limits, readers=readers)
 
     def __enter__(self) -> Converter:
         return self

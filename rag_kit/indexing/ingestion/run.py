@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.readers import ReadLimits
+    from rag_kit.indexing.readers.registry import UserReader
     from rag_kit.indexing.splitting.named import Tokenizer
     from rag_kit.indexing.splitting.parts import Splitter
 
@@ -49,6 +50,7 @@ def ingest(
     chunk_overlap: int | None = None,
     splitter: Splitter | str | None = None,
     tokenizer: Tokenizer | None = None,
+    readers: Mapping[str, UserReader] | None = None,
     wait: float = 0.0,
     limits: ReadLimits | None = None,
     rehash: bool = False,
@@ -79,6 +81,8 @@ def ingest(
         splitter: How files are cut, as for `split`; default: as recorded, else ``"structure"``. Another one than
             recorded splits all given files again.
         tokenizer: What counts, for ``splitter="tokens"``.
+        readers: Readers of your own by pattern (``{"*.eml": UnstructuredEmailLoader}``), as for `register_reader`,
+            over which they win.
         wait: Seconds to wait for another writer.
         limits: Caps for reading one file.
         rehash: Compare the bytes of files, even where size and time are the same.
@@ -117,7 +121,7 @@ def ingest(
         listing = list_files(given, Path(folder), index.sources() if prune else [])
         run = _Run(index, settings, listing, strict=strict, progress=progress, rehash=rehash)
         with (
-            Converter(settings, limits) as converter,
+            Converter(settings, limits, readers) as converter,
             index.transaction() if strict else contextlib.nullcontext(),
         ):
             run.all(converter, prune=prune)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,7 +19,7 @@ from rag_kit.indexing.readers.formats import MIME, format_of
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import Part, Unreadable
 from rag_kit.indexing.readers.process import ReaderProcess
-from rag_kit.indexing.readers.registry import UserReader, registered
+from rag_kit.indexing.readers.registry import UserReader, check_pattern, check_reader, reader_for
 
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
 
@@ -33,6 +33,7 @@ class Reader:
         limits: Caps for each file.
         root: Folder that no file may lie outside of, links resolved; metadata ``file`` is relative to it.
         links: Print the targets of links in HTML, docx and epub as ``[text](url)``; otherwise only their text.
+        readers: Readers of this object by pattern, as for `register_reader`, over which they win.
 
     Example:
         >>> import pathlib, tempfile
@@ -44,11 +45,17 @@ class Reader:
     """
 
     def __init__(
-        self, *, limits: ReadLimits | None = None, root: str | Path | None = None, links: bool = False
+        self,
+        *,
+        limits: ReadLimits | None = None,
+        root: str | Path | None = None,
+        links: bool = False,
+        readers: Mapping[str, UserReader] | None = None,
     ) -> None:
         self.limits = limits or ReadLimits()
         self.root = Path(root) if root is not None else None
         self.links = links
+        self.readers = {check_pattern(name): check_reader(one) for name, one in (readers or {}).items()}
         self._process: ReaderProcess | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -97,7 +104,7 @@ class Reader:
                     "it is a folder, and read() takes one file",
                     "ingest([folder], index_folder) reads all of a folder into an index; iter_files([folder]) lists it",
                 )
-            user = registered().get(path.suffix.lower())
+            user = reader_for(path, self.readers)
             if user is not None:
                 kind = path.suffix.lower().lstrip(".")
                 return _documents(_user_parts(user, real), path, real, base, kind)
@@ -207,7 +214,9 @@ def _resolved(path: Path, root: Path | None) -> Path:
 
 def _user_parts(func: UserReader, path: Path) -> list[Part | Document]:
     try:
-        result: Any = func(path)
+        loader: Any = func
+        is_loader = isinstance(func, type)
+        result: Any = loader(str(path)).load() if is_loader else loader(path)
         items: Iterable[Any] = [result] if isinstance(result, str | Document) else list(result)
     except Exception as error:
         raise Unreadable(
@@ -219,6 +228,10 @@ def _user_parts(func: UserReader, path: Path) -> list[Part | Document]:
             raise Unreadable(
                 f"the registered reader gave {type(item).__name__}, not text or a Document",
                 "Mend that reader",
+            )
+        if is_loader and isinstance(item, Document):  # a loader's source is the path as this process sees it
+            item = Document(
+                item.page_content, metadata={k: v for k, v in item.metadata.items() if k != "source"}
             )
         found.append(Part(item) if isinstance(item, str) else item)
     if not any((item.text if isinstance(item, Part) else item.page_content).strip() for item in found):

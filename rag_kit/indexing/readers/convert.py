@@ -25,6 +25,8 @@ _CONVERTERS = {
     "csv": ("records", "read_csv"),
     "json": ("records", "read_json"),
     "jsonl": ("records", "read_jsonl"),
+    "eml": ("mail", "read_eml"),
+    "mbox": ("mail", "read_mbox"),
 }
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from rag_kit.indexing.readers.parts import Unreadable
-from rag_kit.indexing.readers.registry import registered
+from rag_kit.indexing.readers.registry import registered_suffixes
 
 FORMATS: dict[str, str] = {
     ".pdf": "pdf",
@@ -28,6 +28,8 @@ FORMATS: dict[str, str] = {
     ".ndjson": "jsonl",
     ".ipynb": "ipynb",
     ".epub": "epub",
+    ".eml": "eml",
+    ".mbox": "mbox",
 }
 MIME: dict[str, str] = {
     "pdf": "application/pdf",
@@ -42,9 +44,34 @@ MIME: dict[str, str] = {
     "jsonl": "application/jsonl",
     "ipynb": "application/x-ipynb+json",
     "epub": "application/epub+zip",
+    "eml": "message/rfc822",
+    "mbox": "application/mbox",
 }
 _ZIPPED = {"docx", "pptx", "xlsx", "epub"}
-_OLD_OFFICE = {".doc": ".docx", ".xls": ".xlsx", ".ppt": ".pptx"}
+_OWN = "or add a reader of your own: register_reader('*{0}', function)"
+#: Suffixes that are not read, what they are, and what to do.
+_REFUSED: tuple[tuple[str, str, str], ...] = (
+    (".doc", "the old binary Office format, which is not read", "Save it as .docx and read that"),
+    (".xls", "the old binary Office format, which is not read", "Save it as .xlsx and read that"),
+    (".ppt", "the old binary Office format, which is not read", "Save it as .pptx and read that"),
+    (".hwp .hwpx", "a Hangul document, which is not read", f"Save it as .docx or .pdf, {_OWN}"),
+    (".key", "a Keynote presentation, which is not read", f"Export it as .pptx or .pdf, {_OWN}"),
+    (".pages", "a Pages document, which is not read", f"Export it as .docx or .pdf, {_OWN}"),
+    (".numbers", "a Numbers table, which is not read", f"Export it as .xlsx or .csv, {_OWN}"),
+    (".odt .rtf .odp .ods", "a format that is not read", f"Save it as .docx, .pptx or .xlsx, {_OWN}"),
+    (".msg .pst", "Outlook's own format, which is not read", f"Export the letters as .eml or .mbox, {_OWN}"),
+    (
+        ".mp3 .wav .m4a .flac .ogg .aac .mp4 .mov .mkv .avi .webm .m4v",
+        "sound or film, which has no text",
+        f"Transcribe it and read the transcript as .txt, {_OWN}",
+    ),
+    (
+        ".png .jpg .jpeg .gif .tif .tiff .bmp .webp .heic",
+        "a picture, and text in pictures is not recognised (no OCR)",
+        f"Let an OCR program write a .txt or a .pdf with text, {_OWN}",
+    ),
+    (".zip .tar .gz .7z .rar", "an archive, which is not opened", "Unpack it and read what is in it"),
+)
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"%PDF-", "a PDF"),
     (b"PK\x03\x04", "a zip archive"),
@@ -69,7 +96,7 @@ def supported_suffixes() -> list[str]:
         >>> ".pdf" in supported_suffixes(), ".exe" in supported_suffixes()
         (True, False)
     """
-    return sorted({*FORMATS, *registered()})
+    return sorted({*FORMATS, *registered_suffixes()})
 
 
 def format_of(path: PurePath) -> str:
@@ -85,11 +112,9 @@ def format_of(path: PurePath) -> str:
     suffix = path.suffix.lower()
     if suffix in FORMATS:
         return FORMATS[suffix]
-    if suffix in _OLD_OFFICE:
-        raise Unreadable(
-            f"{suffix} is the old binary Office format, which is not read",
-            f"Save it as {_OLD_OFFICE[suffix]} and read that",
-        )
+    for suffixes, what, advice in _REFUSED:
+        if suffix in suffixes.split():
+            raise Unreadable(f"{suffix} is {what}", advice.format(suffix))
     shown = f"the suffix {suffix!r} is" if suffix else "a name without a suffix is"
     raise Unreadable(
         f"{shown} not among the supported ones",

@@ -343,7 +343,7 @@ def test_registered_readers_win_and_their_failures_are_named(tmp_path, reader):
         register_reader(".shout", None)
     with pytest.raises(ReadError, match="not among the supported"):
         reader.read(path)
-    with pytest.raises(InvalidInputError, match="dot"):
+    with pytest.raises(InvalidInputError, match="suffix with its dot"):
         register_reader("shout", str)
 
 

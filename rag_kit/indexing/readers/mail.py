@@ -1,0 +1,85 @@
+"""Letters: one message (eml), or a mailbox of them (mbox)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from email import policy
+from email.message import EmailMessage, MIMEPart
+from email.parser import BytesParser
+
+from rag_kit.indexing.readers.encodings import decode
+from rag_kit.indexing.readers.markup import parse_html, to_markdown
+from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
+
+_FROM = re.compile(rb"^From [^\n]*\n", re.M)
+_QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
+_SHOWN = ("From", "To", "Cc", "Date")
+
+
+def read_eml(data: bytes, context: Context) -> Iterator[Part]:
+    """One part: subject, sender, receivers, date, text, and the names of what is attached."""
+    message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
+    if not any(message.get(name) for name in (*_SHOWN, "Subject")):
+        raise Unreadable("it has none of the headers of a letter", "Export it again from the mail program")
+    yield _part(message, context)
+
+
+def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
+    """One part a message, numbered from 1 in ``record``."""
+    starts = [match for match in _FROM.finditer(data) if _begins(data, match.start())]
+    if not starts:
+        raise Unreadable("it has no line that begins a message ('From ...')", "Export it again as mbox")
+    if len(starts) > context.limits.max_records:
+        raise over_limit(f"it has {len(starts)} messages", "max_records", context.limits.max_records)
+    ends = [match.start() for match in starts[1:]] + [len(data)]
+    for number, (match, end) in enumerate(zip(starts, ends, strict=True), 1):
+        message = BytesParser(EmailMessage, policy=policy.default).parsebytes(
+            _QUOTED_FROM.sub(rb"\1", data[match.end() : end])
+        )
+        part = _part(message, context)
+        part.metadata["record"] = number
+        yield part
+
+
+def _begins(data: bytes, place: int) -> bool:
+    """Whether a message may begin here: at the beginning, or after a blank line."""
+    return place == 0 or data[max(0, place - 3) : place].endswith((b"\n\n", b"\n\r\n"))
+
+
+def _part(message: EmailMessage, context: Context) -> Part:
+    subject = _header(message, "Subject")
+    lines = [f"# {subject}"] if subject else []
+    lines.append("\n".join(f"{name}: {value}" for name in _SHOWN if (value := _header(message, name))))
+    body = message.get_body(("plain", "html"))
+    if body is not None:
+        text = _text(body)
+        html = body.get_content_type() == "text/html"
+        lines.append(to_markdown(parse_html(text), links=context.links) if html else text)
+    attached = [name for part in message.iter_attachments() if (name := part.get_filename())]
+    if attached:
+        lines.append(f"Attached: {', '.join(attached)}")
+    metadata: dict[str, Scalar] = {"title": subject} if subject else {}
+    metadata |= {name.lower(): value for name in ("From", "To", "Date") if (value := _header(message, name))}
+    return Part("\n\n".join(line.strip() for line in lines if line.strip()), metadata)
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    try:
+        return " ".join(str(message.get(name) or "").split())[:2000]
+    except (
+        ValueError,
+        IndexError,
+        AttributeError,
+    ):  # the library's parser of addresses and dates fails on some
+        return ""
+
+
+def _text(part: MIMEPart) -> str:
+    data = part.get_payload(decode=True)
+    if not isinstance(data, bytes):
+        return ""
+    try:
+        return data.decode(part.get_content_charset() or "")
+    except (LookupError, UnicodeDecodeError):
+        return decode(data)

@@ -1,0 +1,155 @@
+"""Readers of one's own, letters, and what is refused by name."""
+
+from __future__ import annotations
+
+import mailbox
+from collections.abc import Iterator
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_community.document_loaders import TextLoader
+
+from rag_kit.errors import InvalidInputError, ReadError
+from rag_kit.indexing import DocumentIndex, ingest, read, register_reader
+from rag_kit.indexing.readers import Reader, supported_suffixes
+
+
+@pytest.fixture
+def registered() -> Iterator[Any]:
+    """Registers readers for one test."""
+    patterns: list[str] = []
+
+    def register(pattern: str, reader: Any) -> None:
+        patterns.append(pattern)
+        register_reader(pattern, reader)
+
+    yield register
+    for pattern in patterns:
+        register_reader(pattern, None)
+
+
+def says(word: str) -> Any:
+    return lambda path: f"{word}: {path.name}"
+
+
+def letter(subject: str, text: str, html: str = "") -> EmailMessage:
+    message = EmailMessage()
+    message["Subject"], message["From"], message["To"] = subject, "Ann <ann@example.org>", "bob@example.org"
+    message["Date"] = "Mon, 05 Jan 2026 10:00:00 +0100"
+    message.set_content(text)
+    if html:
+        message.add_alternative(html, subtype="html")
+    return message
+
+
+def test_own_readers_win_and_of_patterns_the_most_specific(tmp_path: Path, registered: Any) -> None:
+    """Those of a Reader over those registered over the built-in ones; a pattern may name a folder."""
+    for name in ("letters/invoice-7.txt", "letters/note.txt", "other.txt", "Q.DAT"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("plain")
+    registered("*.txt", says("registered"))
+    registered("invoice-7*.txt", says("invoice"))
+    registered("letters/*.txt", says("letters"))
+    registered(".dat", says("dat"))
+    with Reader(root=tmp_path) as reader:
+        got = {p.name: reader.read(p)[0].page_content.split(":")[0] for p in tmp_path.rglob("*.*")}
+    assert got == {
+        "invoice-7.txt": "invoice",
+        "note.txt": "letters",
+        "other.txt": "registered",
+        "Q.DAT": "dat",
+    }
+    with Reader(root=tmp_path, readers={"*.txt": says("own")}) as reader:
+        assert reader.read(tmp_path / "letters" / "invoice-7.txt")[0].page_content == "own: invoice-7.txt"
+    assert ".dat" in supported_suffixes()
+
+
+def test_a_langchain_loader_class_is_enough(tmp_path: Path) -> None:
+    """For ``ingest`` too; its documents get the metadata of all others, and keep their own."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.notes").write_text("The pump starts at 40 degrees. 水泵。", encoding="utf-8")
+    report = ingest(tmp_path / "docs", tmp_path / "index", readers={"*.notes": TextLoader})
+    assert (report.added, report.failed) == (1, [])
+    with DocumentIndex.open(tmp_path / "index") as index:
+        (found, _score), *_ = index.search_keyword("pump")
+        assert found.metadata["file"] == "a.notes" and found.metadata["format"] == "notes"
+
+
+@pytest.mark.parametrize("wrong", ["", "eml", "*", "*.", 3])
+def test_a_pattern_that_is_none_is_refused(wrong: Any) -> None:
+    """With an example of one; so is what reads nothing."""
+    with pytest.raises(InvalidInputError, match=r"\*\.eml"):
+        register_reader(wrong, str)
+    with pytest.raises(InvalidInputError, match="load"):
+        register_reader("*.eml", int)
+    with pytest.raises(InvalidInputError, match="function"):
+        Reader(readers={"*.eml": "loader"})  # type: ignore[dict-item]
+
+
+def test_a_letter_is_read_with_its_headers(tmp_path: Path) -> None:
+    """Subject, sender and date go into text and metadata; HTML is read where there is no plain text."""
+    message = letter("水泵的维修", "请在周五之前维修水泵。")
+    message.add_attachment(b"x", maintype="application", subtype="pdf", filename="plan.pdf")
+    (tmp_path / "a.eml").write_bytes(message.as_bytes())
+    (found,) = read(tmp_path / "a.eml")
+    assert found.page_content.startswith("# 水泵的维修\n\nFrom: Ann <ann@example.org>")
+    assert "请在周五之前维修水泵。" in found.page_content and "Attached: plan.pdf" in found.page_content
+    assert (found.metadata["title"], found.metadata["from"]) == ("水泵的维修", "Ann <ann@example.org>")
+    page = EmailMessage()
+    page["Subject"] = "Page"
+    page.set_content("<p>The <b>pump</b></p><script>x()</script>", subtype="html")
+    (tmp_path / "b.eml").write_bytes(page.as_bytes())
+    assert (
+        "pump" in read(tmp_path / "b.eml")[0].page_content
+        and "script" not in read(tmp_path / "b.eml")[0].page_content
+    )
+
+
+def test_a_mailbox_is_read_letter_by_letter(tmp_path: Path) -> None:
+    """As the standard library writes it: a line that begins with From inside a letter ends none."""
+    box = mailbox.mbox(tmp_path / "a.mbox")
+    for number in range(3):
+        box.add(letter(f"Letter {number}", f"The pump {number}.\n\nFrom here on it is quiet.\n"))
+    box.close()
+    found = read(tmp_path / "a.mbox")
+    assert [doc.metadata["record"] for doc in found] == [1, 2, 3]
+    assert all("\nFrom here on" in doc.page_content for doc in found)
+
+
+def test_a_damaged_letter_is_read_or_refused(tmp_path: Path) -> None:
+    """Never a crash: an unknown encoding is guessed, and what is no letter is said to be none."""
+    path = tmp_path / "a.eml"
+    path.write_bytes(
+        b"Content-Type: text/plain; charset=wrong-8\nSubject: Pump\nDate: \xff\n\ncaf\xe9 \xff\xfe"
+    )
+    assert "caf" in read(path)[0].page_content and read(path)[0].metadata["title"] == "Pump"
+    path.write_bytes(b"no letter at all")
+    with pytest.raises(ReadError, match="headers of a letter"):
+        read(path)
+    (tmp_path / "a.mbox").write_bytes(b"no mailbox")
+    with pytest.raises(ReadError, match="begins a message"):
+        read(tmp_path / "a.mbox")
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "advice"),
+    [
+        ("a.hwp", "Hangul", ".docx or .pdf"),
+        ("a.key", "Keynote", "Export"),
+        ("a.mp3", "no text", "Transcribe"),
+        ("a.MP4", "no text", "Transcribe"),
+        ("a.png", "no OCR", "OCR program"),
+        ("a.doc", "old binary", "Save it as .docx"),
+        ("a.zip", "archive", "Unpack"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, name: str, what: str, advice: str) -> None:
+    """What it is, and what to do; a reader of one's own reads it."""
+    (tmp_path / name).write_bytes(b"\x00\x01 data")
+    with pytest.raises(ReadError) as caught:
+        read(tmp_path / name)
+    assert what in str(caught.value) and advice in str(caught.value)
+    with Reader(readers={f"*{Path(name).suffix}": says("own")}) as reader:
+        assert reader.read(tmp_path / name)[0].page_content.startswith("own")
