@@ -16,7 +16,6 @@ from rag_kit.query_construction.date_patterns import (
     HAN,
     MONTHS,
     NUMBERS,
-    RELATIVE,
     UNITS,
 )
 
@@ -230,27 +229,22 @@ def _count(text: str) -> int:
 
 def _relative(match: re.Match[str], today: date) -> Period | None:
     text = match["relative"].lower()
-    this = {"this": 0, "current": 0, "last": 1, "previous": 1, "past": 1}
-    if (words := text.split())[0] in this and len(words) == 2:
-        back = this[words[0]]
-        if words[1] == "year":
-            return years(today.year - back)
-        if words[1] == "quarter":
-            first = today.year * 4 + (today.month - 1) // 3 - back
-            return months(first // 4, first % 4 * 3 + 1, 3, "quarter")
-        if words[1] == "month":
-            first = today.year * 12 + today.month - 1 - back
-            return months(first // 12, first % 12 + 1)
-        monday = today - timedelta(days=today.weekday() + 7 * back)
-        return Period(monday, monday + timedelta(days=7), "week")
     if text in ("today", "今天", "yesterday", "昨天"):
         day = today - timedelta(days=text in ("yesterday", "昨天"))
         return Period(day, day + timedelta(days=1), "day")
-    if text in ("今年", "去年", "前年"):
-        return years(today.year - ("今年", "去年", "前年").index(text))
-    back = 0 if text[0] in "本这" else 1
-    unit = {"月": "month", "周": "week"}["月" if "月" in text else "周"]
-    return _relative(RELATIVE.match(("this" if back == 0 else "last") + " " + unit), today)  # type: ignore[arg-type]
+    if text[-1] == "年":
+        return years(today.year - "今去前".index(text[0]))
+    first, *named = text.split()
+    unit = named[0] if named else "month" if "月" in text else "week"
+    back = int(first not in ("this", "current") and text[0] not in "本这")
+    if unit == "year":
+        return years(today.year - back)
+    if unit in ("month", "quarter"):
+        size = 1 if unit == "month" else 3
+        year, month = divmod(((today.year * 12 + today.month - 1) // size - back) * size, 12)
+        return months(year, month + 1, size, unit)
+    monday = today - timedelta(days=today.weekday() + 7 * back)
+    return Period(monday, monday + timedelta(days=7), "week")
 
 
 def _past_year(match: re.Match[str], today: date) -> Period | None:

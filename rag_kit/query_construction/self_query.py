@@ -7,7 +7,6 @@ from datetime import date
 from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
-from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
@@ -16,7 +15,6 @@ from pydantic import PrivateAttr, field_validator, model_validator
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.chat import is_extractive
-from rag_kit.prompts import LANGUAGES, load_prompt
 from rag_kit.query_construction.calling import SelfQueryCall
 from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.constructor import Constructor, ModelConstructor
@@ -28,8 +26,8 @@ from rag_kit.retrieval import VectorRetriever
 from rag_kit.retrieval.base import Request, check_count
 from rag_kit.retrieval.bounded import CappedRetriever
 from rag_kit.retrieval.own_filter import own_filter
+from rag_kit.retrieval.prompting import LanguagePrompts
 from rag_kit.retrieval.rewrite_call import adrive, drive
-from rag_kit.text import detect_language
 
 
 class SelfQueryRetriever(CappedRetriever):
@@ -112,7 +110,6 @@ class SelfQueryRetriever(CappedRetriever):
     relax: bool | Sequence[str] = True
     max_relaxations: int = 8
 
-    _prompts: Mapping[str, Any] = PrivateAttr(default_factory=dict)
     _source: Source | None = PrivateAttr(default=None)
     _rules: RuleConstructor = PrivateAttr()
     _model: ModelConstructor | None = PrivateAttr(default=None)
@@ -223,10 +220,10 @@ class SelfQueryRetriever(CappedRetriever):
         else:
             self._found = self._discover(self._visible(self.filter))
         if self.llm is not None and not is_extractive(self.llm):
-            self._prompts = _prompts(self.prompt)
+            prompts = LanguagePrompts("self_query", self.prompt, ("question", "fields"), self.language)
             self._model = ModelConstructor(
                 self.llm,
-                self._prompt_for,
+                prompts.choose,
                 today=self.today,
                 timeout=self.timeout,
                 contents=self.document_contents,
@@ -252,10 +249,6 @@ class SelfQueryRetriever(CappedRetriever):
         if self._source is None:
             return await adiscover_schema(self.retriever)
         return await adiscover_schema(self._source, filter=where, exclude=self.exclude)
-
-    def _prompt_for(self, question: str) -> Any:
-        language = detect_language(question) if self.language == "auto" else self.language
-        return self._prompts.get(language) or next(iter(self._prompts.values()))
 
     @property
     def schema_in_use(self) -> Schema:
@@ -290,22 +283,3 @@ class SelfQueryRetriever(CappedRetriever):
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         call = SelfQueryCall(self, query, request)
         return await adrive(call.steps(), call.budget)
-
-
-def _prompts(given: Any) -> Mapping[str, Any]:
-    """The prompt of each language. Read now: reading a file would block an event loop."""
-    if given is None:
-        return {language: load_prompt("self_query", language=language) for language in LANGUAGES}
-    prompts = dict(given) if isinstance(given, Mapping) else dict.fromkeys(LANGUAGES, given)
-    for language, prompt in prompts.items():
-        if language not in LANGUAGES or not isinstance(prompt, BasePromptTemplate):
-            raise InvalidInputError(
-                f"prompt holds {type(prompt).__name__} for {language!r}; it must be a LangChain prompt, or one for "
-                f"each of: {', '.join(LANGUAGES)}."
-            )
-        if missing := {"question", "fields"} - set(prompt.input_variables):
-            raise InvalidInputError(
-                f"The prompt takes {prompt.input_variables}; it must take {sorted(missing)} too: 'question' is the "
-                "user's question, 'fields' the metadata fields that may be used."
-            )
-    return prompts

@@ -51,7 +51,7 @@ class LanguagePrompts:
                 )
             if missing := [need for need in needs if need not in prompt.input_variables]:
                 raise InvalidInputError(
-                    f"The prompt takes {prompt.input_variables}; it must take {', '.join(missing)} too."
+                    f"The prompt takes {prompt.input_variables}; it must take {', '.join(map(repr, missing))} too."
                 )
 
     def choose(self, question: str) -> Any:

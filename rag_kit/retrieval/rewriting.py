@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
-from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
@@ -23,14 +22,13 @@ from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import RewriteCache
 from rag_kit.models.rewrite_cache import model_identity
-from rag_kit.prompts import LANGUAGES, load_prompt
 from rag_kit.retrieval.base import Request, check_count
 from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.fusion import check_fusion, check_weights
 from rag_kit.retrieval.merging import Merging, merge
+from rag_kit.retrieval.prompting import LanguagePrompts
 from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, adrive, drive
 from rag_kit.retrieval.variants import dropped_note, usable_variants
-from rag_kit.text import detect_language
 
 _log = logging.getLogger(__name__)
 MAX_REWRITES = 32
@@ -95,7 +93,7 @@ class RewritingRetriever(BudgetedRetriever):
     weights: Sequence[float] | None = None
     cache: RewriteCache | None = None
 
-    _prompts: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+    _prompts: LanguagePrompts = PrivateAttr()
 
     @classmethod
     def from_llm(
@@ -166,26 +164,13 @@ class RewritingRetriever(BudgetedRetriever):
         self._prompts = self._load_prompts(self.prompt, self.task)
         return self
 
-    def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> Mapping[str, Any]:
-        """The prompt of each language. Read now: reading a file would block an event loop."""
-        if given is None:
-            return {language: load_prompt(name, language=language) for language in LANGUAGES}
-        prompts = dict(given) if isinstance(given, Mapping) else dict.fromkeys(LANGUAGES, given)
-        for language, prompt in prompts.items():
-            if language not in LANGUAGES or not isinstance(prompt, BasePromptTemplate):
-                raise InvalidInputError(
-                    f"prompt holds {type(prompt).__name__} for {language!r}; it must be a LangChain prompt, or "
-                    f"one for each of: {', '.join(LANGUAGES)}."
-                )
-            if needs not in prompt.input_variables:
-                raise InvalidInputError(f"The prompt takes {prompt.input_variables}; it must take {needs!r}.")
-        return prompts
+    def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> LanguagePrompts:
+        """The prompts of a task."""
+        return LanguagePrompts(name, given, (needs,), self.language)
 
-    def prompt_for(self, question: str, prompts: Mapping[str, Any] | None = None) -> Any:
+    def prompt_for(self, question: str) -> Any:
         """The prompt in the language of a question, else in the one there is."""
-        prompts = self._prompts if prompts is None else prompts
-        language = detect_language(question) if self.language == "auto" else self.language
-        return prompts.get(language) or next(iter(prompts.values()))
+        return self._prompts.choose(question)
 
     @abstractmethod
     def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:

@@ -138,15 +138,8 @@ def _connector(between: str) -> str | None:
         return "comma"
     if match.group().lower() == "nor":
         return "nor"
-    return {
-        "or": "or",
-        "zh_or": "or",
-        "and": "and",
-        "zh_and": "and",
-        "but": "but",
-        "zh_but": "but",
-        "not": "but",
-    }.get(match.lastgroup or "and", "and")
+    kind = (match.lastgroup or "and").removeprefix("zh_")
+    return "but" if kind == "not" else kind
 
 
 def _only_light(rest: str) -> bool:

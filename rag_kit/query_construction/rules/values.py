@@ -99,11 +99,7 @@ class ValueIndex:
             (*self._latin(text), *self._chinese(text)),
             key=lambda item: (-(item.end - item.begin), item.begin, not item.exact),
         ):
-            if not any(
-                named.begin < other.end and other.begin < named.end
-                and (named.begin, named.end) != (other.begin, other.end)
-                for other in taken
-            ) and not any((named.begin, named.end) == (other.begin, other.end) for other in taken):  # fmt: skip
+            if not any(named.begin < other.end and other.begin < named.end for other in taken):
                 taken.append(named)
         return sorted(taken, key=lambda item: item.begin)
 

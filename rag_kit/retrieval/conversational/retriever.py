@@ -12,6 +12,7 @@ from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.schemas import Passages, Query
 from rag_kit.retrieval.conversational.history import History
+from rag_kit.retrieval.prompting import LanguagePrompts
 from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
 from rag_kit.retrieval.rewriting import RewritingRetriever
 from rag_kit.retrieval.variants import folded
@@ -68,7 +69,7 @@ class ConversationalRetriever(RewritingRetriever):
     include_original: bool = False
     summary_prompt: Any = None
 
-    _summary_prompts: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+    _summary_prompts: LanguagePrompts = PrivateAttr()
 
     @field_validator("max_history_chars")
     @classmethod
@@ -85,7 +86,7 @@ class ConversationalRetriever(RewritingRetriever):
         self._summary_prompts = super()._load_prompts(self.summary_prompt, name, needs=needs)
         return self
 
-    def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> Mapping[str, Any]:
+    def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> LanguagePrompts:
         return super()._load_prompts(given, "draft_answer" if self.mode == "answer" else name, needs=needs)
 
     def chain(self) -> Runnable[Mapping[str, Any], list[Document]]:
@@ -142,7 +143,7 @@ class ConversationalRetriever(RewritingRetriever):
         older, is_cut = history.older()
         if is_cut:
             call.note("the oldest turns of the history were left out of its summary")
-        prompt = self.prompt_for(question, self._summary_prompts)
+        prompt = self._summary_prompts.choose(question)
         values = {"history": older, "max_chars": history.summary_chars}
         written = yield from call.ask([values], prompt=prompt, form=str, name="summarise_history")
         if not written:

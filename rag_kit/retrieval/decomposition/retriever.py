@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from langchain_core.documents import Document
@@ -11,6 +11,7 @@ from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.schemas import SubQuestions
 from rag_kit.retrieval.decomposition.serial import Serial
+from rag_kit.retrieval.prompting import LanguagePrompts
 from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
 
@@ -64,7 +65,7 @@ class DecompositionRetriever(RewritingRetriever):
     answer_prompt: Any = None
     max_passage_chars: int = 6_000
 
-    _answer_prompts: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+    _answer_prompts: LanguagePrompts = PrivateAttr()
 
     @field_validator("n", mode="before")
     @classmethod
@@ -86,12 +87,12 @@ class DecompositionRetriever(RewritingRetriever):
             raise InvalidInputError("answer_prompt was given, but mode='parallel' writes no answers.")
         return self
 
-    def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> Mapping[str, Any]:
+    def _load_prompts(self, given: Any, name: str, *, needs: str = "question") -> LanguagePrompts:
         return super()._load_prompts(given, "decompose_step" if self.mode == "serial" else name, needs=needs)
 
     def answer_prompt_for(self, question: str) -> Any:
         """The prompt for the answers between the steps, in the language of the question."""
-        return self.prompt_for(question, self._answer_prompts)
+        return self._answer_prompts.choose(question)
 
     def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
         answers = yield from call.ask([{"question": question, "count": self.n}])
