@@ -40,6 +40,18 @@ def add_parser(commands: Any) -> None:
         "--tokenizer", metavar="FILE", help="a tokenizer.json that counts, for --splitter tokens"
     )
     parser.add_argument(
+        "--represent",
+        metavar="NAMES",
+        help="further texts by which passages are found, such as summary,questions (children, summary, questions, "
+        "keywords, qa, tags, translation; none to drop them)",
+    )
+    parser.add_argument("--model", metavar="NAME", help="chat model for these (default: RAG_KIT_CHAT_MODEL)")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="write nothing; say what would be done, with how many model calls",
+    )
+    parser.add_argument(
         "--wait", type=float, default=0.0, metavar="SECONDS", help="wait for another writer (default 0)"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -50,15 +62,19 @@ def run(arguments: argparse.Namespace) -> int:
     """Ingest and print what happened to which file."""
     STATUS.show("loading ...")
     from rag_kit.indexing import ingest
-    from rag_kit.models import embedding_model
+    from rag_kit.models import chat_model, embedding_model
 
     folder = index_folder(arguments)
     embeddings = embedding_model(arguments.embedding_model)
-    settings = {
+    settings: dict[str, Any] = {
         name: value
         for name in ("chunk_size", "chunk_overlap", "splitter", "tokenizer")
         if (value := getattr(arguments, name)) is not None
     }
+    if arguments.represent is not None:
+        settings["represent"] = "" if arguments.represent == "none" else arguments.represent
+    if arguments.model is not None:
+        settings["llm"] = chat_model(arguments.model)
     STATUS.clear()
     with Progress("files", quiet=arguments.quiet or arguments.json) as progress:
         report = ingest(
@@ -69,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
             strict=arguments.strict,
             wait=arguments.wait,
             progress=progress.file,
+            dry_run=arguments.dry_run,
             **settings,
         )
     if arguments.json:

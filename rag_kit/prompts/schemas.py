@@ -215,6 +215,34 @@ class PassageGrades(_Result):
     )
 
 
+class PassageTexts(_Result):
+    """Texts that stand for passages in an index; one bad entry does not lose the others.
+
+    Example:
+        >>> PassageTexts(passages=[{"id": 1, "texts": ["Who built it?"]}]).passages[0]["texts"]
+        ['Who built it?']
+    """
+
+    passages: Annotated[
+        list[Any],
+        BeforeValidator(_list),
+        WithJsonSchema(
+            {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "id": {"type": "integer"},
+                        "texts": {"type": "array", "items": {"type": "string"}},
+                    },
+                    "required": ["id", "texts"],
+                    "additionalProperties": False,
+                },
+            }
+        ),
+    ] = Field(description="One entry a passage: its id, and the texts written for it.")
+
+
 SCHEMAS: dict[str, type[BaseModel]] = {
     cls.__name__: cls
     for cls in (
@@ -224,6 +252,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
         Passages,
         Grade,
         PassageGrades,
+        PassageTexts,
         RankedPassages,
         ChosenSentences,
         SelfQuery,

@@ -22,6 +22,7 @@ WORDING: dict[str, dict[str, str]] = {
     "PassageGrades": {
         "grades": "每个段落一项：段落编号、是否相关、0 到 1 的分数和理由。",
     },
+    "PassageTexts": {"passages": "每个段落一项：它的编号，以及为它写的文字。"},
     "RankedPassages": {"ranking": "全部段落的编号，最相关的排在最前。"},
     "ChosenSentences": {
         "sentences": "有用的句子的编号；一句都没有时为空列表。",

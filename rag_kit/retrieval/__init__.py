@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.fusion import reciprocal_rank_fusion
     from rag_kit.retrieval.hybrid import HybridRetriever
     from rag_kit.retrieval.hyde import HyDERetriever
-    from rag_kit.retrieval.indexed import index_retriever
     from rag_kit.retrieval.multi_query import MultiQueryRetriever
     from rag_kit.retrieval.parents import ParentDocumentRetriever, SentenceWindowRetriever
     from rag_kit.retrieval.query2doc import Query2DocRetriever
+    from rag_kit.retrieval.representations import MultiRepresentationRetriever, index_retriever
     from rag_kit.retrieval.rerank import (
         Authority,
         CrossEncoderReranker,
@@ -81,6 +81,7 @@ __all__ = [
     "MetadataReranker",
     "ModelCompressor",
     "MultiQueryRetriever",
+    "MultiRepresentationRetriever",
     "NoRouteError",
     "ParentDocumentRetriever",
     "PointwiseReranker",
@@ -141,6 +142,7 @@ __getattr__, __dir__ = lazy_attributes(
         "ExpansionRetriever": ".expansion",
         "HyDERetriever": ".hyde",
         "MultiQueryRetriever": ".multi_query",
+        "MultiRepresentationRetriever": ".representations",
         "Query2DocRetriever": ".query2doc",
         "RagKitRetriever": ".base",
         "Request": ".base",
@@ -160,7 +162,7 @@ __getattr__, __dir__ = lazy_attributes(
         "acall_retriever": ".compose",
         "call_retriever": ".compose",
         "explain": "rag_kit.documents",
-        "index_retriever": ".indexed",
+        "index_retriever": ".representations",
         "reciprocal_rank_fusion": ".fusion",
     },
 )

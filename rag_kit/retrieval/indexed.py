@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Literal
 
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from pydantic import Field
 
+from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import add_note, first_stage
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.models.clients import aembed_query, embed_query
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching_vectors import asearch_by_vector, search_by_vector
 from rag_kit.retrieval.ensemble import EnsembleRetriever
@@ -91,7 +96,12 @@ class DenseIndexRetriever(RagKitRetriever):
             hits = self.index.search_dense(query, request.k, request.filter)  # says what is missing
         else:
             find = partial(self._nearest, request=request)
-            hits = search_by_vector(self.index, model, query, request, find)
+            known = _known_vector(model, query)
+            hits = (
+                search_by_vector(self.index, model, query, request, find)
+                if known is None
+                else find([query], [known])[query]
+            )
         return first_stage(hits, "dense", self.get_name(), query)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
@@ -100,7 +110,12 @@ class DenseIndexRetriever(RagKitRetriever):
             hits = await self.index.asearch_dense(query, request.k, request.filter)
         else:
             find = partial(self._nearest, request=request)
-            hits = await asearch_by_vector(self.index, model, query, request, find)
+            known = _known_vector(model, query)
+            hits = (
+                await asearch_by_vector(self.index, model, query, request, find)
+                if known is None
+                else (await run_in_thread(find, [query], [known]))[query]
+            )
         return first_stage(hits, "dense", self.get_name(), query)
 
     def _nearest(
@@ -113,7 +128,50 @@ class DenseIndexRetriever(RagKitRetriever):
         }
 
 
-def index_retriever(
+# The embedding model, a query and its vector, for several searches of one call.
+_embedded: ContextVar[tuple[Embeddings, str, Sequence[float]] | None] = ContextVar("embedded", default=None)
+
+
+def _known_vector(model: Embeddings, query: str) -> Sequence[float] | None:
+    known = _embedded.get()
+    return known[2] if known is not None and known[0] is model and known[1] == query else None
+
+
+@contextmanager
+def embedded_once(retriever: Any, query: str) -> Iterator[None]:
+    """Embed a query before several searches of one retriever need its vector at the same time."""
+    known = None
+    if (model := _model_for(retriever, query)) is not None:
+        with suppress(ModelError):  # then each search asks, and fails or is skipped by itself
+            known = (model, query, embed_query(model, query))
+    token = _embedded.set(known)
+    try:
+        yield
+    finally:
+        _embedded.reset(token)
+
+
+@asynccontextmanager
+async def aembedded_once(retriever: Any, query: str) -> AsyncIterator[None]:
+    """As ``embedded_once``, without blocking."""
+    known = None
+    if (model := _model_for(retriever, query)) is not None:
+        with suppress(ModelError):  # then each search asks, and fails or is skipped by itself
+            known = (model, query, await aembed_query(model, query))
+    token = _embedded.set(known)
+    try:
+        yield
+    finally:
+        _embedded.reset(token)
+
+
+def _model_for(retriever: Any, query: str) -> Embeddings | None:
+    parts = retriever.retrievers if isinstance(retriever, EnsembleRetriever) else [retriever]
+    dense = next((part for part in parts if isinstance(part, DenseIndexRetriever)), None)
+    return dense.index.embeddings if dense is not None and dense.reads(query) else None
+
+
+def rows_retriever(
     index: DocumentIndex,
     pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid",
     k: int = 5,
@@ -122,35 +180,7 @@ def index_retriever(
     fetch_k: int | None = None,
     **ensemble: Any,
 ) -> RagKitRetriever:
-    """A retriever over an index.
-
-    Args:
-        index: An open index.
-        pipeline: ``"bm25"``, ``"dense"``, or ``"hybrid"``: both, fused as `HybridRetriever` does.
-            Over an index without vectors ``"hybrid"`` is keyword search, and says so in the provenance of what
-            it finds.
-        k: Most documents to return.
-        filter: Metadata filter for every call.
-        fetch_k: How many documents each half of a hybrid fetches; default: ten times ``k``, at least 100.
-        **ensemble: Further arguments of `EnsembleRetriever`: ``timeout``, ``on_error``... With ``weights``,
-            ``fusion``, ``normalisation`` or ``rrf_k`` the two halves are fused as these say, without feedback.
-
-    Returns:
-        The retriever. The index must stay open as long as it is used.
-
-    Raises:
-        InvalidInputError: The pipeline is unknown, or needs vectors or a model that are not there.
-
-    Example:
-        >>> import tempfile
-        >>> index = DocumentIndex.create(tempfile.mkdtemp())
-        >>> _ = index.upsert([Document("The pump starts at 40 degrees.", id="pump")])
-        >>> from rag_kit.documents import get_provenance
-        >>> [found] = index_retriever(index).invoke("pump")
-        >>> get_provenance(found)["notes"]
-        ['degraded: keyword search only, for the index has no vectors']
-        >>> index.close()
-    """
+    """A retriever over the rows of an index, children too; see ``rag_kit.retrieval.index_retriever``."""
     if pipeline not in PIPELINES:
         raise InvalidInputError(f"pipeline={pipeline!r} is unknown; allowed: {', '.join(PIPELINES)}.")
     if pipeline == "bm25":

@@ -79,7 +79,7 @@ MADE: dict[str, Callable[[], BaseRetriever]] = {
     "ExactVectorRetriever": lambda: kit.ExactVectorRetriever.from_documents(DOCS, EMBEDDINGS),
     "SelfQueryRetriever": lambda: SelfQueryRetriever.from_rules(DOCS),
 }
-LIVE = {"ParentDocumentRetriever", "SentenceWindowRetriever"}
+LIVE = {"MultiRepresentationRetriever", "ParentDocumentRetriever", "SentenceWindowRetriever"}
 
 
 def test_no_retriever_is_left_out() -> None:
@@ -130,6 +130,7 @@ def test_copies_over_an_index_open_it_again(tmp_path: Path) -> None:
             kit.EnsembleRetriever(retrievers=[words(), kit.index_retriever(index)]),
             kit.ParentDocumentRetriever(index=index),
             kit.SentenceWindowRetriever(index=index),
+            kit.MultiRepresentationRetriever(index=index),
         ]
         expected = [ids_of(original) for original in originals]
         copies = [

@@ -26,6 +26,8 @@ LEAVES = (
     "index hybrid",
     "parent",
     "parent, merged",
+    "representations",
+    "representations, summaries and questions alone",
     "sentence window",
     "expansion, feedback",
     "expansion, feedback, index",

@@ -15,6 +15,7 @@ from rag_kit.indexing import DocumentIndex
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import RagKitRetriever
 from support.embedding import WordEmbeddings
+from support.representing import reply as represent
 from support.rewriters import Scripted
 
 QUESTION = "Which fan is loud at night?"
@@ -62,6 +63,13 @@ def reply(prompt: str) -> str:
     return "The old fan hums [1]."
 
 
+def represented_by(prompt: str) -> str:
+    """What the scripted model says where it is to represent passages: their own words, a tenant's secret too."""
+    return represent(
+        prompt, lambda task, passage: [f"topic: {passage}" if "tags" in task else f"On: {passage}"]
+    )
+
+
 def model() -> Scripted:
     """A chat model that answers every task of the kit."""
     return Scripted(script=reply)
@@ -107,6 +115,10 @@ def leaves(folder: Any) -> dict[str, Wrap]:
     parents = {"index": None, "embeddings": WordEmbeddings(), "child_size": 30}
     windows = {"index": None, "embeddings": WordEmbeddings(), "window": 1}
     shared = index(folder)
+    represented = {
+        "represent": ["summary", "questions", "tags", "children:30"],
+        "llm": Scripted(script=represent),
+    }
     return {
         "bm25": words,
         "vector": lambda **more: retrieval.VectorRetriever(vectorstore=store(), **more),
@@ -123,6 +135,18 @@ def leaves(folder: Any) -> dict[str, Wrap]:
         ),
         "parent, merged": lambda **more: retrieval.ParentDocumentRetriever.from_documents(
             documents(), **parents, merge=0.3, **more
+        ),
+        "representations": lambda **more: retrieval.MultiRepresentationRetriever.from_documents(
+            documents(), embeddings=WordEmbeddings(), **represented, **more
+        ),
+        "representations, summaries and questions alone": lambda **more: (
+            retrieval.MultiRepresentationRetriever.from_documents(
+                documents(),
+                embeddings=WordEmbeddings(),
+                kinds=["summary", "questions"],
+                **represented,
+                **more,
+            )
         ),
         "sentence window": lambda **more: retrieval.SentenceWindowRetriever.from_documents(
             documents(), **windows, **more

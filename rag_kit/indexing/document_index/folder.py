@@ -19,9 +19,10 @@ MANIFEST = "manifest.json"
 STORE = "store.sqlite3"
 LOCK = "writer.lock"
 HOLDER = "writer.pid"
-_BEGUN = (LOCK, HOLDER, MANIFEST + ".tmp")  # what a kill may leave before there is a store
+REPLIES = "replies.sqlite"  # of the model that made representations; they were paid for, and stay
+_BEGUN = (LOCK, HOLDER, MANIFEST + ".tmp", REPLIES)  # what may be there before there is a store
 _PART = re.compile(
-    r"manifest\.json(\.tmp)?|store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)"
+    r"manifest\.json(\.tmp)?|store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
     r"|bm25\.tmp|(bm25|vectors)-[0-9a-f]{8}-[0-9]+\.index|vectors-[0-9a-f]{8}-[0-9a-f]{16}\.rows"
     r"|\.(bm25|vectors)[^/]*\.tmp|chroma(-[0-9]+)?"
 )

@@ -88,9 +88,11 @@ def same_row(one: Row, other: Row) -> bool:
 
 
 def document_rows(
-    documents: Sequence[Document], ids: Sequence[str] | None = None, given_source: str | None = None
+    documents: Sequence[Document],
+    ids: Sequence[str] | None = None,
+    given_source: str | Sequence[str] | None = None,
 ) -> list[Row]:
-    """As `make_rows`, with one row for each document, so that an id may occur twice."""
+    """As `make_rows`, with one row for each document, so that an id may occur twice; or a source for each."""
     documents = documents_of(documents)
     if ids is not None and len(ids) != len(documents):
         raise InvalidInputError(f"{len(ids)} ids were given for {len(documents)} documents; give one each.")
@@ -99,7 +101,10 @@ def document_rows(
     position: Counter[str] = Counter()
     for number, given in enumerate(documents):
         document = strip_provenance(given)
-        source = given_source if given_source is not None else str(document.metadata.get("source") or "")
+        if given_source is None:
+            source = str(document.metadata.get("source") or "")
+        else:
+            source = given_source if isinstance(given_source, str) else given_source[number]
         text = document.page_content
         key = ids[number] if ids is not None else document.id
         if key is not None and (not isinstance(key, str) or not key):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rag_kit.indexing.representing import Represented
 
 
 @dataclass
@@ -21,6 +24,10 @@ class IngestReport:
         embedding: Name of the index's embedding model; ``"none"`` where it is searched by keyword only.
         seconds: Time taken.
         notes: Remarks for people.
+        represented: Representation -> how many texts the files that were written have of it.
+        calls: Calls of the model for these; ``tokens``: about how many tokens they sent.
+        reused: Replies that the model had given in an earlier run.
+        dry_run: Whether nothing was written, and the numbers say what would be.
         changes: Each file that was added, updated or removed, with that word.
 
     Example:
@@ -38,12 +45,24 @@ class IngestReport:
     embedding: str = "none"
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
+    represented: dict[str, int] = field(default_factory=dict)
+    calls: int = 0
+    tokens: int = 0
+    reused: int = 0
+    dry_run: bool = False
     changes: list[tuple[str, str]] = field(default_factory=list)
 
     def count(self, file: str, what: str) -> None:
         """Count a file as ``"added"``, ``"updated"`` or ``"removed"``."""
         setattr(self, what, getattr(self, what) + 1)
         self.changes.append((file, what))
+
+    def count_representations(self, made: Represented) -> None:
+        """Add what representations took."""
+        self.calls, self.tokens = self.calls + made.calls, self.tokens + made.tokens
+        self.reused += made.reused
+        for kind, count in made.made.items():
+            self.represented[kind] = self.represented.get(kind, 0) + count
 
     def as_dict(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -53,9 +72,18 @@ class IngestReport:
         return plain
 
     def summary(self) -> str:
-        """One line for people."""
-        return (
+        """A line for people; a second one for representations."""
+        lines = [
+            f"{'dry run: ' if self.dry_run else ''}"
             f"{self.added} file{'' if self.added == 1 else 's'} added, {self.updated} updated, "
             f"{self.unchanged} unchanged, {self.removed} removed, {len(self.failed)} not read; "
             f"{self.chunks} chunks in the index ({self.seconds:.1f} s)"
+        ]
+        made = ", ".join(f"{count} {kind}" for kind, count in self.represented.items())
+        asked = (
+            f"{self.calls} call{'' if self.calls == 1 else 's'} of the model with about {self.tokens} tokens, "
+            f"{self.reused} replies reused"
         )
+        if found := [made] * bool(made) + [asked] * bool(self.calls or self.reused):
+            lines.append(f"representations: {'; '.join(found)}")
+        return "\n".join(lines)

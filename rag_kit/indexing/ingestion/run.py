@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import clean_text
-from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError, ReadError
-from rag_kit.indexing.document_index import DocumentIndex
-from rag_kit.indexing.document_index.folder import STORE
+from rag_kit.errors import InvalidInputError, ReadError
+from rag_kit.indexing.document_index.families.rows import FamilyRow, family_rows
 from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.writing import Batch, SourceRecord
 from rag_kit.indexing.ingestion.converting import Converter
-from rag_kit.indexing.ingestion.listing import Listing, check_paths, list_files
+from rag_kit.indexing.ingestion.listing import Listing, list_files
 from rag_kit.indexing.ingestion.looking import file_hash, look
+from rag_kit.indexing.ingestion.opening import opened, opened_to_look
 from rag_kit.indexing.ingestion.report import IngestReport
+from rag_kit.indexing.ingestion.representing import representing
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.text import detect_language
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
+    from rag_kit.indexing.document_index import DocumentIndex
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.readers import ReadLimits
     from rag_kit.indexing.readers.registry import UserReader
+    from rag_kit.indexing.representing import Representer
     from rag_kit.indexing.splitting.named import Tokenizer
     from rag_kit.indexing.splitting.parts import Splitter
 
@@ -54,6 +58,10 @@ def ingest(
     wait: float = 0.0,
     limits: ReadLimits | None = None,
     rehash: bool = False,
+    represent: Sequence[str] | str | None = None,
+    llm: Any = None,
+    max_concurrency: int | None = None,
+    dry_run: bool = False,
 ) -> IngestReport:
     """Read files and folders into an index, which is made if there is none; run it again to bring it up to date.
 
@@ -86,6 +94,14 @@ def ingest(
         wait: Seconds to wait for another writer.
         limits: Caps for reading one file.
         rehash: Compare the bytes of files, even where size and time are the same.
+        represent: Further texts by which each chunk is found: ``"summary"``, ``"questions"``, ``"keywords"``,
+            ``"qa"``, ``"tags"``, ``"translation"``, ``"children"`` (``rag_kit.indexing.representing.kinds_of`` says
+            more); ``[]`` for none. Default: as recorded in the index. Others than recorded, or another model or
+            prompt, split all given files again. A model's replies are kept in the index, and none is asked for twice.
+        llm: Chat model for these; default: the configured one. The embedded one makes summaries, keywords and
+            tags by rule.
+        max_concurrency: Most calls of it at a time; default 8.
+        dry_run: Write nothing; the report says what would be done, and with how many calls and tokens.
 
     Returns:
         What happened; ``failed`` names the files that could not be read, and why.
@@ -95,7 +111,8 @@ def ingest(
         ReadError: With ``strict``, the first file that cannot be read; nothing was changed.
         IndexMismatchError: The index was built with another embedding model.
         IndexLockedError: Another writer holds the index.
-        ModelError: The embedding model failed; what was committed before stays.
+        ModelError: A model failed; what was committed before stays, and so do replies of the chat model.
+        ConfigurationError: What ``represent`` names needs a language model.
 
     Example:
         >>> import pathlib, tempfile
@@ -109,7 +126,11 @@ def ingest(
     given = [Path(paths)] if isinstance(paths, str | PathLike) else [Path(path) for path in paths]
     if not given:
         raise InvalidInputError("paths is empty; name files or folders.")
-    with _opened(given, Path(folder), embeddings, wait) as (index, is_new):
+    opening = opened_to_look if dry_run else opened
+    with (
+        opening(given, Path(folder), embeddings, wait) as (index, is_new),
+        representing(index, represent, llm, max_concurrency, dry_run=dry_run) as representer,
+    ):
         settings = settings_for(
             index,
             is_new=is_new,
@@ -117,57 +138,34 @@ def ingest(
             chunk_overlap=chunk_overlap,
             splitter=splitter,
             tokenizer=tokenizer,
+            represent=representer.recorded if representer is not None else {},
         )
         listing = list_files(given, Path(folder), index.sources() if prune else [])
-        run = _Run(index, settings, listing, strict=strict, progress=progress, rehash=rehash)
+        run = _Run(
+            index,
+            settings,
+            listing,
+            representer,
+            strict=strict,
+            progress=progress,
+            rehash=rehash,
+            dry_run=dry_run,
+        )
         with (
             Converter(settings, limits, readers) as converter,
-            index.transaction() if strict else contextlib.nullcontext(),
+            index.transaction() if strict and not dry_run else contextlib.nullcontext(),
         ):
             run.all(converter, prune=prune)
         report = run.report
-        index.flush()
-        report.chunks = index.stats()["chunks"]
+        if not dry_run:
+            index.flush()
+        with index.families.view() as view:
+            parents, children = view.counts()
+        report.chunks = index.stats()["chunks"] - children + parents
         report.embedding = index.embedding or "none"
         report.notes += run.unread_notes()
     report.seconds = time.monotonic() - started
     return report
-
-
-@contextlib.contextmanager
-def _opened(
-    paths: Sequence[Path], folder: Path, embeddings: Embeddings | None, wait: float
-) -> Iterator[tuple[DocumentIndex, bool]]:
-    """The index, made if need be; one that was made and stayed empty because of an error is taken away."""
-    existed, before = True, frozenset[str]()
-    try:
-        index, is_new = DocumentIndex.open(folder, mode="w", embeddings=embeddings, wait=wait), False
-    except IndexMissingError:
-        check_paths(paths, [])
-        existed = folder.exists()
-        if folder.is_dir():
-            before = frozenset(path.name for path in folder.iterdir())
-        # a store without its manifest is taken over, and its rows are not this run's to remove
-        is_new = not os.path.lexists(folder / STORE)
-        index = DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
-    with index:
-        try:
-            yield index, is_new
-        except BaseException:
-            if is_new and _is_empty(index):
-                index.withdraw(keep=before)
-                if not existed:
-                    with contextlib.suppress(OSError):  # somebody has put a file there meanwhile
-                        folder.rmdir()
-            raise
-
-
-def _is_empty(index: DocumentIndex) -> bool:
-    """Whether nothing is in it; no, where that cannot be told."""
-    try:
-        return not index.sources() and not index.ids()
-    except IndexError_:
-        return False
 
 
 class _Run:
@@ -178,15 +176,18 @@ class _Run:
         index: DocumentIndex,
         settings: SplitSettings,
         listing: Listing,
+        representer: Representer | None,
         *,
         strict: bool,
         progress: Callable[..., object] | None,
         rehash: bool,
+        dry_run: bool,
     ) -> None:
-        self.report = IngestReport(notes=list(settings.notes))
+        self.report = IngestReport(notes=list(settings.notes), dry_run=dry_run)
         self._index = index
         self._settings = settings
         self._listing = listing
+        self._representer = representer
         self._strict = strict
         self._progress = progress
         self._rehash = rehash
@@ -200,6 +201,8 @@ class _Run:
 
     def _clear(self) -> None:
         self._rows: list[Row] = []
+        self._chunks: list[Document] = []
+        self._sources: list[str] = []  # of each chunk
         self._new: list[tuple[SourceFile, SourceRecord]] = []
         self._seen: list[SourceRecord] = []
 
@@ -208,8 +211,15 @@ class _Run:
         index, listing = self._index, self._listing
         for name, reason in listing.problems:
             self._fail(name, reason)
-        self._settings.record(index)
-        if index.embeddings is not None and index.embedding is None and (count := index.add_vectors()):
+        dry = self.report.dry_run
+        if not dry:
+            self._settings.record(index)
+        if (
+            not dry
+            and index.embeddings is not None
+            and index.embedding is None
+            and (count := index.add_vectors())
+        ):
             self.report.embedded += count
             self.report.notes.append(f"the index had no vectors; {count} chunks got theirs")
         for source, file in listing.files.items():
@@ -227,7 +237,8 @@ class _Run:
         self._commit()
         if prune:
             gone = [source for source in self._records if listing.vanished(source)]
-            index.delete_sources(gone)
+            if not dry:
+                index.delete_sources(gone)
             for source in gone:
                 self.report.count(source, "removed")
         self._tell("")
@@ -258,6 +269,8 @@ class _Run:
             raise ReadError(f"{file.file}: {error}") from error
         self._unplaced += sum("start" not in document.metadata for document in documents)
         self._rows += rows
+        self._chunks += documents
+        self._sources += [source] * len(documents)
         self._new.append(
             (
                 file,
@@ -274,11 +287,11 @@ class _Run:
         """Write the files that are waiting, all their chunks in one transaction."""
         if not self._new and not self._seen:
             return
-        new = [record for _, record in self._new]
-        written = self._index.write(
-            Batch(rows=self._rows, whole=[record.source for record in new], records=[*new, *self._seen])
-        )
-        self.report.embedded += written.embedded
+        if self.report.dry_run:
+            if self._representer is not None:
+                self.report.count_representations(self._representer.plan(self._chunks, self._sources))
+        else:
+            self._write()
         if getattr(self._index.embeddings, "english_only", False):
             self._chinese += sum(detect_language(row.text) == "zh" for row in self._rows)
         for file, record in self._new:
@@ -288,6 +301,28 @@ class _Run:
         if self._new:
             self._tell(self._new[-1][0].file)
         self._clear()
+
+    def _write(self) -> None:
+        new, failed = [record for _, record in self._new], set[str]()
+        rows, families = self._rows, list[FamilyRow]()
+        if self._representer is not None and self._representer.kinds:
+            made = self._representer.represent(self._chunks, self._sources, self._tell_calls)
+            self.report.count_representations(made)
+            rows, families = [], family_rows(made.families, sources=self._sources)
+            failed = {self._sources[number] for number in made.failed}
+            if made.failed:
+                self.report.notes.append(
+                    f"degraded: the model gave no usable reply for {len(made.failed)} chunks, which lack some "
+                    "representations; the next ingest asks again"
+                )
+        # another value than any ingest has: such a file is read again
+        new = [replace(record, settings="") if record.source in failed else record for record in new]
+        whole = [record.source for record in new]
+        batch = Batch(rows=rows, families=families, whole=whole, records=[*new, *self._seen])
+        self.report.embedded += self._index.write(batch).embedded
+
+    def _tell_calls(self, done: int, total: int) -> None:
+        self._tell(f"{done} of {total} calls of the model")
 
     def unread_notes(self) -> list[str]:
         """Notes on chunks without a place, and on those in a language that the embedding model does not know."""

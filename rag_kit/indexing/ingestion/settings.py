@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
@@ -31,6 +33,7 @@ class SplitSettings:
         chunk_overlap: Characters repeated between chunks.
         splitter: What cuts; ``None`` for the splitter by structure.
         name: What it is called, with its tokenizer.
+        represent: What is recorded of representations; empty where there are none and never were.
         notes: What to tell about a change of settings.
     """
 
@@ -38,13 +41,16 @@ class SplitSettings:
     chunk_overlap: int
     splitter: Splitter | None = None
     name: str = "structure"
+    represent: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
     def values(self) -> dict[str, Any]:
         """What is recorded in the index."""
-        sizes = {"chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
-        return sizes if self.name == "structure" else {**sizes, "splitter": self.name}
+        values: dict[str, Any] = {"chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
+        if self.name != "structure":
+            values["splitter"] = self.name
+        return {**values, **self.represent}
 
     @property
     def key(self) -> str:
@@ -65,6 +71,7 @@ def settings_for(
     chunk_overlap: int | None,
     splitter: Splitter | str | None = None,
     tokenizer: Tokenizer | None = None,
+    represent: Mapping[str, Any] = MappingProxyType({}),
 ) -> SplitSettings:
     """The settings given, else those recorded, else the defaults.
 
@@ -100,8 +107,10 @@ def settings_for(
     ]
     if "chunk_size" in recorded and was != called:
         changed.append(f"splitter changed from {was} to {called}")
+    if "represent" in recorded and any(recorded.get(name) != value for name, value in represent.items()):
+        changed.append("what represents chunks (kinds, model or prompts) changed")
     notes = [f"{' and '.join(changed)}: all given files are split again"] if changed and not is_new else []
-    return SplitSettings(values["chunk_size"], values["chunk_overlap"], cut, called, notes)
+    return SplitSettings(values["chunk_size"], values["chunk_overlap"], cut, called, represent, notes)
 
 
 def _recorded_tokenizer(index: DocumentIndex, name: str) -> str | None:

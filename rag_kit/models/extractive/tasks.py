@@ -70,6 +70,7 @@ _MODULES = {
     "rank": ("compress", "rank"),
     "related": ("related_questions",),
     "remember": ("remember_facts",),
+    "representing": ("represent_keywords", "represent_summary", "represent_tags"),
     "rewrite": ("rewrite_query",),
     "route": ("route",),
     "summarise": ("summarise_history",),

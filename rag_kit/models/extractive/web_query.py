@@ -45,7 +45,7 @@ def keywords(question: str) -> list[str]:
             inner = match[1] if pattern is _QUOTED else match[0]
             found.setdefault(inner, (3.0 if pattern is _QUOTED else 1.5, match.start()))
         rest = pattern.sub(lambda match: "," * len(match[0]), rest)
-    for words, weight, at in _runs(rest):
+    for words, weight, at in runs(rest):
         text = words if _HAN.search(words) else " ".join(words.split())
         if text not in found:
             found[text] = (weight, at)
@@ -53,7 +53,7 @@ def keywords(question: str) -> list[str]:
     return sorted(best, key=lambda text: found[text][1]) or [question[:200]]
 
 
-def _runs(text: str) -> list[tuple[str, float, int]]:
+def runs(text: str) -> list[tuple[str, float, int]]:
     """Words that belong together: neighbours that are all names or all plain, with nothing between them."""
     salience = {term.key: (term.salience, term.nominal) for term in question_terms(text)}
     runs: list[tuple[int, int, float, bool, int]] = []

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import add_note, get_provenance, with_provenance
+from rag_kit.documents import add_note, get_provenance, peek_score, with_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families import PARENT_KEY, FamilyView, Place, offset_in_source
 
@@ -80,8 +80,8 @@ def place_matches(view: FamilyView, found: Sequence[Document]) -> list[Match]:
             if doc.id in seen:
                 continue
             seen.add(doc.id)
-        given = get_provenance(doc).get("score")
-        score = given if isinstance(given, (int, float)) and not isinstance(given, bool) else 1 / rank
+        given = peek_score(doc)
+        score = 1 / rank if given is None else given
         matches.append(Match(doc, rank, float(score), place))
     return matches
 

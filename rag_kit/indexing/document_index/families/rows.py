@@ -42,19 +42,22 @@ def child_id(parent: str, text: str, occurrence: int) -> str:
     return hashlib.sha256(f"child\0{parent}\0{occurrence}\0{text}".encode()).hexdigest()[:32]
 
 
-def family_rows(families: Sequence[Family], ids: Sequence[str] | None = None) -> list[FamilyRow]:
+def family_rows(
+    families: Sequence[Family], ids: Sequence[str] | None = None, sources: Sequence[str] | None = None
+) -> list[FamilyRow]:
     """Turn families into rows.
 
     Args:
         families: Documents with their children.
         ids: One id a document; else ``Document.id``, else one made from source and text.
+        sources: One source a document; default: that in its metadata.
 
     Raises:
         InvalidInputError: Ids that clash, a child's span that is not in its document, or text that cannot be
             stored.
     """
     made: dict[str, FamilyRow] = {}
-    parents = document_rows([family.parent for family in families], ids)
+    parents = document_rows([family.parent for family in families], ids, sources)
     for family, parent in zip(families, parents, strict=True):
         row = FamilyRow(parent, tuple(_children(family, parent)))
         first = made.setdefault(parent.id, row)

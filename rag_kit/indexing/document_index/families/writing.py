@@ -52,10 +52,11 @@ def plan_families(
     plan = Plan()
     kept = {family.row.id for family in families}
     removed_ids = list(removed_ids)
-    _refuse_clashes(connection, kept, list(plain), removed_ids)
+    gone = set(removed_sources)
+    _refuse_clashes(connection, kept, list(plain), removed_ids, gone)
     for group in in_groups(removed_ids):
         plan.removed.update(_numbers(connection, "id", group, kept))
-    for group in in_groups(set(removed_sources)):
+    for group in in_groups(gone):
         plan.removed.update(_numbers(connection, "source", group, kept))
     for group in in_groups(plan.removed.values()):
         plan.stale.update(_children_of(connection, group))
@@ -142,8 +143,9 @@ def _children_of(connection: sqlite3.Connection, parents: Sequence[int]) -> list
 
 
 def _refuse_clashes(
-    connection: sqlite3.Connection, families: set[str], plain: list[str], removed: list[str]
+    connection: sqlite3.Connection, families: set[str], plain: list[str], removed: list[str], gone: set[str]
 ) -> None:
+    """Refuse ids that have another meaning in the index; what is of a source that goes has none any more."""
     for what, ids in (("written", plain), ("removed", removed)):
         for group in in_groups(ids):
             query = (
@@ -156,12 +158,18 @@ def _refuse_clashes(
                     "delete the document."
                 )
     for group in in_groups(plain):
-        for (key,) in connection.execute(f"SELECT id FROM parents WHERE id IN ({marks(group)})", group):
+        query = f"SELECT id, source FROM parents WHERE id IN ({marks(group)})"
+        for key, source in connection.execute(query, group):
+            if source in gone:
+                continue
             raise InvalidInputError(
                 f"The id {key!r} is that of a document with children. Delete it first, or give another id."
             )
     for group in in_groups(families):
-        for (key,) in connection.execute(f"SELECT id FROM chunks WHERE id IN ({marks(group)})", group):
+        query = f"SELECT id, source FROM chunks WHERE id IN ({marks(group)})"
+        for key, source in connection.execute(query, group):
+            if source in gone:
+                continue
             raise InvalidInputError(
                 f"The id {key!r} is that of a document without children. Delete it first, or give another id."
             )

@@ -1,0 +1,119 @@
+"""Chunks found by further texts that are made of them by rule, against the same chunks found by their text alone.
+
+python benchmarks/quality_representations.py                             keyword search
+python benchmarks/quality_representations.py --pipelines dense --sets timeqa_slice
+
+What a language model would write is not measured here. A question counts when its gold answer lies wholly within one
+chunk inside the first 3,000 characters that come back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_core.documents import Document
+from quality_parents import ROOT, Arm, Known, compare, measure, pages
+
+from rag_kit.evaluation import load_dataset
+from rag_kit.evaluation.embedding_cache import EmbeddingCache
+from rag_kit.indexing import DocumentIndex, split
+from rag_kit.models import chat_model
+from rag_kit.retrieval import MultiRepresentationRetriever, index_retriever
+
+RESULT = ROOT / "benchmarks" / "results" / "representations.json"
+SIZE = 1000
+KINDS: tuple[tuple[str, ...], ...] = (
+    ("summary",),
+    ("keywords",),
+    ("children:250",),
+    ("children:500",),
+    ("children:250", "children:500"),
+    ("summary", "keywords", "children:250"),
+)
+
+
+def plain(index: DocumentIndex, documents: Sequence[Document], pipeline: Any, k: int) -> Any:
+    if not index.ids():
+        index.upsert(split(documents, chunk_size=SIZE, chunk_overlap=0))
+    return index_retriever(index, pipeline, k=k)
+
+
+def represented(kinds: Sequence[str], weights: Mapping[str, float] | None = None) -> Any:
+    def make(index: DocumentIndex, documents: Sequence[Document], pipeline: Any, k: int) -> Any:
+        retriever = MultiRepresentationRetriever(
+            index=index,
+            pipeline=pipeline,
+            k=k,
+            kinds=("text", *kinds),
+            weights=weights,
+            represent=kinds,
+            llm=chat_model("extractive"),
+        )
+        if not index.ids():
+            retriever.upsert(split(documents, chunk_size=SIZE, chunk_overlap=0))
+        return retriever
+
+    return make
+
+
+def arms() -> list[Arm]:
+    found = [Arm("plain", "text alone", plain, SIZE)]
+    return [
+        *found,
+        *(Arm("represented", f"text, {', '.join(kinds)}", represented(kinds), SIZE) for kinds in KINDS),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", default=os.environ.get("RAG_KIT_DATA", str(ROOT.parent / "shared" / "data"))
+    )
+    parser.add_argument("--cache", default=str(ROOT / "benchmarks" / "results" / "local" / "vectors"))
+    parser.add_argument("--pipelines", nargs="+", default=["bm25"], choices=["bm25", "dense", "hybrid"])
+    parser.add_argument("--sets", nargs="+", default=["covidqa", "cmrc2018_dev", "timeqa_slice"])
+    parser.add_argument("--out", type=Path, default=RESULT)
+    arguments = parser.parse_args()
+    results: list[dict[str, Any]] = []
+    for name in arguments.sets:
+        dataset = load_dataset(Path(arguments.data) / name)
+        if name == "timeqa_slice":
+            dataset = pages(dataset)
+        documents = dataset.documents()
+        for pipeline in arguments.pipelines:
+            model = None
+            if pipeline != "bm25":
+                model = Known(EmbeddingCache(arguments.cache))
+                model.learn([dataset.queries[query] for query in dataset.judged])
+            rows = []
+            for arm in arms():
+                row = {"set": name, "pipeline": pipeline, **measure(arm, dataset, documents, pipeline, model)}
+                print(
+                    name,
+                    pipeline,
+                    arm.name,
+                    f"{row['recall']['value']:.3f}",
+                    f"{row['p50_ms']} ms",
+                    flush=True,
+                )
+                rows.append(row)
+            compare(rows)
+            results += rows
+    done = {(row["set"], row["pipeline"]) for row in results}
+    if arguments.out.is_file():  # what was not measured now stays
+        earlier = json.loads(arguments.out.read_text(encoding="utf-8"))["rows"]
+        results = [row for row in earlier if (row["set"], row["pipeline"]) not in done] + results
+    content = {"metric": "gold_span_recall@3000", "rows": results}
+    arguments.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,69 @@
+"""The index of an ingest: opened or made, or looked at."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_kit.errors import IndexError_, IndexMissingError
+from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.indexing.document_index.folder import REPLIES, STORE
+from rag_kit.indexing.ingestion.listing import check_paths
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+
+@contextlib.contextmanager
+def opened(
+    paths: Sequence[Path], folder: Path, embeddings: Embeddings | None, wait: float
+) -> Iterator[tuple[DocumentIndex, bool]]:
+    """The index, made if need be; one that was made and stayed empty because of an error is taken away."""
+    existed, before = True, frozenset[str]()
+    try:
+        index, is_new = DocumentIndex.open(folder, mode="w", embeddings=embeddings, wait=wait), False
+    except IndexMissingError:
+        check_paths(paths, [])
+        existed = folder.exists()
+        if folder.is_dir():
+            before = frozenset(path.name for path in folder.iterdir())
+        # a store without its manifest is taken over, and its rows are not this run's to remove
+        is_new = not os.path.lexists(folder / STORE)
+        index = DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
+    with index:
+        try:
+            yield index, is_new
+        except BaseException:
+            if is_new and _is_empty(index):
+                index.withdraw(keep=before | {REPLIES})
+                if not existed:
+                    with contextlib.suppress(OSError):  # somebody has put a file there meanwhile
+                        folder.rmdir()
+            raise
+
+
+@contextlib.contextmanager
+def opened_to_look(
+    paths: Sequence[Path], folder: Path, embeddings: Embeddings | None, wait: float
+) -> Iterator[tuple[DocumentIndex, bool]]:
+    """The index for reading; where there is none, an empty one that goes afterwards."""
+    with contextlib.ExitStack() as stack:
+        try:
+            index, is_new = DocumentIndex.open(folder, embeddings=embeddings), False
+        except IndexMissingError:
+            check_paths(paths, [])
+            elsewhere = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-kit-"))
+            index, is_new = DocumentIndex.create(elsewhere, embeddings=embeddings), True
+        yield stack.enter_context(index), is_new
+
+
+def _is_empty(index: DocumentIndex) -> bool:
+    """Whether nothing is in it; no, where that cannot be told."""
+    try:
+        return not index.sources() and not index.ids()
+    except IndexError_:
+        return False

@@ -1,0 +1,187 @@
+"""Documents with their representations, as families of an index."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.documents import copy_document
+from rag_kit.errors import ConfigurationError
+from rag_kit.indexing.document_index.families import Child, Family
+from rag_kit.indexing.parents import PartSizes, split_family
+from rag_kit.indexing.representing.asking import Asker, Wanted, batches
+from rag_kit.indexing.representing.kinds import REPRESENTATION, TAG_PREFIX, Kind, kinds_of
+from rag_kit.models import chat_model
+from rag_kit.models.chat import is_extractive
+from rag_kit.models.endpoint import base_url, model_name
+from rag_kit.models.redact import host_of
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+
+@dataclass
+class Represented:
+    """Documents with their representations, and what that took.
+
+    Attributes:
+        families: One a document.
+        made: Kind -> how many texts the families have of it.
+        calls: Calls of the model; of a dry run, those that would be made.
+        tokens: About how many tokens these send.
+        reused: Replies of the model that an earlier call had given.
+        failed: Numbers of documents for which the model gave no usable reply.
+    """
+
+    families: list[Family] = field(default_factory=list)
+    made: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
+    tokens: int = 0
+    reused: int = 0
+    failed: set[int] = field(default_factory=set)
+
+
+class Representer:
+    """Makes representations of documents: the document itself first, then those of each kind.
+
+    A family's children are the whole document and, without a place in it, what was made of it; each says in its
+    metadata field ``representation`` what it is, and has the other metadata of the document. A model is asked
+    once for each text, kind, model and prompt.
+
+    Args:
+        represent: See ``kinds_of``.
+        llm: Chat model; default: the configured one.
+        cache: File that keeps the model's replies; ``None`` for none.
+        max_concurrency: Most calls of the model at a time.
+
+    Raises:
+        InvalidInputError: A name is not allowed.
+        ConfigurationError: A kind needs a language model, and there is none.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> from rag_kit.models import chat_model
+        >>> made = Representer(["keywords"], llm=chat_model("extractive")).represent([Document("Fans cool cases.")])
+        >>> [(child.metadata, child.text) for child in made.families[0].children]
+        [({}, 'Fans cool cases.'), ({'representation': 'keywords'}, 'Fans cool cases')]
+    """
+
+    def __init__(
+        self,
+        represent: Sequence[str] | str,
+        *,
+        llm: Any = None,
+        cache: str | os.PathLike[str] | None = None,
+        max_concurrency: int = 8,
+    ) -> None:
+        self.kinds = kinds_of(represent)
+        asked = [kind for kind in self.kinds if kind.name != "children"]
+        self._llm = (chat_model() if llm is None else llm) if asked else None
+        if is_extractive(self._llm) and (lacking := [kind for kind in asked if not kind.by_rule]):
+            raise ConfigurationError(
+                f"represent={lacking[0].spec!r} needs a language model, and 'extractive' is none: set "
+                "RAG_KIT_CHAT_MODEL=PROVIDER:MODEL, or give llm= (--model)."
+            )
+        self._asker = Asker(asked, self._llm, cache, max_concurrency)
+        self._planned: set[str] = set()
+
+    def close(self) -> None:
+        """Close the file of replies."""
+        self._asker.close()
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """What an index remembers of it: with other values, its documents are represented again."""
+        name = model_name(self._llm) or type(self._llm).__name__ if self._llm is not None else ""
+        model = "extractive" if is_extractive(self._llm) else name
+        if host := host_of(base_url(self._llm) or ""):
+            model += f" at {host}"
+        return {
+            "represent": [kind.spec for kind in self.kinds],
+            "represent_model": model,
+            "represent_prompts": self._asker.prompts,
+        }
+
+    def represent(
+        self,
+        documents: Sequence[Document],
+        sources: Sequence[str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Represented:
+        """Make families of documents.
+
+        Args:
+            documents: Documents or chunks; they are not changed.
+            sources: The source of each, default: that in its metadata. Only what has the same one shares calls.
+            progress: Told how many of how many calls are done.
+
+        Raises:
+            ModelError: The model cannot be reached, or refuses; the replies that came are kept for the next call.
+        """
+        wanted = self._wanted(documents, sources)
+        texts = self._asker.kept(wanted)
+        done = self._counted(wanted, texts)
+        missing = [one for one in wanted if one.key not in texts]
+        texts.update(self._asker.ask(missing, progress))
+        given = iter(wanted)
+        for number, document in enumerate(documents):
+            own: dict[Kind, list[str]] = {}
+            for kind in self.kinds:
+                if kind.name == "children" or not document.page_content.strip():
+                    continue
+                if (key := next(given).key) in texts:
+                    own[kind] = kind.texts(texts[key])  # the file of a cache is checked again
+                else:
+                    done.failed.add(number)
+            family = self._family(document, own)
+            done.made.update(child.metadata.get(REPRESENTATION, "") for child in family.children)
+            done.families.append(family)
+        done.made.pop("", None)
+        return done
+
+    def plan(self, documents: Sequence[Document], sources: Sequence[str] | None = None) -> Represented:
+        """What ``represent`` would ask the model; of several plans, each counts what is new to it."""
+        wanted = [one for one in self._wanted(documents, sources) if one.key not in self._planned]
+        self._planned.update(one.key for one in wanted)
+        return self._counted(wanted, self._asker.kept(wanted))
+
+    def _counted(self, wanted: Sequence[Wanted], kept: Mapping[str, Any]) -> Represented:
+        if self._llm is None or is_extractive(self._llm):
+            return Represented()
+        calls = batches([one for one in wanted if one.key not in kept])
+        return Represented(calls=len(calls), tokens=sum(map(self._asker.tokens, calls)), reused=len(kept))
+
+    def _wanted(self, documents: Sequence[Document], sources: Sequence[str] | None) -> list[Wanted]:
+        if sources is None:
+            given = [document.metadata for document in documents]
+            sources = [str(each.get("source") or sorted(each.items(), key=str)) for each in given]
+        return [
+            self._asker.wanted(kind, document, source)
+            for document, source in zip(documents, sources, strict=True)
+            for kind in self.kinds
+            if kind.name != "children" and document.page_content.strip()
+        ]
+
+    def _family(self, document: Document, texts: Mapping[Kind, Sequence[str]]) -> Family:
+        parent = copy_document(document)
+        for kind, own in texts.items():
+            if kind.name == "tags":
+                fields = {f"{TAG_PREFIX}{name}": value for name, value in kind.tags(own).items()}
+                parent.metadata = {**fields, **parent.metadata}
+        whole = parent.page_content
+        children = [Child(whole, 0, len(whole))]
+        for kind in self.kinds:
+            more = {REPRESENTATION: kind.spec}
+            if kind.name == "children":
+                parts = split_family(parent, PartSizes((), kind.count, 0)).children
+                made = [
+                    Child(part.text, part.start, part.end, metadata={**part.metadata, **more})
+                    for part in parts
+                ]
+            else:
+                made = [Child(text, metadata=more) for text in kind.children(texts.get(kind, ()))]
+            children += made  # also what equals the document: without it, it would rank behind longer ones
+        return Family(parent, children)

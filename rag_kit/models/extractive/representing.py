@@ -1,0 +1,74 @@
+"""The tasks ``represent_summary``, ``represent_keywords`` and ``represent_tags``: sentences, phrases, marked lines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.tasks import Reply
+from rag_kit.models.extractive.terms import terms
+from rag_kit.models.extractive.web_query import runs
+from rag_kit.text import detect_language, sentences
+
+_SENTENCES = 2
+_MAX_CHARS = 20_000
+_LINE = re.compile(r"^[\s*#>|-]*([^\s:：*|][^:：\n]{0,39}?)\**\s*[:：]\s*(\S[^\n]{0,79})$", re.MULTILINE)
+
+
+def represent_summary(prompt: Prompt) -> Reply:
+    """The two sentences of each passage that share most with the rest of it, in their order.
+
+    Example:
+        >>> from rag_kit.models.extractive.blocks import PassageText
+        >>> text = "Hello. The pump cools the engine. The engine needs a pump. It rains. Bye."
+        >>> prompt = Prompt("represent_summary", "", "", (PassageText(1, text),), (), None)
+        >>> represent_summary(prompt).fields["passages"]
+        [{'id': 1, 'texts': ['The pump cools the engine. The engine needs a pump.']}]
+    """
+    return _reply(prompt, lambda text: [_summary(text)])
+
+
+def represent_keywords(prompt: Prompt) -> Reply:
+    """The phrases of each passage that occur most, names before plain words."""
+    most = prompt.block("count")
+    count = int(most) if most.isascii() and most.isdigit() and len(most) < 3 else 8
+
+    def found(text: str) -> list[str]:
+        weights: Counter[str] = Counter()
+        for phrase, weight, _ in runs(text):
+            weights[" ".join(phrase.split())] += weight  # type: ignore[assignment]
+        return [phrase for phrase, _ in weights.most_common(count)]
+
+    return _reply(prompt, found)
+
+
+def represent_tags(prompt: Prompt) -> Reply:
+    """Lines such as ``Topic: pumps`` under one of the allowed names; and the language, where that is one."""
+    allowed = {name.strip().casefold(): name.strip() for name in prompt.block("names").split(",")}
+
+    def found(text: str) -> list[str]:
+        tags: dict[str, str] = {"language": detect_language(text)} if "language" in allowed else {}
+        for match in _LINE.finditer(text):
+            if (name := match[1].strip().casefold()) in allowed:
+                tags.setdefault(name, match[2].strip())
+        return [f"{allowed[name]}: {value}" for name, value in tags.items()]
+
+    return _reply(prompt, found)
+
+
+def _reply(prompt: Prompt, work: Callable[[str], list[str]]) -> Reply:
+    entries = [{"id": each.number, "texts": work(each.text[:_MAX_CHARS])} for each in prompt.passages]
+    return Reply(f"{len(entries)} passages", {"passages": entries}, as_json=True)
+
+
+def _summary(text: str) -> str:
+    found = [(sentence.text, set(terms(sentence.text))) for sentence in sentences(text)]
+    if len(found) <= _SENTENCES:
+        return text.strip()
+    spread = Counter(term for _, own in found for term in own)
+    # a sentence counts for the terms that it shares with others, a long one not for its length
+    scores = [sum(spread[term] - 1 for term in own) / (len(own) + 5) for _, own in found]
+    best = sorted(range(len(found)), key=lambda number: (-scores[number], number))[:_SENTENCES]
+    return " ".join(found[number][0].strip() for number in sorted(best))

@@ -1,0 +1,256 @@
+"""Several representations of each document searched side by side, the documents returned."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from os import PathLike
+from typing import Any, ClassVar, Literal
+
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
+from pydantic import PrivateAttr, field_validator
+
+from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.telling import tell_degraded
+from rag_kit.documents import Filter, combine_filters
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.indexing.document_index.families import Family
+from rag_kit.indexing.representing import REPRESENTATION, TEXT, Representer, kinds_of
+from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.bounded import BranchingRetriever
+from rag_kit.retrieval.compose import acall_retriever, call_retriever
+from rag_kit.retrieval.ensemble import EnsembleRetriever
+from rag_kit.retrieval.indexed import aembedded_once, embedded_once, rows_retriever
+from rag_kit.retrieval.own_filter import own_filter
+from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever
+from rag_kit.retrieval.parents.writing import FamilyWriter
+
+_log = logging.getLogger(__name__)
+_DEPTH = 30
+_DERIVED = 0.25  # weight of what says other words than the document; benchmarks/quality_representations.py
+_SETTING = "represent"
+
+
+class MultiRepresentationRetriever(FamilyWriter, BranchingRetriever):
+    """Find documents by their text and by further texts made of them; return the documents.
+
+    Each representation is searched by itself, so that none crowds out another, and what they find is fused by
+    document. Several chunkings of a corpus (``"children:200"``, ``"children:400"``) stand side by side in the same
+    way. The provenance of a result names the representations that found it. Documents and representations are
+    written, replaced and deleted together; a representation has the metadata of its document, and passes the same
+    filters.
+
+    Args:
+        index: The index, as ``ingest(represent=[...])`` or ``from_documents`` writes it.
+        pipeline: How each is searched: ``"hybrid"``, ``"bm25"`` or ``"dense"``.
+        retriever: Searches instead: any LangChain retriever over the same index that takes ``filter``.
+        kinds: The representations to search, as they are written in the metadata field ``representation``;
+            ``"text"`` is the document itself. Default: it, and all that the index was written with.
+        weights: Representation -> weight in the fusion; 0 leaves it out. Where none is given, 1 for ``text`` and
+            ``children``, which are the document's own words, and .25 for others.
+        fusion: ``"convex"``, the weighted mean of scores brought to one scale, or ``"rrf"``, which looks at ranks.
+        k: Most documents to return.
+        filter: Metadata filter for every call. Tags that were made are fields ``tag_NAME``.
+        fetch_k: How many documents each representation gives to the fusion; 30 if not given, never fewer than ``k``.
+        on_error: ``"skip"`` a representation whose search fails and say so, or ``"raise"``.
+        timeout: Seconds the search of one may take.
+        max_concurrency: Most of them searched at a time, and most calls of the model.
+        represent: For writing: what to make of documents, such as ``["summary", "questions:3"]``; default: as recorded
+            in the index.
+        llm: For writing: the chat model; default: the configured one.
+        cache: For writing: a file that keeps the model's replies, so that no text is asked for twice.
+        id_key: Metadata key that holds a document's id, for writing.
+
+    Raises:
+        InvalidInputError: An argument is not allowed.
+        ConfigurationError: What ``represent`` names needs a language model.
+
+    Example:
+        >>> from rag_kit.documents import get_provenance
+        >>> fans = Document("Fans cool cases. A loud fan is changed for a larger one.", id="fans")
+        >>> with MultiRepresentationRetriever.from_documents([fans], represent=["keywords", "children:20"]) as made:
+        ...     [found] = made.invoke("loud fan")
+        >>> found.id, found.page_content == fans.page_content
+        ('fans', True)
+        >>> [s["stage"] for s in get_provenance(found)["stages"] if s["stage"].startswith("representation")]
+        ['representation:text', 'representation:keywords', 'representation:children:20']
+    """
+
+    pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid"
+    retriever: Runnable[Any, Any] | None = None
+    kinds: tuple[str, ...] | None = None
+    weights: Mapping[str, float] | None = None
+    fusion: str = "convex"
+    represent: tuple[str, ...] | None = None
+    llm: Any = None
+    cache: str | PathLike[str] | None = None
+    _rows: Runnable[Any, Any] = PrivateAttr()
+    _made: tuple[tuple[str, ...], EnsembleRetriever] | None = PrivateAttr(default=None)
+
+    @field_validator("represent", mode="before")
+    @classmethod
+    def _representations_are_known(cls, value: Any) -> Any:
+        return None if value is None else tuple(kind.spec for kind in kinds_of(value))
+
+    @field_validator("kinds", mode="before")
+    @classmethod
+    def _kinds_are_named(cls, value: Any) -> Any:
+        if value is None:
+            return None
+        kinds = (value,) if isinstance(value, str) else tuple(value)
+        if not kinds or not all(isinstance(kind, str) and kind for kind in kinds):
+            raise InvalidInputError(
+                f"kinds={value!r} was given; name representations, such as ('text', 'summary')."
+            )
+        return tuple(dict.fromkeys(kinds))
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Make the search of all rows."""
+        super().model_post_init(context)
+        self._rows = self.retriever or rows_retriever(self.index, self.pipeline, k=self.k)
+        self._ensemble()
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        config, where = request.child("representations"), self._where(request)
+        with embedded_once(self._rows, query):
+            return call_retriever(self._ensemble(), query, config=config, k=request.k, filter=where)
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        config, where = request.child("representations"), self._where(request)
+        ensemble = await run_in_thread(self._ensemble)
+        async with aembedded_once(self._rows, query):
+            return await acall_retriever(ensemble, query, config=config, k=request.k, filter=where)
+
+    def _where(self, request: Request) -> Filter | None:
+        """The filters of the call, of this retriever and of the one inside, which holds for documents too."""
+        return combine_filters(request.filter, own_filter(self._rows, request.config))
+
+    def _ensemble(self) -> EnsembleRetriever:
+        """One retriever a representation, fused."""
+        kinds = self.kinds or (TEXT, *self.index.settings.get(_SETTING, ()))
+        if self._made is not None and self._made[0] == kinds:
+            return self._made[1]
+        depth = self.fetch_k or _DEPTH
+        weights = self.weights or {}
+        if unknown := sorted(set(weights) - set(kinds)):
+            raise InvalidInputError(
+                f"weights names {unknown}; the representations searched are {', '.join(kinds)}."
+            )
+        fused = _Fused(
+            retrievers=[
+                ParentDocumentRetriever(
+                    index=self.index,
+                    retriever=_OfKind(rows=self._rows, kind=kind),
+                    name=kind,
+                    stage=f"{REPRESENTATION}:{kind}",
+                    fetch_k=depth if kind == TEXT else 2 * depth,
+                )
+                for kind in kinds
+            ],
+            weights=[weights.get(kind, 1.0 if _is_own(kind) else _DERIVED) for kind in kinds],
+            fusion=self.fusion,
+            fetch_k=depth,
+            on_error=self.on_error,
+            timeout=self.timeout,
+            max_concurrency=self.max_concurrency,
+            name=self.get_name(),
+        )
+        self._made = (kinds, fused)
+        return fused
+
+    def _families(self, documents: Sequence[Document]) -> list[Family]:
+        recorded = self.index.settings
+        asked = recorded.get(_SETTING, ()) if self.represent is None else self.represent
+        width = self.max_concurrency or 8
+        with closing(
+            Representer(asked, llm=self.llm, cache=self.cache, max_concurrency=width)
+        ) as representer:
+            made = representer.represent(documents)
+            settings = {**recorded, **representer.recorded}
+        if made.failed:
+            note = f"the model gave no usable reply for {len(made.failed)} of {len(documents)} documents"
+            tell_degraded(_log, self.get_name(), f"degraded: {note}, which lack some representations")
+        if settings != recorded:
+            self.index.record_settings(settings)
+        return made.families
+
+
+def _is_own(kind: str) -> bool:
+    """Whether it is the document's own words."""
+    return kind.partition(":")[0] in (TEXT, "children")
+
+
+class _Fused(EnsembleRetriever):
+    """Documents come back whole, whichever representations found them."""
+
+    several_chunkings: ClassVar[bool] = False
+
+
+class _OfKind(RagKitRetriever):
+    """The rows of one representation. Its filter is no one's own: the document has no such field."""
+
+    rows: Runnable[Any, Any]
+    kind: str
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        return call_retriever(
+            self.rows, query, config=request.child("rows"), k=request.k, filter=self._where(request)
+        )
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        return await acall_retriever(
+            self.rows, query, config=request.child("rows"), k=request.k, filter=self._where(request)
+        )
+
+    def _where(self, request: Request) -> Filter | None:
+        own = {"$exists": False} if self.kind == TEXT else {"$eq": self.kind}
+        return combine_filters(request.filter, {REPRESENTATION: own})
+
+
+def index_retriever(
+    index: DocumentIndex,
+    pipeline: Literal["hybrid", "bm25", "dense"] = "hybrid",
+    k: int = 5,
+    filter: Mapping[str, Any] | None = None,
+    *,
+    fetch_k: int | None = None,
+    **ensemble: Any,
+) -> RagKitRetriever:
+    """A retriever over an index; over one with representations a `MultiRepresentationRetriever`.
+
+    Args:
+        index: An open index.
+        pipeline: ``"bm25"``, ``"dense"``, or ``"hybrid"``: both, fused as `HybridRetriever` does.
+            Over an index without vectors ``"hybrid"`` is keyword search, and says so in the provenance of what
+            it finds.
+        k: Most documents to return.
+        filter: Metadata filter for every call.
+        fetch_k: How many documents each half of a hybrid fetches; default: ten times ``k``, at least 100.
+        **ensemble: Further arguments of `EnsembleRetriever`: ``timeout``, ``on_error``... With ``weights``,
+            ``fusion``, ``normalisation`` or ``rrf_k`` the two halves are fused as these say, without feedback.
+
+    Returns:
+        The retriever. The index must stay open as long as it is used.
+
+    Raises:
+        InvalidInputError: The pipeline is unknown, or needs vectors or a model that are not there.
+
+    Example:
+        >>> import tempfile
+        >>> index = DocumentIndex.create(tempfile.mkdtemp())
+        >>> _ = index.upsert([Document("The pump starts at 40 degrees.", id="pump")])
+        >>> from rag_kit.documents import get_provenance
+        >>> [found] = index_retriever(index).invoke("pump")
+        >>> get_provenance(found)["notes"]
+        ['degraded: keyword search only, for the index has no vectors']
+        >>> index.close()
+    """
+    represented = _SETTING in index.settings
+    rows = rows_retriever(index, pipeline, k, None if represented else filter, fetch_k=fetch_k, **ensemble)
+    if not represented:
+        return rows
+    policy = {name: ensemble[name] for name in ("on_error", "timeout", "max_concurrency") if name in ensemble}
+    return MultiRepresentationRetriever(index=index, retriever=rows, k=k, filter=filter, **policy)
