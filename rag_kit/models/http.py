@@ -23,7 +23,7 @@ _MOST_CLIENTS = 64
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # In content the quotes of such a mark are escaped, so only the marks themselves fit.
 _END = re.compile(
-    rb'data: ?\[DONE\]|"finish_reason"\s*:\s*"|"error"\s*:\s*[{"]'
+    rb'data: ?\[DONE\]|"finish_reason"\s*:\s*"[^"]|"error"\s*:\s*[{"]'
     rb'|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"'
 )
 _LONGEST_MARK = 64
@@ -193,12 +193,14 @@ def _events_of(request: httpx2.Request, response: httpx2.Response, body: bytes) 
     """A whole answer, or a failure, as the events of a stream."""
     try:
         answer = json.loads(body)
-        for choice in answer.get("choices", ()):
+        for choice in () if "error" in answer else answer["choices"]:
             message = choice.pop("message")
             calls = [{"index": number, **call} for number, call in enumerate(message.get("tool_calls") or ())]
             choice["delta"] = {**message, **({"tool_calls": calls} if calls else {})}
         answer["object"] = "chat.completion.chunk"
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        if b"data:" in body and _END.search(body):  # events, under the wrong type
+            return _rebuilt(request, response, content=body)
         answer = {
             "error": {"message": "the endpoint answered a request for a stream with JSON that is no answer"}
         }

@@ -336,7 +336,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._json(200, answer, reply.headers)
 
     def _stream(self, request: Recorded, reply: Reply, message: dict[str, Any]) -> None:
-        self._head(200, "text/event-stream", {"Transfer-Encoding": "chunked"})
+        kind = reply.headers.get("Content-Type", "text/event-stream")
+        self._head(200, kind, {"Transfer-Encoding": "chunked"})
         content = message.pop("content") or ""
         size = max(1, len(content) // 8)
         pieces: list[dict[str, Any]] = [{**message, "content": ""}]
