@@ -40,7 +40,6 @@ logger = logging.getLogger(__name__)
 _NAME = re.compile(r"bm25-([0-9a-f]{8})-(\d+)\.index")
 _FOLLOWED = 100  # a file is left as it is while at most one row in so many has changed
 _BLOCK = 1000  # rows looked up together
-_AT = "SELECT generation FROM chunks WHERE n = ?"
 _SAMPLE = 200  # rows that are searched for
 _TIES = 20  # further hits to look at, so that equal scores are ordered by id and not by who came first
 
@@ -162,20 +161,20 @@ class KeywordLeg:
     def loaded_metadata(self, connection: sqlite3.Connection, state: State) -> Loaded:
         """The metadata in memory, which may be read only; nothing where none of use are loaded."""
         with self._lock:
-            since, index = self._generation, self._index
-            if index is None or not 0 <= since <= state.generation:
+            if self._index is None or self._generation > state.generation:
                 return Loaded()
+            index = self.follow(connection, state)
             view = index._store.current()
             [(highest,)] = connection.execute("SELECT coalesce(max(n), 0) FROM chunks")
             places = np.full(highest + 1, -1, np.int32)
             rows = connection.execute("SELECT n, id FROM chunks")
             while group := rows.fetchmany(_BLOCK):
                 numbers, ids = zip(*group, strict=True)
-                places[list(numbers)] = found = index._store.positions(ids)
-                for n in [n for n, place in zip(numbers, found, strict=True) if place < 0]:
-                    if connection.execute(_AT, (n,)).fetchone()[0] <= since:
-                        return Loaded()  # the file lacks a row, so it is damaged
-            return Loaded(since, view.columns.metadata[: len(view)], places)
+                found = index._store.positions(ids)
+                if min(found) < 0:
+                    return Loaded()  # the file lacks a row, so it is damaged
+                places[list(numbers)] = found
+        return Loaded(state.generation, view.columns.metadata[: len(view)], places)
 
     def apply(self, connection: sqlite3.Connection, state: State) -> int:
         """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""

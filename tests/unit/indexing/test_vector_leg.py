@@ -118,8 +118,6 @@ def test_a_new_filter_reads_only_metadata_written_since_the_index_was_loaded(
             wanted = {key for key, document in documents.items() if matches(where, document.metadata)}
             for index in (writer, reader):
                 assert {document.id for document, _ in index.search_dense("point 1 0", 500, where)} == wanted
-            if turn % 3 == 0:
-                reader.search_keyword("point")
         scans = [
             int(since)
             for since in re.findall(r"metadata FROM chunks WHERE generation > (-?\d+)", str(statements))
