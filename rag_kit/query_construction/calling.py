@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 from langchain_core.structured_query import FilterDirective
 
-from rag_kit.concurrency import Budget
+from rag_kit.concurrency import Budget, Outcome
 from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import (
@@ -176,13 +176,10 @@ class SelfQueryCall:
     def _search(self, query: str, k: int) -> Steps[list[Document]]:
         owner = self.owner
         settings: dict[str, Any] = {"config": self.request.child("retriever"), "k": k, "filter": self._where}
-        call = Call(
-            owner.retriever.get_name(),
-            partial(call_retriever, owner.retriever, query, **settings),
-            partial(acall_retriever, owner.retriever, query, **settings),
+        arguments = (owner.retriever, query)
+        outcome = yield from self._do(
+            owner.retriever.get_name(), call_retriever, acall_retriever, *arguments, **settings
         )
-        result = yield Batch([call], "skip", owner.timeout, self._left(), None)
-        (outcome,) = result.outcomes
         if not outcome.ok:
             if isinstance(outcome.error, (InvalidInputError, BudgetExceededError)):
                 raise outcome.error
@@ -202,9 +199,7 @@ class SelfQueryCall:
         except FilterError as error:
             self._note(f"rows were not listed: {error}")
             return None
-        arguments = (visible, limit)
-        call = Call("rows", partial(source.documents, *arguments), partial(source.adocuments, *arguments))
-        (outcome,) = (yield Batch([call], "skip", self.owner.timeout, self._left(), None)).outcomes
+        outcome = yield from self._do("rows", source.documents, source.adocuments, visible, limit)
         if not outcome.ok:
             self._note(f"degraded: {describe_failure('listing the rows that pass', outcome.error)}")
             return None
@@ -236,6 +231,12 @@ class SelfQueryCall:
                 result = add_note(result, note)
             done.append(result)
         return done
+
+    def _do(self, name: str, sync: Any, native: Any, *arguments: Any, **settings: Any) -> Steps[Outcome[Any]]:
+        """Do one thing within the time-out and the deadline."""
+        call = Call(name, partial(sync, *arguments, **settings), partial(native, *arguments, **settings))
+        result = yield Batch([call], "skip", self.owner.timeout, self._left(), None)
+        return result.outcomes[0]
 
     def _note(self, text: str) -> None:
         if text not in self.notes:

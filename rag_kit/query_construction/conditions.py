@@ -27,7 +27,7 @@ _OPERATORS = {
     Comparator.LIKE: "like ilike matches starts_with startswith regex $like substring",
 }
 _BY_WORD = {word: comparator for comparator, words in _OPERATORS.items() for word in words.split()}
-_NEGATIVE = (
+_NEGATIVE = [
     "does_not_contain",
     "not_contains",
     "not_contain",
@@ -35,7 +35,7 @@ _NEGATIVE = (
     "excludes",
     "without",
     "不包含",
-)
+]
 ORDER = (Comparator.GT, Comparator.GTE, Comparator.LT, Comparator.LTE)
 
 

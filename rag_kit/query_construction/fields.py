@@ -73,11 +73,6 @@ class MetadataField:
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @property
-    def numeric(self) -> bool:
-        """Whether its values are stored as numbers."""
-        return self.type in ("int", "float") or (self.type == "date" and self.date_format != "iso")
-
-    @property
     def ordered(self) -> bool:
         """Whether its values can be compared by size, and sorted."""
         return not self.many and self.type in ("int", "float", "date")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from langchain_core.structured_query import FilterDirective, Operation, Operator
 
 from rag_kit.errors import FilterError
-from rag_kit.retrieval.structured_filter import to_directive, to_filter
+from rag_kit.retrieval.structured_filter import to_filter
 
-__all__ = ["all_of", "any_of", "bounded", "conditions", "none_of", "to_directive", "to_filter"]
+__all__ = ["all_of", "any_of", "bounded", "conditions", "none_of", "to_filter"]
 
 
 def _joined(operator: Operator, parts: Sequence[FilterDirective]) -> FilterDirective | None:
