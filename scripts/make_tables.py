@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import abilities_table  # noqa: E402 - found by the line above
+import citations_table  # noqa: E402
 import evaluators_table  # noqa: E402
 import graphs_table  # noqa: E402
 import parents_table  # noqa: E402
@@ -181,6 +182,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "graphs": table(graphs_table.HEAD, graphs_table.rows()),
         "declines": table(graphs_table.declines_head(), graphs_table.declines()),
         "parents": table(parents_table.HEAD, parents_table.rows()),
+        "citations": table(citations_table.HEAD, citations_table.rows()),
         "scorer": table(scorer_table.HEAD, scorer_table.rows()),
         "peers": peers(),
         "commands": commands(every),

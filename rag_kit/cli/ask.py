@@ -309,7 +309,8 @@ class AnswerPrinter:
                 say(f"“{shorten(quote, 300)}”", indent="      ")
         for citation in result["citations"]:
             if citation["status"] != "supported":
-                text = f"! citation [{citation['number']}] does not hold: {citation['reason']}"
+                found = "is undecided" if citation["status"] == "undecided" else "does not hold"
+                text = f"! citation [{citation['number']}] {found}: {citation['reason']}"
                 say(text, style="yellow", indent="  ")
         for statement in result["uncited"]:
             say(f"! no citation for: {shorten(statement)}", style="yellow", indent="  ")

@@ -34,7 +34,8 @@ class AnswerCitation(TypedDict):
     """One ``[n]`` of the answer and the sentence of passage n that supports it.
 
     ``quote`` is a verbatim span of the passage; it is None when there is no passage n.
-    ``status`` is ``supported``, ``unsupported`` or ``missing_passage``; ``reason`` says why.
+    ``status`` is ``supported``, ``unsupported``, ``undecided`` (the check cannot tell, as where its passage is in
+    another language) or ``missing_passage``; ``reason`` says why.
     """
 
     number: int
@@ -50,10 +51,13 @@ class AnswerCitation(TypedDict):
     source: str | None
 
 
-#: ``grounded``: each statement has a citation that holds; ``flagged``: one does not hold; ``uncited``: one has
-#: none; ``declined``: the answer says that the documents do not hold it; ``unsourced``: answered without looking
-#: anything up; ``refused``: a guard ended the run; ``clarify``: the graph asks the user back.
-AnswerStatus = Literal["grounded", "flagged", "uncited", "declined", "unsourced", "refused", "clarify"]
+#: ``grounded``: each statement has a citation that holds; ``flagged``: one does not hold; ``undecided``: for one
+#: the check cannot tell; ``uncited``: one has none; ``declined``: the
+#: answer says that the documents do not hold it; ``unsourced``: answered without looking anything up;
+#: ``refused``: a guard ended the run; ``clarify``: the graph asks the user back.
+AnswerStatus = Literal[
+    "grounded", "flagged", "undecided", "uncited", "declined", "unsourced", "refused", "clarify"
+]
 
 
 def keep_last_turns(old: Sequence[Turn], new: Sequence[Turn]) -> list[Turn]:

@@ -19,6 +19,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _MAX_QUOTE = 300
 _STATUS = {
     "flagged": "A citation of this answer does not hold; do not rely on it without a check.",
+    "undecided": "The check cannot tell whether a citation of this answer holds.",
     "uncited": "A statement of this answer has no citation.",
     "unsourced": "Nothing was looked up for this answer.",
     "clarify": "This is a question back: ask again, with what is missing.",
@@ -143,7 +144,7 @@ def _place(citation: Mapping[str, Any]) -> str:
     place = ", ".join(str(part) for part in where if part)
     quote = " ".join((citation.get("quote") or "").split())
     quote = quote if len(quote) <= _MAX_QUOTE else quote[: _MAX_QUOTE - 1] + "…"
-    held = "" if citation.get("status") == "supported" else " (does not support the statement)"
+    held = "" if citation.get("status") in ("supported", "undecided") else " (does not support the statement)"
     shown = f'"{quote}"' if quote else ""
     return clean_text(
         " ".join(part for part in (f"{place}:" if place and shown else place, shown) if part) + held

@@ -18,7 +18,7 @@ _TEXTS = {
     "citations": ("citations that do not hold: {0}", "不成立的引用：{0} 处"),
     "empty": ("the answer is empty", "答案为空"),
 }
-_HOLD = ("supported", "grounded")
+_HOLD = ("supported", "undecided", "grounded")
 
 
 def hints_of(row: Row, language: str) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ class Ends:
             return {**update, **emptied()}
         if update["status"] == "uncited" and not state["documents"]:
             update["status"] = "unsourced"
-        elif state.get("unsupported") and update["status"] in ("grounded", "uncited"):
+        elif state.get("unsupported") and update["status"] in ("grounded", "undecided", "uncited"):
             update["status"] = "flagged"
         return update
 

@@ -154,7 +154,7 @@ class Reflect:
         notes: list[str] = []
         if grade is None:
             status = cited(draft["answer"], draft["documents"], language=state["language"])["status"]
-            good, reason = status == "grounded", f"by its citations the answer is {status}"
+            good, reason = status in ("grounded", "undecided"), f"by its citations the answer is {status}"
             notes.append("grade_support: no usable verdict; the check of the citations decided")
         else:
             good, reason = grade.relevant, grade.reason

@@ -123,9 +123,9 @@ def said(statement: str, passages: Sequence[str]) -> str:
         'none'
     """
     statement = _MARKS.sub("", statement)
-    if any(Text(passage).verdict(statement).supported for passage in passages):
+    if any(Text(passage).verdict(statement).status == "supported" for passage in passages):
         return "full"
-    if len(passages) > 1 and Text("\n".join(passages)).verdict(statement).supported:
+    if len(passages) > 1 and Text("\n".join(passages)).verdict(statement).status == "supported":
         return "full"
     keys = frozenset(terms(statement))
     held = [

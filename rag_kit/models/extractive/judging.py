@@ -155,7 +155,7 @@ def _held(
     for one in wanted:
         said = _SAID[detect_language(one)]
         verdicts = ((text.verdict(one), text) for text in read)
-        good = next(((verdict, text) for verdict, text in verdicts if verdict.supported), None)
+        good = next(((verdict, text) for verdict, text in verdicts if verdict.status == "supported"), None)
         quote = " ".join(good[1].text[good[0].start : good[0].end].split())[:_MAX_QUOTE] if good else ""
         found.append((one, good is not None, said[yes].format(quote) if good else said[no]))
     return found

@@ -165,7 +165,7 @@ def _supported(answer: str, context: str) -> float:
     if not wanted or not context.strip():
         return 0.0
     source = Source(context[:MAX_PASSAGE_CHARS])
-    return sum(judge(one, [source])[0].supported for one in wanted) / len(wanted)
+    return sum(judge(one, [source])[0].status == "supported" for one in wanted) / len(wanted)
 
 
 def _share(wanted: str, text: str) -> float:

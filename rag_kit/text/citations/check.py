@@ -18,10 +18,13 @@ def check_citations(
     """Check every citation ``[n]`` of an answer against the passage that it names.
 
     A statement is supported where the passage says it: word for word, or with most of its words and with all of
-    its numbers and names, the same negations and no opposites. It is lexical: a statement that says the same
-    in quite other words is reported as unsupported, and one that merely rearranges the words of a passage may
-    pass. Time is linear in the answer and in each cited passage; MAX_ANSWER characters and MAX_STATEMENTS statements
-    of an answer are checked, and a longer one is flagged.
+    its numbers and names, the same negations and no opposites, and nothing that stands elsewhere in the passage
+    in the place of something else. It is lexical: a statement that says the same in quite other words is
+    reported as unsupported, and a false one may pass (`docs/benchmarks.md` has the figures). A statement in
+    another language than its passage, and one that differs by a single word which the passage does not have, are
+    undecided. Time is linear in the answer
+    and in each cited passage; MAX_ANSWER characters and MAX_STATEMENTS statements of an answer are checked, and
+    a longer one is flagged.
 
     Args:
         answer: The answer, with marks such as ``[1]``, ``[1, 2]`` or ``【1】``.
@@ -55,8 +58,11 @@ def check_citations(
             continue
         citations.extend(_cited(statement, passages, sources, reasons))
     status: ReportStatus = "grounded"
-    if any(one.status != "supported" for one in citations) or len(answer) > MAX_ANSWER:
+    statuses = {one.status for one in citations}
+    if statuses & {"unsupported", "missing_passage"} or len(answer) > MAX_ANSWER:
         status = "flagged"
+    elif "undecided" in statuses:
+        status = "undecided"
     elif uncited or not citations or len(found) >= MAX_STATEMENTS:
         status = "uncited"
     return CitationReport(status, tuple(citations), tuple(uncited))
@@ -121,7 +127,7 @@ def _cited(
                 passages[number - 1][start:end],
                 start,
                 end,
-                "supported" if verdict.supported else "unsupported",
+                verdict.status,
                 round(verdict.score, 3),
                 reasons[verdict.reason],
             )
@@ -141,6 +147,9 @@ _REASONS = {
         "order": "Names or numbers stand in another order than in the passage.",
         "changed": "Words were changed against the passage.",
         "empty": "There is no statement to check.",
+        "language": "The passage is in another language.",
+        "other": "A word stands where the passage has another one; they may mean the same.",
+        "joined": "Its words stand in different places of the passage.",
         "missing_passage": "There is no passage of that number.",
     },
     "zh": {
@@ -154,6 +163,9 @@ _REASONS = {
         "order": "名称或数字的顺序与段落不同。",
         "changed": "词语与段落不一致。",
         "empty": "没有可核对的论断。",
+        "language": "段落使用另一种语言。",
+        "other": "有一处用词与段落不同，意思可能相同。",
+        "joined": "其中的词语分散在段落的不同位置。",
         "missing_passage": "没有这个编号的段落。",
     },
 }

@@ -1,61 +1,142 @@
-"""Words that turn a statement round: negations and opposites, English and Chinese."""
+"""Words that turn a statement round: negations, opposites, and other members of a class such as another colour."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 
-_NEGATION_WORDS = "not no never neither nor none cannot without nobody nothing hardly"
-_NEGATIONS = frozenset(_NEGATION_WORDS.split())
-NEGATIVE_HAN = frozenset("不没未无非勿莫")
-_ZH_NEGATION = re.compile(r"不|没|未|无(?![线锡])|非(?![常洲])|勿")
-# Words in which the character negates nothing.
-_ZH_HARMLESS = re.compile(
-    r"不过|不仅|不但|不断|不久|不少|不止|不管|不论|不同|不只|非常|非洲|无线|无论|未来|除非|没收|不得不|无不|并非不"
+from rag_kit.text.analysis import content_words
+
+_NEGATIONS = frozenset(
+    ["not", "no", "never", "neither", "nor", "none", "cannot", "without", "nobody", "nothing", "hardly"]
 )
-_PAIRS = (
-    "increase decrease|increased decreased|increases decreases|rise fall|rose fell|more less|more fewer|before after"
-    "|first last|largest smallest|biggest smallest|highest lowest|higher lower|high low|large small|win lose|won lost"
-    "|north south|east west|northern southern|eastern western|allow forbid|allowed forbidden|allowed prohibited"
-    "|true false|always never|start end|started ended|begin end|began ended|include exclude|includes excludes"
-    "|included excluded|above below|up down|left right|oldest youngest|male female|positive negative|success failure"
-    "|accept reject|accepted rejected|best worst|better worse|early late|earlier later|longest shortest|most least"
-    "|maximum minimum|enable disable|enabled disabled|required optional|public private|minor major|strong weak"
-    "|with without|inside outside|import export|buy sell|bought sold|open close|opened closed|possible impossible"
-)
-_OPPOSITES: dict[str, set[str]] = {}
-for _pair in _PAIRS.split("|"):
-    _a, _b = _pair.split()
-    _OPPOSITES.setdefault(_a, set()).add(_b)
-    _OPPOSITES.setdefault(_b, set()).add(_a)
+# A negation with what only carries it: 不会, 没有, 并未, 无人; not a word of its own such as 不足, 不同, 无线.
+_ZH_NEGATION = re.compile("[并从绝也都尚]?[不没未无非勿莫][有能会是可要应得曾用须需人许准]?")
+# The words of a line exclude one another.
+_CLASSES = """
+red blue green yellow black white brown grey gray orange purple pink violet silver gold
+north south east west
+northern southern eastern western
+first second third fourth fifth sixth seventh eighth ninth tenth last
+spring summer autumn winter
+january february march april may june july august september october november december
+monday tuesday wednesday thursday friday saturday sunday
+increase decrease
+rise fall
+rose fell
+more less fewer
+before after
+largest smallest
+biggest smallest
+highest lowest
+higher lower
+high low
+large small
+win lose
+won lost
+allow forbid prohibit
+true false
+always never
+start end
+begin end
+began ended
+include exclude
+above below
+up down
+left right
+oldest youngest
+male female
+positive negative
+success failure
+accept reject
+best worst
+better worse
+early late
+longest shortest
+most least
+maximum minimum
+enable disable
+required optional
+public private
+minor major
+strong weak
+inside outside
+import export
+buy sell
+bought sold
+open close
+possible impossible
+红色 蓝色 绿色 黄色 黑色 白色 棕色 灰色 橙色 紫色 粉色
+红光 蓝光 绿光 黄光
+北部 南部 东部 西部
+以东 以南 以西 以北
+东 南 西 北
+红 蓝 绿 黄 黑 白
+甲方 乙方 丙方
+春季 夏季 秋季 冬季
+春天 夏天 秋天 冬天
+周一 周二 周三 周四 周五 周六 周日
+雄 雌
+男 女
+增加 减少
+上升 下降
+提高 降低
+最大 最小
+最多 最少
+最高 最低
+最长 最短
+以前 以后
+之前 之后
+成功 失败
+允许 禁止
+开始 结束
+支持 反对
+"""
+
+
+@cache
+def _classes() -> dict[str, frozenset[int]]:
+    """Word -> the lines that it stands in, in its stemmed form and as it is."""
+    found: dict[str, set[int]] = {}
+    for number, line in enumerate(_CLASSES.strip().splitlines()):
+        for word in line.split():
+            for form in {word, *content_words(word)}:
+                found.setdefault(form, set()).add(number)
+    return {word: frozenset(numbers) for word, numbers in found.items()}
 
 
 def is_negation(key: str) -> bool:
     """Whether a token negates.
 
     Example:
-        >>> is_negation("not"), is_negation("didn't"), is_negation("未"), is_negation("note")
-        (True, True, True, False)
+        >>> is_negation("not"), is_negation("didn't"), is_negation("并未"), is_negation("note"), is_negation("不同")
+        (True, True, True, False, False)
     """
-    return key in _NEGATIONS or key.endswith("n't") or key in NEGATIVE_HAN
+    if key in _NEGATIONS or key.endswith("n't"):
+        return True
+    return _ZH_NEGATION.fullmatch(key) is not None
 
 
-def negations(text: str) -> int:
-    """How many negations a text has.
+def excludes(word: str) -> bool:
+    """Whether a word is one of a class whose words exclude one another, such as a colour.
 
     Example:
-        >>> negations("It isn't here, and never was."), negations("不仅没来，而且未说")
-        (2, 2)
+        >>> excludes("red"), excludes("bridge")
+        (True, False)
     """
-    lowered = text.casefold().replace("’", "'")
-    words = re.findall(r"[a-z]+(?:'[a-z]+)?", lowered)
-    return sum(map(is_negation, words)) + len(_ZH_NEGATION.findall(_ZH_HARMLESS.sub("", text)))
+    return word in _classes()
 
 
 def opposites(a: str, b: str) -> bool:
-    """Whether two words are opposites.
+    """Whether two words exclude one another: opposites, two colours, two months.
 
     Example:
-        >>> opposites("increased", "decreased"), opposites("red", "blue")
-        (True, False)
+        >>> opposites("increased", "decreased"), opposites("red", "blue"), opposites("red", "bridge")
+        (True, True, False)
     """
-    return b in _OPPOSITES.get(a, ())
+    known = _classes()
+    if a not in known:
+        a = (content_words(a) or [a])[0]
+    if b not in known:
+        b = (content_words(b) or [b])[0]
+    return a != b and bool(known.get(a, frozenset()) & known.get(b, frozenset()))

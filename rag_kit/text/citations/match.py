@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from difflib import SequenceMatcher
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
-from rag_kit.text.citations.contrast import is_negation, negations, opposites
-from rag_kit.text.citations.tokens import Token, evidence_keys, tokens
+from rag_kit.text.citations.aligned import alike, replaced
+from rag_kit.text.citations.contrast import is_negation, opposites
+from rag_kit.text.citations.tokens import UNITS, Token, tokens
+from rag_kit.text.citations.written import other_language
 from rag_kit.text.fold import fold
 from rag_kit.text.sentences import sentences
 
 _MAX_SENTENCES = 2000
-_NEAR_VERBATIM = 0.75
-_COVERED = {True: 0.5, False: 0.6}  # Chinese pairs cross word borders, so fewer of them survive a new wording
+_COVERED = 0.5
+"""Share of a statement's content that the quote, or what it refers back to, must hold."""
 _CONTRIBUTES = 0.25
+_NEAR = 3
+"""How far from a number what it counts may stand in the quote, in tokens."""
+_BACK = 3
+"""How many sentences before the quote its pronouns and short names may refer to."""
 _NOT_WORD = re.compile(r"[\W_]+")
 # Chinese text marks some names: around the dot of a foreign name, and between title marks.
 _HAN_NAME = re.compile(
-    r"[\u3400-\u9fff]{1,2}[·•・‧][\u3400-\u9fff]{1,2}|[《「『][^《》「」『』]{1,40}[》」』]"
+    r"[\u3400-\u9fff]{1,2}[·•・‧][\u3400-\u9fff]{1,2}|[《「『“][^《》「」『』“”]{1,40}[》」』”]"
 )
+_CLAUSE = re.compile(r"[，；：]|[,;:](?=\s)")
 _MARK = re.compile(r"\s?\[\d{1,4}(?:[,，–-] ?\d{1,4})*\]")
 
 
 class Verdict(NamedTuple):
     """Whether a passage supports a statement, by which span, and why."""
 
-    supported: bool
     score: float
     reason: str
     start: int
     end: int
+
+    @property
+    def status(self) -> Literal["supported", "unsupported", "undecided"]:
+        """What the reason means."""
+        if self.reason in ("verbatim", "covered"):
+            return "supported"
+        return "undecided" if self.reason in ("language", "other", "joined") else "unsupported"
 
 
 class Source:
@@ -40,29 +54,45 @@ class Source:
     def __init__(self, text: str) -> None:
         self.text = text
         self.spans = [(one.start, one.end) for one in sentences(text)[:_MAX_SENTENCES]]
-        self.keys = [evidence_keys(text[start:end]) for start, end in self.spans]
+        self.tokens = [tokens(_MARK.sub("", text[start:end])) for start, end in self.spans]
+        self.keys = [{one.key for one in found if one.content} for found in self.tokens]
         self.solid = [_solid(text[start:end]) for start, end in self.spans]
+        self.all = frozenset().union(*self.keys) if self.keys else frozenset[str]()
 
-    def best(self, statement: str, keys: set[str]) -> tuple[int, int]:
-        """First and last index of the one to three sentences that hold most of the statement."""
+    def best(self, statement: str, said: list[Token]) -> tuple[int, int, int]:
+        """The sentence that holds most of a statement, and the first and last of those that support it."""
         solid = _solid(statement)
+        keys = {one.key for one in said if one.content}
+        strong = {one.key for one in said if one.number or one.name}
         for index, sentence in enumerate(self.solid):
             if solid and solid in sentence:
-                return index, index
-        overlap = [len(keys & held) for held in self.keys]
-        first = last = max(
+                return index, index, index
+        numbers = {one.key for one in said if one.number}
+        overlap = [len(keys & held) + len(numbers & held) for held in self.keys]
+        best = first = last = max(
             range(len(overlap)), key=lambda i: (overlap[i], -abs(len(self.keys[i]) - len(keys)), -i)
         )
         held = self.keys[first] & keys
         for _ in range(2):
             options = [i for i in (first - 1, last + 1) if 0 <= i < len(overlap)]
-            gain = [(len((self.keys[i] & keys) - held), -i) for i in options]
+            gain = [(sum(1 + (key in strong) for key in (self.keys[i] & keys) - held), -i) for i in options]
             if not options or max(gain)[0] < max(2, len(keys) // 6):
                 break
             chosen = -max(gain)[1]
             held |= self.keys[chosen] & keys
             first, last = min(first, chosen), max(last, chosen)
-        return first, last
+        return best, first, last
+
+    def clause(self, index: int, said: list[Token]) -> list[Token]:
+        """The part of a sentence between commas that holds most of a statement."""
+        start, end = self.spans[index]
+        keys = {one.key for one in said if one.content}
+        clauses = [tokens(part) for part in _CLAUSE.split(_MARK.sub("", self.text[start:end]))]
+        return max(clauses, key=lambda part: (len(keys & {one.key for one in part}), -len(part)))
+
+    def quoted(self, first: int, last: int) -> list[Token]:
+        """The tokens of a run of sentences."""
+        return [one for found in self.tokens[first : last + 1] for one in found]
 
 
 def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
@@ -78,117 +108,123 @@ def judge(statement: str, sources: Sequence[Source]) -> list[Verdict]:
     single = [_judge(statement, source) for source in sources]
     if (
         len(sources) < 2
-        or any(one.supported for one in single)
+        or any(one.status == "supported" for one in single)
         or any(one.start == one.end for one in single)
     ):
         return single
     quotes = [source.text[one.start : one.end] for source, one in zip(sources, single, strict=True)]
-    reason, _ = _compare(statement, "\n".join(quotes), exact=False)
+    reason, _ = _compared(statement, _Quote("\n".join(quotes)))
     if reason != "covered":
         return single
-    return [
-        one._replace(
-            supported=one.score >= _CONTRIBUTES, reason="covered" if one.score >= _CONTRIBUTES else one.reason
-        )
-        for one in single
-    ]
+    return [one._replace(reason="covered") if one.score >= _CONTRIBUTES else one for one in single]
 
 
 def _judge(statement: str, source: Source) -> Verdict:
     if not source.spans:
-        return Verdict(False, 0.0, "thin", 0, 0)
-    if not _solid(statement):
-        start, end = source.spans[0]
-        return Verdict(False, 0.0, "empty", start, end)
-    first, last = source.best(statement, evidence_keys(statement))
-    start, end = source.spans[first][0], source.spans[last][1]
-    quote = source.text[start:end]
-    reason, score = _compare(statement, quote, exact=first == last)
-    return Verdict(reason in ("verbatim", "covered"), score, reason, start, end)
-
-
-def _compare(statement: str, quote: str, *, exact: bool) -> tuple[str, float]:
-    """Reason and share of the statement that the quote holds."""
+        return Verdict(0.0, "thin", 0, 0)
     solid = _solid(statement)
-    if solid and solid in _solid(quote):
-        return "verbatim", 1.0
-    said, held = tokens(statement), tokens(_MARK.sub("", quote))
-    keys = evidence_keys(statement)
-    share = len(keys & evidence_keys(quote)) / len(keys) if keys else 0.0
-    matcher = SequenceMatcher(None, [one.key for one in held], [one.key for one in said], autojunk=False)
-    blocks = [block for block in matcher.get_matching_blocks() if block.size]
-    kept = sum(block.size for block in blocks) / (len(said) or 1)
-    if kept >= _NEAR_VERBATIM:
-        changed = _changed(held, said, matcher)
-        if changed:
-            return changed, share
-    elif _swapped(held, said):
-        return "order", share
-    keys_held = {one.key for one in held}
-    if any(one.number and one.key not in keys_held for one in said):
-        return "number", share
-    stems = evidence_keys(quote)
-    names = [one for index, one in enumerate(said) if one.name and index > 0]
-    if any(one.key not in keys_held and not evidence_keys(one.key) <= stems for one in names):
-        return "name", share
-    solid_quote = _solid(quote)
-    if any(_solid(name) not in solid_quote for name in _HAN_NAME.findall(statement)):
-        return "name", share
-    mostly_han = sum(one.han for one in said) * 2 > len(said)
-    if share < _COVERED[mostly_han]:
-        return "thin", share
-    said_keys = {one.key for one in said}
-    if any(opposites(a, b) for a in said_keys - keys_held for b in keys_held - said_keys):
-        return "opposite", share
-    if (
-        exact
-        and kept < _NEAR_VERBATIM
-        and (negations(statement) > 0) != (negations(quote) > 0)
-        and share > 0.5
-    ):
-        return "negation", share
-    return "covered", share
+    if not solid:
+        start, end = source.spans[0]
+        return Verdict(0.0, "empty", start, end)
+    said = tokens(statement)
+    best, first, last = source.best(statement, said)
+    start, end = source.spans[first][0], source.spans[last][1]
+    if solid in _solid(source.text[start:end]):
+        return Verdict(1.0, "verbatim", start, end)
+    if other_language(statement, source.text):
+        return Verdict(0.0, "language", start, end)
+    before = {key for found in source.keys[max(0, first - _BACK) : first] for key in found} | source.keys[0]
+    quote = _Quote(source.text[start:end], source.quoted(first, last), before)
+    reason, score = _compared(statement, quote)
+    if reason == "covered":
+        found = (
+            replaced(part, said, source.all) for part in (source.tokens[best], source.clause(best, said))
+        )
+        reason = next(filter(None, found), "") or _elsewhere(said, source, first, last) or reason
+    return Verdict(score, reason, start, end)
 
 
-def _changed(held: list[Token], said: list[Token], matcher: SequenceMatcher[str]) -> str:
-    """For a statement that is nearly word for word: the change that alters its meaning, or ""."""
-    codes = matcher.get_opcodes()
-    last = max((index for index, code in enumerate(codes) if code[0] == "equal"), default=0)
-    first = min((index for index, code in enumerate(codes) if code[0] == "equal"), default=0)
-    moved: set[str] = set()
-    gone: set[str] = set()
-    for index, (kind, a, b, c, d) in enumerate(codes):
-        if kind == "equal":
+def _elsewhere(said: list[Token], source: Source, first: int, last: int) -> str:
+    """Whether a number counts something else than in the quote, or a phrase is one of a sentence after the quote."""
+    held = source.quoted(first, last)
+    keys = {one.key for one in held}
+    near: dict[str, set[str]] = {one.key: set() for one in said if one.number}
+    for place, one in enumerate(held):
+        if one.key in near:
+            near[one.key].update(other.key for other in held[max(0, place - _NEAR) : place + _NEAR + 1])
+    for one, after in pairwise(said):
+        counts = after.key in UNITS or (after.content and after.key in source.all)
+        if not one.number or after.number or after.name or not counts or not near[one.key]:
             continue
-        inside = first < index < last
-        old, new = held[a:b] if inside or kind == "replace" else [], said[c:d]
-        old_keys, new_keys = {one.key for one in old}, {one.key for one in new}
-        if any(is_negation(one.key) for one in new) != any(is_negation(one.key) for one in old):
-            return "negation"
-        if any(opposites(x, y) for x in new_keys for y in old_keys):
-            return "opposite"
-        if new and old:
-            if any(one.number for one in new) and not {one.key for one in new if one.number} <= old_keys:
-                return "number"
-            if any(one.name for one in new) and any(one.name for one in old):
-                return "name"
-            if any(one.han for one in new) and any(one.han for one in old):
-                return "changed"
-        elif new and sum(one.han for one in new) > 1:
-            return "changed"
-        moved |= {one.key for one in new if one.number or one.name}
-        gone |= {one.key for one in old if one.number or one.name}
-    return "order" if moved & gone else ""
+        if not any(alike(after.key, other) for other in near[one.key]):
+            return "number"
+    phrases = {pair for found in source.tokens[last + 1 :] for pair in _pairs(found)}
+    if any(pair in phrases and not keys & set(pair) for pair in _pairs(said)):
+        return "joined"
+    return ""
 
 
-def _swapped(held: list[Token], said: list[Token]) -> bool:
-    """Whether only names, numbers or Chinese characters changed places: "Basel paid Ghent" for "Ghent paid Basel"."""
-    if sorted(one.key for one in held) != sorted(one.key for one in said):
+def _pairs(found: list[Token]) -> Iterable[tuple[str, str]]:
+    """Content words that follow one another."""
+    return pairwise(one.key for one in found if one.content)
+
+
+class _Quote:
+    """What a statement is compared with."""
+
+    def __init__(self, text: str, held: list[Token] | None = None, before: Iterable[str] = ()) -> None:
+        self.text = text
+        self.tokens = tokens(_MARK.sub("", text)) if held is None else held
+        self.before = frozenset(before)
+        """Keys of the sentences before, which a pronoun or "the company" may stand for."""
+
+
+def _compared(statement: str, quote: _Quote) -> tuple[str, float]:
+    """Reason and share of the statement that the quote holds."""
+    said, held = tokens(statement), quote.tokens
+    content = list(dict.fromkeys(one for one in said if one.content))
+    keys_held = {one.key for one in held}
+    words = [one.key for one in held if one.content and not one.number]
+
+    def holds(one: Token) -> bool:
+        if one.key in keys_held:
+            return True
+        return not one.number and any(alike(one.key, word) for word in words)
+
+    missing = [one for one in content if not holds(one)]
+    score = 1 - len(missing) / len(content) if content else 0.0
+    back = [one for one in missing if not one.number and one.key in quote.before]
+    if any(one.number for one in missing):
+        return "number", score
+    if any(one.name and one not in back for one in missing):
+        return "name", score
+    if any(_solid(name) not in _solid(quote.text) for name in _HAN_NAME.findall(statement)):
+        return "name", score
+    if not content or 1 - (len(missing) - len(back)) / len(content) < _COVERED or score < _COVERED / 2:
+        return "thin", score
+    lost = keys_held - {one.key for one in said}
+    if any(opposites(one.key, key) for one in said if one.key not in keys_held for key in lost):
+        return "opposite", score
+    return ("negation" if _negation(said, held) else "covered"), score
+
+
+def _negation(said: list[Token], held: list[Token]) -> bool:
+    """Whether only one of two texts negates what both say."""
+    ours, theirs = _negated(said), _negated(held)
+    if bool(ours) == bool(theirs) or not (ours or theirs):
         return False
-    return all(
-        a.key == b.key or all(one.name or one.number or one.han for one in (a, b))
-        for a, b in zip(held, said, strict=True)
-    )
+    own, other = (said, held) if ours else (held, said)
+    keys, repeated = {one.key for one in other}, Counter(one.key for one in own)
+    return any(key in keys and repeated[key] == 1 for key in ours or theirs if key)
+
+
+def _negated(found: list[Token]) -> list[str]:
+    """What each negation denies: the next content word, where it stands close by."""
+    return [
+        next((one.key for one in found[place + 1 : place + 3] if one.content), "")
+        for place, token in enumerate(found)
+        if is_negation(token.key)
+    ]
 
 
 def _solid(text: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-CitationStatus = Literal["supported", "unsupported", "missing_passage"]
-ReportStatus = Literal["grounded", "flagged", "uncited", "declined"]
+CitationStatus = Literal["supported", "unsupported", "undecided", "missing_passage"]
+ReportStatus = Literal["grounded", "flagged", "undecided", "uncited", "declined"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Citation:
             None where there is no passage of that number.
         quote_start: Offset of the quote in the passage, in characters; None without a quote.
         quote_end: Offset of its end; ``passage[quote_start:quote_end] == quote``.
-        status: ``"supported"``, ``"unsupported"`` or ``"missing_passage"``.
+        status: ``"supported"``, ``"unsupported"``, ``"undecided"`` (words do not tell) or
+            ``"missing_passage"``.
         score: Share of the statement that the passage holds, in [0, 1].
         reason: Why, in one short sentence.
     """
@@ -41,7 +42,8 @@ class CitationReport:
 
     Attributes:
         status: ``"declined"`` (the answer says that it is not in the documents), ``"flagged"`` (a citation does
-            not hold), ``"uncited"`` (all that is cited holds, but a statement has no citation) or ``"grounded"``.
+            not hold), ``"undecided"`` (a citation could not be checked, and all others hold), ``"uncited"`` (all that
+            is cited holds, but a statement has no citation) or ``"grounded"``.
         citations: One entry per pair of statement and cited number, in the order of the answer.
         uncited: The statements without a citation.
     """

@@ -186,6 +186,17 @@ async def test_nothing_cited():
     output = Output(answer="The Rhine is long.", passages=(Passage("a", RHINE),))
     assert (await Citations("precision").measure(Example("q", "?"), output)).status == "undefined"
     assert (await Citations("recall").measure(Example("q", "?"), output)).value == 0.0
+
+
+async def test_citations_in_another_language_count_for_nothing():
+    """What words cannot compare is in neither share, and is counted."""
+    passages = (Passage("a", RHINE), Passage("b", LOIRE))
+    output = Output(answer="The Rhine is 1,230 km long.[1] 卢瓦尔河全长一千多公里。[2]", passages=passages)
+    cell = await Citations("f1").measure(Example("q", "?"), output)
+    assert (cell.value, cell.details["undecided"], cell.details["citations"]) == (1.0, 1, 1)
+    output = Output(answer="卢瓦尔河全长一千多公里。[2]", passages=passages)
+    cell = await Citations("recall").measure(Example("q", "?"), output)
+    assert (cell.status, "undecided" in cell.reason) == ("undefined", True)
     assert (await cited(DECLINED["en"], RHINE)).status == "undefined"
     assert (await cited(DECLINED["zh"], RHINE)).status == "undefined"
     assert (await cited("Which river?", RHINE, status="clarify")).status == "undefined"

@@ -105,6 +105,7 @@ def test_declines_without_asking_the_model_when_nothing_is_found() -> None:
         ("The fan starts at 61 degrees. [1]", "flagged"),
         ("The fan starts at 60 degrees. [2]", "flagged"),
         ("The fan starts at 60 degrees. [9]", "flagged"),
+        ("风扇在六十度时启动。[1]", "undecided"),
         ("The fan starts at 60 degrees.", "uncited"),
         (DECLINED["en"], "declined"),
     ],

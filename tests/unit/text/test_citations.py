@@ -71,10 +71,9 @@ def test_supported_in_every_form(answer: str) -> None:
         ("Emma is a novel by Jane Austen [1].", "name"),
         ("Cheese keeps well in a cool cellar [1].", "few"),
         ("该书于1935年由开明书店出版，并未在北京印刷。[3]", "number"),
-        ("该书于1933年由商务书店出版，并未在北京印刷。[3]", "changed"),
         ("该书于1933年由开明书店出版，并在北京印刷。[3]", "negation"),
         ("《家》不是巴金的长篇小说。[3]", "negation"),
-        ("《家》是茅盾的长篇小说。[3]", "changed"),
+        ("《家》是茅盾的长篇小说。[3]", "name"),
         ("《寒夜》是巴金写的一部长篇小说。[3]", "name"),
     ],
 )
@@ -87,6 +86,69 @@ def test_changes_of_meaning_are_flagged(answer: str, why: str) -> None:
     assert why in citation.reason.casefold()
     assert citation.quote is not None
     assert citation.quote in PASSAGES[citation.number - 1]
+
+
+KETTLE = (
+    "Hold the blue button for five seconds to reset the kettle. The red button switches it off. "
+    "It comes with a 3-year warranty, which does not cover limescale."
+)
+KETTLE_ZH = "长按蓝色按钮五秒即可重置水壶。红色按钮用于关闭电源。保修期为三年，但不包括水垢造成的损坏。"
+
+
+@pytest.mark.parametrize(
+    ("statement", "passage"),
+    [
+        ("Hold the red button for five seconds to reset the kettle.", KETTLE),
+        ("The blue button switches it off.", KETTLE),
+        ("It comes with a 5-year warranty.", KETTLE),
+        ("The Rhine rises in Rotterdam.", RIVERS),
+        ("Emma was published in 1815 by Jane Austen in London.", EMMA),
+        ("长按红色按钮五秒即可重置水壶。", KETTLE_ZH),
+        ("蓝色按钮用于关闭电源。", KETTLE_ZH),
+        ("保修期为五年。", KETTLE_ZH),
+    ],
+)
+def test_what_stands_elsewhere_in_the_passage_does_not_support(statement: str, passage: str) -> None:
+    """A colour, name, number or phrase of another sentence in the place of the right one is noticed."""
+    (citation,) = check_citations(f"{statement}[1]", [passage]).citations
+    assert citation.status == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("statement", "passage"),
+    [
+        ("The warranty lasts three years.", KETTLE),
+        ("To reset the kettle, press and hold the blue button for 5 seconds.", KETTLE),
+        ("Limescale is not covered by the warranty.", KETTLE),
+        ("The Rhine is 1230 km long.", RIVERS),
+        ("Emma was published by John Murray in 1815.", EMMA),
+        ("水壶的保修期是3年。", KETTLE_ZH),
+        ("水垢造成的损坏不在保修范围内。", KETTLE_ZH),
+    ],
+)
+def test_other_words_for_the_same_are_supported(statement: str, passage: str) -> None:
+    """Numbers in words, passives, and a name for its pronoun say the same."""
+    (citation,) = check_citations(f"{statement}[1]", [passage]).citations
+    assert citation.status == "supported", citation
+
+
+@pytest.mark.parametrize(
+    ("statement", "passage"),
+    [
+        ("水壶的保修期是五年。", KETTLE),
+        ("Der Wasserkocher hat eine Garantie von drei Jahren.", KETTLE),
+        ("The kettle comes with a warranty of three years.", KETTLE_ZH),
+        ("该书于1933年由商务书店出版，并未在北京印刷。", POEM),
+        ("Hold the blue lever for five seconds to reset the kettle.", KETTLE),
+    ],
+)
+def test_what_words_cannot_compare_is_undecided(statement: str, passage: str) -> None:
+    """Two languages, and one word of the answer's own in a sentence word for word: neither supported nor flagged."""
+    report = check_citations(f"{statement}[1]", [passage])
+    assert [one.status for one in report.citations] == ["undecided"]
+    assert report.status == "undecided"
+    assert report.citations[0].quote in passage
+    assert check_citations(f"{statement}[1] Nothing else.[7]", [passage]).status == "flagged"
 
 
 @pytest.mark.parametrize("mark", ["[9]", "[0]", "【9】", "[4]"])

@@ -1,6 +1,7 @@
 // The answer with its citations, and the passages that they quote.
 
-const citationSigns = { supported: "check", unsupported: "cross", missing_passage: "cross" };
+const citationSigns = { supported: "check", unsupported: "cross", missing_passage: "cross", undecided: "warn" };
+const citationHolds = (citation) => ["supported", "undecided"].includes(citation.status);
 
 function answerView(run) {
   if (run.answer === null) return null;
@@ -9,7 +10,7 @@ function answerView(run) {
   for (const match of run.answer.matchAll(/\[(\d{1,3})\]/g)) {
     const place = Number(match[1]);
     if (!run.passages || place < 1 || place > run.passages.length) continue;
-    const bad = run.citations.some((citation) => citation.number === place && citation.status !== "supported");
+    const bad = run.citations.some((citation) => citation.number === place && !citationHolds(citation));
     parts.push(run.answer.slice(end, match.index), el("button", { type: "button", class: bad ? "cite bad" : "cite",
       "aria-label": t("go_to_passage", { n: place }), onclick: () => showPassage(place) }, place));
     end = match.index + match[0].length;
@@ -22,9 +23,8 @@ function answerView(run) {
 }
 
 function citationView(citation) {
-  const supported = citation.status === "supported";
   const where = [citation.file ?? citation.source ?? citation.title, citation.page === null || citation.page === undefined ? null : t("page", { n: citation.page }), citation.heading];
-  return el("li", { class: supported ? "citation" : "citation bad" },
+  return el("li", { class: citationHolds(citation) ? "citation" : "citation bad" },
     icon(citationSigns[citation.status] ?? "warn"),
     el("div", {},
       el("p", {}, el("strong", {}, `[${citation.number}] `, word("citation", citation.status)), citation.statement ? [" ", iso(citation.statement)] : null),

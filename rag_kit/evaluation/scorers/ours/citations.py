@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.outputs import Output
 
 #: ``supported``: a cited passage says it; ``unsupported``: it is cited, and no cited passage says it;
+#: ``undecided``: words do not tell, as where its passage is in another language;
 #: ``ungrounded``: it says of itself that it rests on no passage; ``missing``: it has no citation and does not say so.
-Kind = Literal["supported", "unsupported", "ungrounded", "missing"]
-KINDS: tuple[Kind, ...] = ("supported", "unsupported", "ungrounded", "missing")
+Kind = Literal["supported", "unsupported", "undecided", "ungrounded", "missing"]
+KINDS: tuple[Kind, ...] = ("supported", "unsupported", "undecided", "ungrounded", "missing")
 #: What the value is: F1 of precision and recall, or one of them.
 What = Literal["f1", "precision", "recall"]
 
@@ -50,7 +51,7 @@ class Checked:
     Attributes:
         text: The statement, without marks.
         kind: See `Kind`.
-        held: Cited number -> whether that passage supports the statement.
+        held: Cited number -> whether that passage supports the statement; without those that are undecided.
     """
 
     text: str
@@ -79,11 +80,12 @@ class Citations(Metric):
       rest on none.
     - F1: of the two; 0 for an answer that states something and cites nothing that holds.
 
-    The details count the statements by kind: ``supported``, ``unsupported``, ``ungrounded`` (declared so) and
-    ``missing``. An answer that declines has nothing to cite: undefined. Whether a passage supports a statement is
-    decided by words, numbers, names and negations (`rag_kit.text.citations.check_citations`): a right statement in
-    quite other words counts as unsupported. `JudgedCitations` asks the judge instead. Precision and recall are
-    those of ALCE (Gao et al., 2023) with that check in place of an entailment model.
+    The details count the statements by kind: ``supported``, ``unsupported``, ``undecided`` (words do not
+    tell, as in two languages; left out of both shares), ``ungrounded`` (declared so) and ``missing``. An answer that
+    declines has nothing to cite: undefined. Whether a passage supports a statement is decided by words,
+    numbers, names and negations (`rag_kit.text.citations.check_citations`): a right statement in quite other
+    words counts as unsupported. `JudgedCitations` asks the judge instead. Precision and recall are those of
+    ALCE (Gao et al., 2023) with that check in place of an entailment model.
 
     Args:
         what: ``"f1"``, ``"precision"`` or ``"recall"``.
@@ -135,7 +137,7 @@ class Citations(Metric):
     def _cell(self, found: Sequence[Checked]) -> Cell:
         kinds = Counter(one.kind for one in found)
         verdicts = [held for one in found for held in one.held.values()]
-        wanted = len(found) - kinds["ungrounded"]
+        wanted = len(found) - kinds["ungrounded"] - kinds["undecided"]
         precision = sum(verdicts) / len(verdicts) if verdicts else None
         recall = kinds["supported"] / wanted if wanted else None
         counts: dict[str, int] = {kind: kinds[kind] for kind in KINDS}
@@ -145,7 +147,7 @@ class Citations(Metric):
         }  # fmt: skip
         said = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
         if recall is None:
-            return Cell.undefined("every statement is declared to rest on no passage", **details)
+            return Cell.undefined("every statement is undecided or declared to rest on no passage", **details)
         if self.what == "precision":
             if precision is None:
                 return Cell.undefined("the answer cites nothing", **details)
@@ -167,7 +169,7 @@ def sorted_out(answer: str, held: Sequence[dict[int, bool]], all_declared: bool)
     for statement, verdicts in zip(statements(answer), held, strict=True):
         kind: Kind
         if statement.numbers:
-            kind = "supported" if any(verdicts.values()) else "unsupported"
+            kind = "supported" if any(verdicts.values()) else "unsupported" if verdicts else "undecided"
         else:
             kind = "ungrounded" if all_declared or declared(statement.text) else "missing"
         found.append(Checked(statement.text, kind, verdicts))
@@ -177,9 +179,9 @@ def sorted_out(answer: str, held: Sequence[dict[int, bool]], all_declared: bool)
 def _by_statement(citations: Sequence[Any], answer: str) -> list[dict[int, bool]]:
     """The verdicts of a report, which has one entry for each statement and number in order, by statement."""
     left: Iterator[Any] = iter(citations)
+    found = [[(number, next(left).status) for number in one.numbers] for one in statements(answer)]
     return [
-        {number: next(left).status == "supported" for number in statement.numbers}
-        for statement in statements(answer)
+        {number: status == "supported" for number, status in one if status != "undecided"} for one in found
     ]
 
 

@@ -1,0 +1,199 @@
+"""A statement laid beside the sentence that it is taken from: what stands in the place of something else."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence, Set
+from difflib import SequenceMatcher
+
+from rag_kit.text.citations.contrast import excludes, is_negation, opposites
+from rag_kit.text.citations.tokens import Token
+
+_FLANK = 2
+"""Words around a part that must be the same for what stands there to stand in the same place."""
+_LONG = 4
+"""The same for a part at the beginning or the end, which has words on one side only."""
+_KEPT = 0.6
+"""Share of a statement that must be word for word for its other words to stand in the place of others for sure."""
+_TIGHT = 2
+"""Content words of a part that is one name or one thing."""
+_PREFIX = 4
+_DEFINITE = frozenset(["the", "this", "that", "its", "该", "这", "此"])
+_PRONOUN_WORDS = (
+    "he she it they his her its their him them this these who 他 她 它 他们 她们 它们 其 该 这 此"
+)
+_PRONOUNS = frozenset(_PRONOUN_WORDS.split())
+_VOICE = frozenset(["by", "被", "由", "把", "将"])
+_AND = frozenset(["and", "or", "the", "a", "an", "和", "与", "及", "或", "跟", "以及"])
+
+
+def alike(a: str, b: str) -> bool:
+    """Whether two words are forms of one: the same beginning, or for Chinese words one that is a part of the other.
+
+    Example:
+        >>> alike("invent", "inventor"), alike("长", "长度"), alike("red", "blue"), alike("最大", "最小")
+        (True, True, False, False)
+    """
+    if a == b:
+        return True
+    if a.isascii() and b.isascii():
+        shorter = min(len(a), len(b))
+        needed = max(_PREFIX, round(0.7 * shorter))
+        if shorter < needed or a[:needed] != b[:needed] or a[0].isdigit():
+            return False
+    elif a not in b and b not in a:
+        return False
+    return not opposites(a, b) and is_negation(a) == is_negation(b)
+
+
+def replaced(held: list[Token], said: list[Token], passage: Set[str]) -> str:
+    """Why a statement does not say what a sentence says though it has its words: a reason, or "".
+
+    The two are aligned. Where the words around are the same, what stands in one place must be the same too: another
+    number, another name, an opposite, or words that the passage has elsewhere, are another statement. A wording
+    of its own, which the passage does not have, is free; where it is the only difference, nothing tells which it is.
+
+    Args:
+        held: The tokens of the sentence.
+        said: Those of the statement.
+        passage: All content words of the passage.
+    """
+    matcher = SequenceMatcher(None, [one.key for one in held], [one.key for one in said], autojunk=False)
+    codes = matcher.get_opcodes()
+    kept = sum(b - a for kind, a, b, *_ in codes if kind == "equal") / (len(said) or 1)
+    spare = Counter(one.key for one in held)
+    spare.subtract(one.key for one in said)
+    negates = sum(count for key, count in spare.items() if is_negation(key)) != 0
+    alone = sum(code[0] != "equal" for code in codes) == 1
+    sole = (
+        sum(any(one.content for one in said[code[3] : code[4]]) for code in codes if code[0] != "equal") == 1
+    )
+    for index, (kind, a, b, c, d) in enumerate(codes):
+        before, after = _flanks(codes, index)
+        if kind == "equal" or not (alone or before + after >= (_FLANK if before and after else _LONG)):
+            continue
+        old, new = held[a:b], said[c:d]
+        if negates and max(b - a, d - c) <= _TIGHT and any(is_negation(one.key) for one in (*old, *new)):
+            return "negation"
+        came = [one for one in new if one.content]
+        gone = _without([one for one in old if one.content], came)
+        came = [one for one in _without(came, gone) if one.number or one.name or not _formed(one, held)]
+        if not gone or not came:
+            continue
+        refers = any(one.key in _PRONOUNS for one in old) or (
+            not before and len(came) == 1 and any(one.key in _DEFINITE for one in new)
+        )
+        inside = (before and after) or (a == c == 0 and after >= _LONG)
+        tight = bool(inside) and max(len(came), len(gone)) <= _TIGHT
+        if reason := _differs(gone, came, spare, passage, tight=tight, sole=sole, refers=refers):
+            return "joined" if reason == "changed" and kept < _KEPT else reason
+    return "order" if _exchanged(held, said) else ""
+
+
+def _flanks(codes: Sequence[tuple[str, int, int, int, int]], index: int) -> tuple[int, int]:
+    """How many tokens are the same before and after a part."""
+    before, after = (codes[i] if 0 <= i < len(codes) else ("", 0, 0, 0, 0) for i in (index - 1, index + 1))
+    return before[2] - before[1], after[2] - after[1]
+
+
+def _without(found: list[Token], others: list[Token]) -> list[Token]:
+    """The tokens that have no like among others."""
+    return [one for one in found if not any(alike(one.key, other.key) for other in others)]
+
+
+def _formed(one: Token, held: list[Token]) -> bool:
+    """Whether a sentence has another form of a word."""
+    return any(one.key != other.key and alike(one.key, other.key) for other in held if other.content)
+
+
+def _differs(
+    gone: list[Token],
+    came: list[Token],
+    spare: Counter[str],
+    passage: Set[str],
+    *,
+    tight: bool,
+    sole: bool,
+    refers: bool,
+) -> str:
+    """Why the words that came say something else than those that are gone: a reason, or "".
+
+    Args:
+        gone: Content words of the sentence in this place.
+        came: Those of the statement.
+        spare: How often more the sentence has a word than the statement.
+        passage: All content words of the passage.
+        tight: Whether one name or thing stands for one other.
+        sole: Whether nothing else is new in the statement.
+        refers: Whether a pronoun is gone: what came may be its name.
+    """
+    # what the statement says more often than the sentence was brought from elsewhere, or repeated
+    brought = [one for one in came if spare[one.key] < 0]
+    things = [one for one in gone if one.thing]
+    number_gone = any(one.number for one in gone)
+    if number_gone and any(one.number for one in brought):
+        return "number"
+    if not refers and any(one.name for one in brought) and any(one.name for one in gone):
+        return "name"
+    if all(spare[one.key] <= 0 for one in things or gone):
+        return ""  # the statement says it elsewhere
+    if things and any(one.number for one in brought):
+        return "number"
+    if any(opposites(x.key, y.key) for x in came for y in gone):
+        return "opposite"
+    if refers:
+        return ""
+    if number_gone and any(one.name for one in brought):
+        return "name"
+    if things and (any(one.key in passage for one in brought) or (tight and not brought)):
+        return "changed"
+    return "other" if tight and sole and all(one.thing for one in came) else ""
+
+
+def _exchanged(held: list[Token], said: list[Token]) -> bool:
+    """Whether two words changed places: each stands beside what the other stands beside in the sentence.
+
+    A passive ("was paid by"), the members of an enumeration, a time and a place, and a word and its attribute change
+    places and say the same.
+    """
+    if {one.key for one in said} & _VOICE != {one.key for one in held} & _VOICE:
+        return False
+    strict = {one.key for one in said if one.number or one.name or excludes(one.key)}
+    ours, theirs = _beside(said), _beside(held)
+    beside: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for key, (left, right, _) in theirs.items():
+        beside["left", left].append(key)
+        beside["right", right].append(key)
+    for a, (left, right, joined) in ours.items():
+        if a not in theirs:
+            continue
+        others = (beside["left", left] if left else []) + (beside["right", right] if right else [])
+        for b in others:
+            if b == a or b not in ours or a[0].isdigit() != b[0].isdigit():
+                continue
+            if b in (joined, theirs[a][2]) or a in (ours[b][2], theirs[b][2]):
+                continue
+            if a not in strict and b in theirs[a][:2]:
+                continue
+            # equal on the right for both: not they, but what follows them changed places
+            if ours[b][0] and ours[b][0] == theirs[a][0]:
+                return True
+    return False
+
+
+def _beside(found: list[Token]) -> dict[str, tuple[str, str, str]]:
+    """Content word that occurs once -> the content words before and after it, and the one that "and" joins to it."""
+    places = [place for place, one in enumerate(found) if one.content]
+    count = Counter(found[place].key for place in places)
+    beside = {}
+    for number, place in enumerate(places):
+        if count[found[place].key] > 1:
+            continue
+        before = places[number - 1] if number else -1
+        after = places[number + 1] if number + 1 < len(places) else -1
+        joined = ""
+        if after >= 0 and all(one.key in _AND for one in found[place + 1 : after]) and after > place + 1:
+            joined = found[after].key
+        left, right = (found[i].key if i >= 0 else "" for i in (before, after))
+        beside[found[place].key] = (left, right, joined)
+    return beside
