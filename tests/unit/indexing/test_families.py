@@ -20,7 +20,8 @@ from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index import writing
 from rag_kit.indexing.document_index.families import Ancestor, Child, Family
 from rag_kit.indexing.document_index.families import writing as family_writing
-from rag_kit.indexing.parents import PartSizes, sentence_family, spans_of, split_family
+from rag_kit.indexing.parents import PartSizes, sentence_family, split_family
+from rag_kit.indexing.splitting.parts import spans_of
 
 
 def cut(*documents: Document) -> list[Family]:
