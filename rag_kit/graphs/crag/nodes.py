@@ -16,7 +16,7 @@ from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.state import CragState, PassageGrading
 from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, Selection, select_strips
 from rag_kit.graphs.evaluators import Evaluator, Grading, Thresholds
-from rag_kit.graphs.evaluators.base import action_of, judged_by
+from rag_kit.graphs.evaluators.base import action_of, judged_by, unjudged
 from rag_kit.graphs.evaluators.thresholds import Action
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.opening import Opening
@@ -73,19 +73,12 @@ class CragNodes:
         scores = [grading.score for grading in gradings]
         action = action_of(gradings, limits) if gradings else "incorrect"
         report("graded", action=action, scores=scores, evaluator=self.evaluator.name)
-        failed = [grading.reason for grading in gradings if grading.reason.startswith("not graded")]
-        why = failed[0].removeprefix("not graded: ") if failed else ""
         return {
             "gradings": [
                 _told(grading, passage) for grading, passage in zip(gradings, passages, strict=True)
             ],
             "action": action,
-            "notes": [f"grade: {_why(action, gradings, limits)}"]
-            + (
-                [f"grade: {len(failed)} of {len(gradings)} passages could not be judged: {why}"]
-                if failed
-                else []
-            ),
+            "notes": [f"grade: {_why(action, gradings, limits)}", *unjudged("grade", gradings)],
         }
 
     def refine(self, state: CragState, context: CragContext) -> Steps[Update]:

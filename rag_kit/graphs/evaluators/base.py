@@ -111,6 +111,15 @@ class Evaluator(ABC):
         return Grading(score, f"not graded: {line[:_LONGEST]}")
 
 
+def unjudged(node: str, gradings: Sequence[Grading]) -> list[str]:
+    """The note of a node on the passages that could not be judged; none where all were."""
+    failed = [one.reason for one in gradings if one.reason.startswith("not graded")]
+    if not failed:
+        return []
+    why = failed[0].removeprefix("not graded: ")
+    return [f"{node}: {len(failed)} of {len(gradings)} passages could not be judged: {why}"]
+
+
 def judged_by(
     evaluator: Evaluator,
     question: str,

@@ -13,7 +13,7 @@ from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs.answering import Answering, fitting
 from rag_kit.graphs.citing import cited
 from rag_kit.graphs.evaluators import Evaluator
-from rag_kit.graphs.evaluators.base import action_of, judged_by
+from rag_kit.graphs.evaluators.base import action_of, judged_by, unjudged
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.candidates import unreadable
 from rag_kit.graphs.self_rag.context import SelfRagContext
@@ -85,12 +85,8 @@ class Reflect:
             if relevant:
                 kept.append(document)
             trace.append(_verdict(state, "relevance", relevant, grading.reason, passage=number))
-        unusable = sum(grading.reason.startswith("not graded") for grading in gradings)
-        notes = (
-            [f"grade_documents: {unusable} passages were kept without a usable verdict"] if unusable else []
-        )
         report("graded", round=state["round"], relevant=len(kept), passages=len(passages))
-        update = {"documents": kept, "trace": trace, "notes": notes}
+        update = {"documents": kept, "trace": trace, "notes": unjudged("grade_documents", gradings)}
         if kept:
             return Command(update=update, goto="generate")
         return Command(update=update, goto=self._again(state, context))

@@ -23,6 +23,7 @@ from rag_kit.graphs import (
     afit_thresholds,
     as_evaluator,
     build_crag,
+    build_self_rag,
     fit_thresholds,
 )
 from rag_kit.models import chat_model
@@ -244,6 +245,9 @@ def test_a_failure_or_one_odd_value_is_a_note() -> None:
     found = graph(away).invoke(QUESTION)
     assert found["action"] == "ambiguous"
     assert "grade: 2 of 2 passages could not be judged: ConnectionError: away" in found["notes"]
+    words = BM25Retriever.from_texts(TEXTS, k=2)
+    found = build_self_rag(words, chat_model("extractive"), evaluator=away, output="full").invoke(QUESTION)
+    assert "grade_documents: 2 of 2 passages could not be judged: ConnectionError: away" in found["notes"]
     found = graph(lambda question, passages: [0.9, "?"]).invoke(QUESTION)
     assert found["action"] == "correct" and any("1 of 2 passages" in note for note in found["notes"])
     found = graph(RunnableLambda(lambda asked: None)).invoke(QUESTION)
