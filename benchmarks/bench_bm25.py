@@ -111,6 +111,21 @@ def against_bm25s(index: Any, documents: int, queries: int = 200) -> Row:
     )
 
 
+def walk(index: Any, documents: int) -> Row:
+    """``GraphRetriever``'s walk from twenty passages; not its search."""
+    seeds = {key: 1.0 for key in index.ids[:20]}
+    started = time.perf_counter()
+    index.spread(seeds)
+    first = time.perf_counter() - started
+    taken = statistics.median(interleaved({"walk": lambda: index.spread(seeds, K)}, repeats=9)["walk"])
+    return at_most(
+        f"graph walk against 100 ms, {documents:,} documents",
+        taken / 0.1,
+        1.0,
+        f"p50 {taken * 1e3:.0f} ms; the first after a write {first * 1e3:.0f} ms",
+    )
+
+
 def build(documents: int, repeats: int) -> list[Row]:
     """Building from the same words, and from text by each side's own analysis."""
     from langchain_core.documents import Document
@@ -196,6 +211,7 @@ def run(quick: bool = False) -> list[Row]:
         rows.append(row)
     for documents, index in indexes.items():
         rows.append(against_bm25s(index, documents))
+    rows += [walk(index, documents) for documents, index in indexes.items() if documents == 100_000]
     rows += build(10_000, 5 if quick else 7)
     rows.append(memory(100_000))  # at fewer the vocabulary, the same on both sides, blurs the ratio
     return rows

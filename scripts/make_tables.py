@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import abilities_table  # noqa: E402 - found by the line above
 import citations_table  # noqa: E402
 import evaluators_table  # noqa: E402
+import graph_retriever_table  # noqa: E402
 import graphs_table  # noqa: E402
 import parents_table  # noqa: E402
 import peers_table  # noqa: E402
@@ -181,6 +182,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "actions": table(evaluators_table.ACTIONS_HEAD, evaluators_table.actions()),
         "graphs": table(graphs_table.HEAD, graphs_table.rows()),
         "declines": table(graphs_table.declines_head(), graphs_table.declines()),
+        "graph-retriever": table(graph_retriever_table.HEAD, graph_retriever_table.rows()),
         "parents": table(parents_table.HEAD, parents_table.rows()),
         "citations": table(citations_table.HEAD, citations_table.rows()),
         "scorer": table(scorer_table.HEAD, scorer_table.rows()),

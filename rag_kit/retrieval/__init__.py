@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.exact import ExactVectorRetriever, ExactVectorStore
     from rag_kit.retrieval.expansion import ExpansionRetriever
     from rag_kit.retrieval.fusion import reciprocal_rank_fusion
+    from rag_kit.retrieval.graph import GraphRetriever
     from rag_kit.retrieval.hybrid import HybridRetriever
     from rag_kit.retrieval.hyde import HyDERetriever
     from rag_kit.retrieval.multi_query import MultiQueryRetriever
@@ -73,6 +74,7 @@ __all__ = [
     "ExactVectorStore",
     "ExpansionRetriever",
     "FunctionReranker",
+    "GraphRetriever",
     "HyDERetriever",
     "HybridRetriever",
     "LexicalCompressor",
@@ -140,6 +142,7 @@ __getattr__, __dir__ = lazy_attributes(
         "ExactVectorRetriever": ".exact",
         "ExactVectorStore": ".exact",
         "ExpansionRetriever": ".expansion",
+        "GraphRetriever": ".graph",
         "HyDERetriever": ".hyde",
         "MultiQueryRetriever": ".multi_query",
         "MultiRepresentationRetriever": ".representations",

@@ -70,6 +70,7 @@ MADE: dict[str, Callable[[], BaseRetriever]] = {
     "ConversationalRetriever": lambda: kit.ConversationalRetriever.from_llm(
         model('{"query": "fan"}'), words()
     ),
+    "GraphRetriever": lambda: kit.GraphRetriever(index=kit.BM25Retriever.from_documents(DOCS).index),
     "RerankRetriever": lambda: kit.RerankRetriever(retriever=words(), reranker=[kit.MMRReranker(EMBEDDINGS)]),
     "CompressionRetriever": lambda: kit.CompressionRetriever(retriever=words()),
     "RoutingRetriever": lambda: kit.RoutingRetriever(sources=sources(), embeddings=EMBEDDINGS),

@@ -11,7 +11,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from rag_kit import retrieval
 from rag_kit.documents import PROVENANCE_KEY
-from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import RagKitRetriever
 from support.embedding import WordEmbeddings
@@ -198,6 +198,9 @@ def wrappers() -> dict[str, Wrap]:
         "routing": lambda inner, **more: retrieval.RoutingRetriever(
             sources={"one": (inner, "Fans and noise at night"), "two": (inner, "Fans and air at night")},
             **more,
+        ),
+        "graph": lambda inner, **more: retrieval.GraphRetriever(
+            index=BM25Index.from_documents(documents()), retriever=inner, **more
         ),
         "rerank": lambda inner, **more: retrieval.RerankRetriever(
             retriever=inner,

@@ -225,6 +225,35 @@ class BM25Index(InvertedIndex):
         passes = compile_filter(filter) if filter else None
         return self._store.best_counts(self._terms(query), check.check_k(k), passes, max_documents)
 
+    def spread(
+        self,
+        seeds: Mapping[str, float],
+        k: int = 4,
+        filter: Filter | None = None,
+        *,
+        damping: float = 0.5,
+        max_df: int = 100,
+    ) -> list[tuple[Document, float, list[str]]]:
+        """The documents that share rare terms with some documents, by personalised PageRank (see ``GraphRetriever``).
+
+        Args:
+            seeds: Weight of each document, by its id in the index, where the walk begins; others are passed over.
+            k: How many at most; 1 or more.
+            filter: Condition on the metadata; the walk touches no other document.
+            damping: Chance to go on from a document to its neighbours, from 0 to 1.
+            max_df: Most documents that a term may be in to join them.
+
+        Returns:
+            ``(document, mass, terms)``, the greatest mass first, the seeds among them; ``terms`` are those by
+            which the walk came there most often.
+
+        Example:
+            >>> index = BM25Index.from_texts(["Ada met Babbage", "Babbage built engines", "tea"], ids=["1", "2", "3"])
+            >>> [(doc.id, terms) for doc, _, terms in index.spread({"1": 1.0})]
+            [('1', ['babbag']), ('2', ['babbag'])]
+        """
+        return self._store.spread(seeds, check.check_k(k), filter, damping, max_df)
+
     def _search(self, queries: Sequence[Query], k: int, filter: Filter | None) -> list[Hits]:
         return self._store.search(queries, check.check_k(k), compile_filter(filter) if filter else None)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_kit.documents import PROVENANCE_KEY, content_hash
+from rag_kit.documents import PROVENANCE_KEY, Filter, content_hash
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of, ids_of
 from rag_kit.indexing.bm25.postings import Postings, Run, Vocabulary, merge
@@ -113,6 +113,30 @@ class Store:
             view.open_documents()
         positions, scores = view.top(terms, k) if passes is None else view.top_filtered(terms, k, passes)
         return list(zip(view.counts(positions, most), scores.tolist(), strict=True))
+
+    def spread(
+        self, seeds: Mapping[str, float], k: int, where: Filter | None, damping: float, max_df: int
+    ) -> list[tuple[Document, float, list[str]]]:
+        """The documents that a walk from some of them comes to most often."""
+        with self._lock:
+            view = self.current()
+            graph = view.term_graph(max_df)
+            start = np.zeros(len(view))
+            for key, weight in seeds.items():
+                if key in self._where:
+                    start[self._where[key]] = weight
+        allowed = view.passing(where) if where else None
+        if allowed is not None:
+            start[~allowed] = 0
+        if not start.any():
+            return []
+        mass, terms = graph.spread(start / start.sum(), damping, allowed)
+        best = np.lexsort((np.arange(len(mass)), -mass))[:k]
+        best = best[mass[best] > 0]
+        return [
+            (doc, float(mass[place]), graph.through(place, terms))
+            for doc, place in zip(documents_at(view.columns, best.tolist()), best.tolist(), strict=True)
+        ]
 
     def snapshot(self) -> tuple[View, list[str]]:
         """A finished state and its terms, in the order of their numbers."""

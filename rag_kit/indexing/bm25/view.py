@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_kit.documents import Filter
+from rag_kit.documents.columns import MetadataColumns
 from rag_kit.indexing.bm25.postings import Postings
 from rag_kit.indexing.bm25.scoring import Variant, Weights, inverse_frequencies
+from rag_kit.indexing.bm25.term_graph import TermGraph
 
 DENSE_SHARE = 8  # a term in more than 1/8 of the documents is kept as a full row: faster, but larger
 # The score table is looked at as a grid; the best score of a column stands for all documents of the column.
@@ -92,6 +95,8 @@ class View:
         self._by_document: tuple[NDArray[np.int64], NDArray[np.int32], Any, list[str]] | None = (
             None  # likewise
         )
+        self._graph: TermGraph | None = None
+        self._fields: MetadataColumns | None = None
         # Seen through a memoryview an element is a Python int at once.
         self._pointers = np.ascontiguousarray(postings.pointers).data
 
@@ -142,6 +147,18 @@ class View:
             lengths = np.bincount(postings.documents, minlength=self._size)
             starts = np.concatenate([[0], np.cumsum(lengths)])
             self._by_document = starts, numbers, postings.counts[order], list(self._vocabulary)
+
+    def term_graph(self, max_df: int) -> TermGraph:
+        """The graph of documents and terms; the last one is kept. The vocabulary must not grow meanwhile."""
+        if self._graph is None or self._graph.max_df != max_df:
+            self._graph = TermGraph(self.postings, self._size, list(self._vocabulary), max_df)
+        return self._graph
+
+    def passing(self, where: Filter) -> NDArray[np.bool_]:
+        """Which documents meet a filter."""
+        if self._fields is None:
+            self._fields = MetadataColumns(self.columns.metadata[: self._size])
+        return self._fields.mask(where)
 
     def counts(self, positions: NDArray[np.int64], most: float) -> list[dict[str, int]]:
         """How often each term occurs in some documents; terms in more than ``most`` documents are left out."""

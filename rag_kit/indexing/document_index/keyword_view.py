@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import Filter, validate_filter
 from rag_kit.indexing.document_index.keyword import KeywordLeg
@@ -42,6 +42,9 @@ class KeywordView:
     def __len__(self) -> int:
         return len(self._index)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._index
+
     def analyzer(self, text: str) -> list[str]:
         """The terms of a text, as the index makes them."""
         return list(self._index.analyzer(text))
@@ -64,6 +67,12 @@ class KeywordView:
     ) -> list[tuple[dict[str, int], float]]:
         """The best documents as the counts of their terms (see ``BM25Index.feedback``)."""
         return self._index.feedback(query, k, filter, max_documents=max_documents)
+
+    def spread(
+        self, seeds: Mapping[str, float], k: int = 4, filter: Filter | None = None, **settings: Any
+    ) -> list[tuple[Document, float, list[str]]]:
+        """The documents that share rare terms with some documents (see ``BM25Index.spread``)."""
+        return self._index.spread(seeds, k, filter, **settings)
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """What no score for the query, or for weighted terms, can exceed."""

@@ -1,0 +1,114 @@
+"""`GraphRetriever`: passages that share names and rare words with the first results."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+from langchain_core.documents import Document
+from pydantic import Field, model_validator
+
+from rag_kit.documents import combine_filters, content_hash, peek_score, with_provenance
+from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.retrieval.expansion.legs import KeywordIndex, check_index, reader_of
+from rag_kit.retrieval.own_filter import own_filter
+from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.refining import RefiningRetriever
+from rag_kit.retrieval.rewrite_steps import Steps, in_thread
+
+_SEEDS = 20
+_FALL = 2.0  # ranks over which the weight of a first result falls to 1/e
+
+
+class GraphRetriever(RefiningRetriever):
+    """Passages by a random walk from the first results over the names and rare words that passages share.
+
+    For questions whose answer is spread over passages: the second one often has no word of the question, but a
+    name that stands in the first one. Personalised PageRank, as HippoRAG 2 does it with phrases that a language
+    model extracts; here the terms of the keyword index are the phrases, so it needs no model, and a changed
+    passage is in the graph at once. The provenance names the terms that led to a passage under ``terms``.
+
+    Paper: Gutierrez et al., From RAG to Memory (HippoRAG 2), arXiv 2502.14802.
+
+    Args:
+        index: A ``BM25Index`` or a ``DocumentIndex``, whose terms join the passages.
+        retriever: Finds the first results in the same index; ``None`` for hybrid search, without vectors for
+            search by keyword.
+        k: Most documents to return.
+        fetch_k: First results that the walk begins at; ``None`` for 20, or ``k`` where that is more.
+        damping: Chance to go on to a neighbour rather than to begin again, above 0 and below 1. Less stays
+            nearer to the first results.
+        max_df: Most passages that a term may be in to join them, 2 or more.
+        **more: ``filter``, ``timeout``, ``deadline``, ``id_key``, ...: see ``RefiningRetriever``. The walk
+            touches no passage that the filters, those of ``retriever`` among them, do not let through.
+
+    Raises:
+        InvalidInputError: On construction, for arguments that are unknown or not allowed.
+        FilterError: On call, if ``retriever`` has a filter that cannot be read, such as a function.
+        BranchError: On call, if ``retriever`` fails.
+
+    Example:
+        >>> from rag_kit.indexing import BM25Index
+        >>> texts = ["The engine was designed by Babbage.", "Babbage was born in London.", "Paris is large."]
+        >>> retriever = GraphRetriever(index=BM25Index.from_texts(texts), k=2)
+        >>> [doc.page_content for doc in retriever.invoke("Where was the engine's designer born?")]
+        ['The engine was designed by Babbage.', 'Babbage was born in London.']
+    """
+
+    index: Any
+    retriever: Any = None
+    damping: float = Field(default=0.5, gt=0, lt=1)
+    max_df: int = Field(default=100, ge=2)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _searches_its_index(cls, values: Any) -> Any:
+        from rag_kit.retrieval.bm25 import BM25Retriever
+        from rag_kit.retrieval.indexed import index_retriever
+
+        index: KeywordIndex = check_index(values.get("index"))
+        if values.get("retriever") is None:
+            made = index_retriever(index) if isinstance(index, DocumentIndex) else BM25Retriever(index=index)
+            values = {**values, "retriever": made}
+        return values
+
+    def _wanted(self, k: int) -> int:
+        return _SEEDS
+
+    def _refine(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:
+        where = combine_filters(
+            call.request.filter, own_filter(self.retriever, call.request.config, strict=True)
+        )
+        keys = [doc.id or content_hash(doc.page_content) for doc in documents]
+        seeds = {key: math.exp(-rank / _FALL) for rank, key in enumerate(keys)}
+        wanted = min(call.request.k, len(reader_of(self.index)))
+        work = partial(self._spread, seeds, wanted, where)
+        step = in_thread("graph", work)
+        found = yield from call.do(step.name, step.sync, step.native)
+        known = reader_of(self.index)
+        others = [doc for key, doc in zip(keys, documents, strict=True) if key not in known]
+        if others:
+            call.note(f"degraded: {len(others)} of the first results are not in the index; they stand last")
+        before = dict(zip(keys, documents, strict=True))
+        places = {key: place for place, key in enumerate(keys, start=1)}
+        results = []
+        for rank, (doc, mass, terms) in enumerate(found, start=1):
+            key = doc.id or content_hash(doc.page_content)
+            results.append(
+                with_provenance(
+                    before.get(key, doc),
+                    score=mass,
+                    rank=rank,
+                    stage="graph",
+                    retriever=self.get_name(),
+                    query=call.query,
+                    score_before=peek_score(before[key]) if key in before else None,
+                    rank_before=places.get(key),
+                    terms=terms,
+                )
+            )
+        return results + others
+
+    def _spread(self, seeds: dict[str, float], k: int, where: Any) -> list[tuple[Document, float, list[str]]]:
+        return reader_of(self.index).spread(seeds, k, where, damping=self.damping, max_df=self.max_df)
