@@ -113,7 +113,7 @@ def against_bm25s(index: Any, documents: int, queries: int = 200) -> Row:
 
 def walk(index: Any, documents: int) -> Row:
     """``GraphRetriever``'s walk from twenty passages; not its search."""
-    seeds = {key: 1.0 for key in index.ids[:20]}
+    seeds = dict.fromkeys(index.ids[:20], 1.0)
     started = time.perf_counter()
     index.spread(seeds)
     first = time.perf_counter() - started

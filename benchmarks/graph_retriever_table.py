@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 RESULT = Path(__file__).resolve().parent / "results" / "graph_retriever.json"
-HEAD = ["set", "passages", "questions", "pipeline", "nDCG@10", "recall@10", "all found", "recall beside hybrid"]
+HEAD = [
+    "set",
+    "passages",
+    "questions",
+    "pipeline",
+    "nDCG@10",
+    "recall@10",
+    "all found",
+    "recall beside hybrid",
+]
 
 
 def rows() -> list[list[str]]:

@@ -65,11 +65,11 @@ class GraphRetriever(RefiningRetriever):
     @classmethod
     def _searches_its_index(cls, values: Any) -> Any:
         from rag_kit.retrieval.bm25 import BM25Retriever
-        from rag_kit.retrieval.indexed import index_retriever
+        from rag_kit.retrieval.indexed import rows_retriever
 
         index: KeywordIndex = check_index(values.get("index"))
         if values.get("retriever") is None:
-            made = index_retriever(index) if isinstance(index, DocumentIndex) else BM25Retriever(index=index)
+            made = rows_retriever(index) if isinstance(index, DocumentIndex) else BM25Retriever(index=index)
             values = {**values, "retriever": made}
         return values
 
