@@ -2,18 +2,22 @@
 
 Keyword: short documents of about 12 words from a Zipf distribution. Vectors: 384 numbers in 200 clusters, made
 beforehand. Memory is what a process holds beyond mapped files. A query's time in milliseconds stands in the note.
+The full run writes benchmarks/results/scale.json.
 """
 
 from __future__ import annotations
 
 from harness import Row, at_most  # isort: skip  (sets the threads first)
 
+import json
 import os
 import shutil
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,8 @@ SIZE = 384
 GROUP = 10_000  # documents a write
 QUERIES = 40
 SHARES = (100, 50, 10, 1)  # per cent of the rows that pass a filter
+CHANGES = 10
+RESULT = Path(__file__).resolve().parent / "results" / "scale.json"
 
 
 class Numbered(Embeddings):
@@ -46,13 +52,23 @@ class Numbered(Embeddings):
 
 
 def run(quick: bool = False) -> list[Row]:
-    """Keyword, then vectors."""
+    """Keyword, then vectors; writes benchmarks/results/scale.json unless quick."""
     base = Path(tempfile.mkdtemp())
+    start = time.perf_counter()
     try:
         rows = keyword(base, 30_000 if quick else 1_000_000)
-        return rows + vectors(base, 30_000 if quick else 200_000)
+        rows += vectors(base, 30_000 if quick else 200_000)
     finally:
         shutil.rmtree(base, ignore_errors=True)
+    if not quick:
+        result = {
+            "minutes": round((time.perf_counter() - start) / 60, 1),
+            "gigabytes": round(held(peak=True) / 1e9, 1),
+            "load_per_cpu": round(os.getloadavg()[0] / (os.cpu_count() or 1), 1),
+            "rows": [asdict(row) for row in rows],
+        }
+        RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    return rows
 
 
 def keyword(base: Path, amount: int) -> list[Row]:
@@ -71,14 +87,16 @@ def keyword(base: Path, amount: int) -> list[Row]:
         return found
 
     peers, engine = timed(peer)
+    opening_tenth, small = timed(lambda: DocumentIndex.open(base / "tenth"))
     before = held()
     opening, index = timed(lambda: DocumentIndex.open(base / "whole"))
-    with index:
+    with index, small:
         index.search_keyword(asked[0], 10)
         memory = (held() - before) / amount
         times = per_query(
             {
                 "ours": lambda query: index.search_keyword(query, 10),
+                "tenth": lambda query: small.search_keyword(query, 10),
                 "bm25s": lambda query: engine.retrieve(
                     bm25s.tokenize([query], stopwords=None, show_progress=False), k=10, show_progress=False
                 ),
@@ -95,13 +113,21 @@ def keyword(base: Path, amount: int) -> list[Row]:
                 key=lambda hit: hit[:2],
             )
         )
+        changed = change(base / "whole", index)
+        changed_tenth = change(base / "tenth", small)
     return [
         growth(f"build {amount:,} documents against a tenth", whole, tenth),
         at_most("build against bm25s (memory only, no stemming)", whole / peers, 20, f"{whole:.0f} s"),
         at_most(
             "open against build", opening / whole, 0.5, f"{opening:.1f} s, {memory:,.0f} bytes a document"
         ),
+        growth("open against a tenth", opening, opening_tenth),
         at_most("keyword query against bm25s", times["ours"] / times["bm25s"], 2, ms(times["ours"])),
+        growth("keyword query against a tenth", times["ours"], times["tenth"]),
+        at_most(
+            "one changed document, until a reader finds it, against build", changed / whole, 0.01, ms(changed)
+        ),
+        growth("one changed document against a tenth", changed, changed_tenth),
         at_most(
             f"k of all documents ({len(hits):,} hits) against making and sorting those hits alone",
             corpus / alone,
@@ -109,6 +135,22 @@ def keyword(base: Path, amount: int) -> list[Row]:
             f"{corpus:.1f} s",
         ),
     ]
+
+
+def change(folder: Path, reader: Any) -> float:
+    """Median seconds from the beginning of a write of one document until a reader's search finds it."""
+    from rag_kit.indexing import DocumentIndex
+
+    times = []
+    with DocumentIndex.open(folder, mode="w") as writer:
+        for number in range(CHANGES):
+            document = Document(f"w1 w2 changed{number}", id=str(number))
+            start = time.perf_counter()
+            writer.upsert([document])
+            hits = reader.search_keyword(f"changed{number}", 1)
+            times.append(time.perf_counter() - start)
+            assert [found.id for found, _ in hits] == [document.id]
+    return statistics.median(times)
 
 
 def vectors(base: Path, amount: int) -> list[Row]:
@@ -136,12 +178,23 @@ def vectors(base: Path, amount: int) -> list[Row]:
         return store
 
     peers, store = timed(peer)
-    with DocumentIndex.open(base / "dense", embeddings=model) as index:
+    with (
+        DocumentIndex.open(base / "dense", embeddings=model) as index,
+        DocumentIndex.open(base / "tenth-dense", embeddings=model) as small,
+    ):
         index.search_keyword("1", 1)
         before = held()
         index.search_dense("1", 10)
         memory = (held() - before) / amount
+        first, _ = timed(lambda: index.search_dense("1", 10, {"share": {"$lt": 2}}))
         asked = [str(number) for number in np.random.default_rng(1).integers(0, amount, QUERIES)]
+        grown = per_query(
+            {
+                "whole": lambda query: index.search_dense(query, 10),
+                "tenth": lambda q: small.search_dense(q, 10),
+            },
+            asked,
+        )
         rows = [
             growth(f"build {amount:,} documents with vectors against a tenth", whole, tenth),
             at_most(
@@ -150,6 +203,8 @@ def vectors(base: Path, amount: int) -> list[Row]:
             at_most(
                 "memory beyond mapped files, of 100 bytes a vector", memory / 100, 1, f"{memory:.0f} bytes"
             ),
+            growth("dense query against a tenth", grown["whole"], grown["tenth"]),
+            at_most("first search with a filter on a field against build", first / whole, 0.05, ms(first)),
         ]
         for share in SHARES:
             where = {"share": {"$lt": share}} if share < 100 else None
@@ -192,7 +247,7 @@ def build(folder: Path, texts: list[str], model: Embeddings | None = None) -> No
 
 def growth(name: str, whole: float, tenth: float) -> Row:
     """Ten times the documents take at most what n log n allows, and half as much again."""
-    return at_most(name, whole / tenth, 1.5 * 10 * 1.3, f"{tenth:.1f} s, {whole:.1f} s")
+    return at_most(name, whole / tenth, 1.5 * 10 * 1.3, f"{ms(tenth)}, {ms(whole)}")
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -202,12 +257,13 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def ms(seconds: float) -> str:
-    return f"{1000 * seconds:.1f} ms"
+    return f"{1000 * seconds:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
-def held() -> int:
-    """Bytes of this process that are in no file; 0 where the system does not say."""
+def held(*, peak: bool = False) -> int:
+    """Bytes of this process that are in no file, or the most it ever had; 0 where the system does not say."""
     if sys.platform != "linux":
         return 0
+    name = "VmHWM" if peak else "RssAnon"
     with open(f"/proc/{os.getpid()}/status") as status:
-        return next((1024 * int(line.split()[1]) for line in status if line.startswith("RssAnon")), 0)
+        return next((1024 * int(line.split()[1]) for line in status if line.startswith(name)), 0)

@@ -24,6 +24,7 @@ import graphs_table  # noqa: E402
 import parents_table  # noqa: E402
 import peers_table  # noqa: E402
 import quality  # noqa: E402
+import scale_table  # noqa: E402
 import scorer_table  # noqa: E402
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -186,6 +187,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "parents": table(parents_table.HEAD, parents_table.rows()),
         "citations": table(citations_table.HEAD, citations_table.rows()),
         "scorer": table(scorer_table.HEAD, scorer_table.rows()),
+        "scale": f"{table(scale_table.HEAD, scale_table.rows())}\n\n{scale_table.note()}",
         "peers": peers(),
         "commands": commands(every),
         "versions": versions(every),
