@@ -83,7 +83,7 @@ def rows_behind(value: Any) -> Source | None:
     if isinstance(value, BM25Index):
         return Source(partial(_from_ids, partial(getattr, value, "ids"), value.get), "BM25Index")
     if isinstance(value, DocumentIndex):
-        return Source(partial(_from_ids, value.ids, value.get), "DocumentIndex")
+        return Source(partial(_from_ids, value.passage_ids, value.get), "DocumentIndex")
     if isinstance(value, InMemoryVectorStore):
         return Source(partial(_from_memory, value), "InMemoryVectorStore")
     if isinstance(value, VectorStore):

@@ -65,6 +65,17 @@ class ReadableIndex:
         with self._store.reading() as connection:
             return [key for (key,) in connection.execute(query, (source, source))]
 
+    def passage_ids(self) -> list[str]:
+        """Ids of what searches return: passages, without the representations that `ingest` made of them."""
+        if "represent" not in self.settings:
+            return self.ids()
+        query = (
+            "SELECT id, source, ordinal FROM chunks WHERE id NOT IN (SELECT id FROM children) "
+            "UNION ALL SELECT id, source, ordinal FROM parents ORDER BY source, ordinal, id"
+        )
+        with self._store.reading() as connection:
+            return [key for key, _, _ in connection.execute(query)]
+
     def metadata_rows(self) -> Iterator[dict[str, Any]]:
         """The metadata of all documents, read in pages."""
         last = -1

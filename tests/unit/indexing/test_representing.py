@@ -19,9 +19,11 @@ from support.representing import reply, texts_for
 from support.rewriters import Scripted
 
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelUnauthorizedError
+from rag_kit.evaluation.sets.generating.sources import corpus_of
 from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.representing import REPRESENTATION, Representer, kinds_of
 from rag_kit.models import chat_model
+from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import index_retriever
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon")
@@ -238,3 +240,22 @@ def test_what_cannot_be_asked_for(represent, words):
     """The message says what was given and what is allowed."""
     with pytest.raises(InvalidInputError, match=words.replace("[", "\\[")):
         kinds_of(represent)
+
+
+def test_who_lists_an_index_gets_passages_and_no_generated_text(tmp_path):
+    """Self-query lists passages, with tags as fields; an evaluation set is written from passages."""
+    docs, index = folder(tmp_path / "docs"), tmp_path / "index"
+    model = Scripted(script=reply)
+    ingest(docs, index, represent=["summary", "tags:topic"], llm=model)
+    with DocumentIndex.open(index) as opened:
+        passages = opened.get(opened.passage_ids())
+        assert sorted(doc.page_content for doc in passages) == sorted(
+            (docs / f"{word}.txt").read_text() for word in WORDS
+        )
+        retriever = SelfQueryRetriever.from_rules(opened, k=9)
+        fields = {field.name for field in retriever.schema_in_use}
+        assert "tag_topic" in fields and not {REPRESENTATION, "parent_id"} & fields
+        found = retriever.invoke("tag_topic: alpha")
+        assert [doc.page_content for doc in found] == ["This file is about alpha."]
+        corpus = corpus_of(opened)
+    assert len(corpus) == 5 and not any("In short" in passage.text for passage in corpus)

@@ -60,7 +60,7 @@ def corpus_of(source: Any) -> list[Passage]:
     if isinstance(source, (str, Path)):
         found = _folder(as_path(source, "documents"))
     elif isinstance(source, DocumentIndex):
-        found = [Passage.of(document) for document in source.get(source.ids())]
+        found = [Passage.of(document) for document in source.get(source.passage_ids())]
     elif isinstance(source, Iterable):
         found = _documents(source)
     else:
