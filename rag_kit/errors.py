@@ -162,7 +162,7 @@ class StatementError(RagKitError):
     Args:
         message: What was refused, or the database's own error.
         statement: The statement.
-        refused: Whether it asked for what is not allowed, rather than failed.
+        refused: Whether it was refused as not allowed; ``False`` where it failed.
     """
 
     def __init__(self, message: str, statement: str = "", *, refused: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""``rag-kit verify``, ``repair`` and ``reembed``: is the index whole, make it so, make its vectors anew."""
+"""``rag-kit verify``, ``repair`` and ``reembed``: check an index, rebuild damaged parts, make its vectors anew."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it, and print the report."""
+    """Run the command, and print its report."""
     if arguments.command == "reembed":
         return _reembed(arguments)
     from rag_kit.indexing import DocumentIndex
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _reembed(arguments: argparse.Namespace) -> int:
-    """Make the vectors anew; killed, the same command goes on where it stopped."""
+    """Embed the passages with another model; after a kill the same command continues."""
     STATUS.show("loading ...")
     from rag_kit.errors import InvalidInputError
     from rag_kit.indexing import DocumentIndex

@@ -242,7 +242,7 @@ def one_line(error: BaseException) -> str:
 
 
 class Progress:
-    """A bar with rate and time left on stderr; silent where nobody looks at it.
+    """A progress bar on stderr, with rate and time left; none where stderr is not a terminal.
 
     Args:
         unit: What is counted.
@@ -266,14 +266,14 @@ class Progress:
             self._bar.close()
 
     def count(self, done: int, total: int) -> None:
-        """So many of so many are done."""
+        """Move the bar to ``done`` of ``total``."""
         if self._bar is not None:
             self._bar.total = total
             self._bar.n = done
             self._bar.refresh()
 
     def file(self, file: str, done: int, total: int, **_: Any) -> None:
-        """So many of so many are done, and this one has begun."""
+        """Move the bar, and show the file that is read now."""
         if self._bar is not None:
             from rag_kit.documents import clean_text
 

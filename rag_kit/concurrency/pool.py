@@ -190,10 +190,10 @@ class Pool:
 
 
 class PoolExecutor(ThreadPoolExecutor):
-    """An event loop's default executor on the shared pool: the end of the loop, or of the process, waits for nothing.
+    """An event loop's default executor that runs on the shared pool, so that closing the loop joins no thread.
 
-    asyncio looks names up on its default executor and joins its threads at the end, where a name server that does not
-    answer would keep a run that was given up.
+    asyncio looks host names up on its default executor and joins its threads when the loop closes: a name server that
+    does not answer would keep a cancelled run from ending.
     """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -212,7 +212,7 @@ class PoolExecutor(ThreadPoolExecutor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """There is nothing to end."""
+        """Do nothing: the threads are those of the shared pool, which outlives the loop."""
 
 
 _pool: Pool | None = None

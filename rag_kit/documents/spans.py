@@ -1,4 +1,4 @@
-"""Where a chunk stands in its source, and what of it is new beside other chunks of that source."""
+"""The span of a chunk in its source, and the part of it that other chunks of that source do not repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is searched of a chunk: its text, and before it the title and the headings that it stands under."""
+"""The text that is indexed for a chunk: title and headings of its document, then its own text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def embedded_row(text: str, metadata: str, *, titles: bool) -> str:
 
 
 def _with_names(text: str, metadata: Mapping[str, Any], room: int) -> str:
-    """A text and before it the names, from the title on, as far as they have room."""
+    """A text below its title and headings, as many of these as fit into `room` characters."""
     title, heading = metadata.get("title"), metadata.get("heading")
     names = [title] if isinstance(title, str) else []
     names += heading.split(" > ") if isinstance(heading, str) else []

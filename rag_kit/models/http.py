@@ -1,7 +1,7 @@
-"""The HTTP clients of OpenAI-compatible models that the kit makes.
+"""HTTP clients for the OpenAI-compatible endpoints of chat and embedding models.
 
-They follow no redirect to another host, take a stream that ends without its end mark for the failure that it is, and
-read a plain JSON answer to a request for a stream.
+They follow no redirect to another host, raise where a stream ends without its end mark, and accept a plain JSON answer
+to a request for a stream.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DROPPED = ("content-encoding", "content-length", "transfer-encoding")
 
 
 def with_http_clients(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of ``ChatOpenAI`` or ``OpenAIEmbeddings`` with these clients, unless clients were given."""
+    """The settings of ``ChatOpenAI`` or ``OpenAIEmbeddings`` with the kit's HTTP clients, unless clients were given."""
     if settings.get("http_client") is not None or settings.get("http_async_client") is not None:
         return dict(settings)
     proxy = settings.get("openai_proxy", os.environ.get("OPENAI_PROXY")) or None
@@ -41,7 +41,7 @@ def with_http_clients(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=_MOST_CLIENTS)
 def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
-    """Models of one endpoint share their clients, and so their open connections."""
+    """The clients of an endpoint; its models share them, and so their open connections."""
     return {
         "http_client": _Client(proxy=proxy) if proxy else _Client(),
         "http_async_client": _AsyncClient(proxy=proxy) if proxy else _AsyncClient(),
@@ -50,7 +50,7 @@ def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
 
 class _Client(openai.DefaultHttpxClient):
     def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        options["follow_redirects"] = False  # one by one, here
+        options["follow_redirects"] = False  # the loop below follows them
         streams = stream and _asks_for_stream(request)
         for _ in range(_MOST_REDIRECTS):
             response = super().send(request, stream=stream, **options)
@@ -102,10 +102,10 @@ class _EndMark:
         return piece
 
     def check(self) -> None:
-        """See that the mark has come.
+        """Check at the end of the stream that the mark was seen.
 
         Raises:
-            RemoteProtocolError: It has not.
+            RemoteProtocolError: It was not.
         """
         if not self._seen:
             raise httpx2.RemoteProtocolError(
@@ -115,6 +115,8 @@ class _EndMark:
 
 
 class _Stream(httpx2.SyncByteStream):
+    """The body of a streamed response; raises at its end if the end mark is missing."""
+
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
 
@@ -129,6 +131,8 @@ class _Stream(httpx2.SyncByteStream):
 
 
 class _AsyncStream(httpx2.AsyncByteStream):
+    """As ``_Stream``, asynchronous."""
+
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
 

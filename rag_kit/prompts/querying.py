@@ -1,4 +1,4 @@
-"""What a model fills in when it writes a statement for a database."""
+"""The schema of the model's reply in text to SQL."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ MAX_REASON = 2_000
 
 
 def _stripped(value: str) -> str:
-    """A validator: stripped, without a fence around it, of a bearable length."""
+    """Strip white space and a Markdown code fence; refuse a statement that is too long."""
     value = value.strip()
     if value.startswith("```"):
         value = value.strip("`").partition("\n")[2].strip()

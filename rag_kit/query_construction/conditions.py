@@ -96,7 +96,7 @@ class Fitting:
             negated = comparator in (Comparator.NIN, Comparator.NE)
             return self._one_of(field, items, negated)
         if comparator in (Comparator.CONTAIN, Comparator.LIKE):
-            return self._part_of(field, value)
+            return self._contains_text(field, value)
         if comparator in ORDER and not field.ordered:
             raise Unusable(f"values of type {field.type} have no order")
         return self._compared(field, comparator, self._fit(field, value))
@@ -160,8 +160,8 @@ class Fitting:
                 values.append(value)
         return values
 
-    def _part_of(self, field: MetadataField, value: Any) -> FilterDirective | None:
-        """``contains`` on a plain text: the store has no such search, but the values may be known."""
+    def _contains_text(self, field: MetadataField, value: Any) -> FilterDirective | None:
+        """``contains`` on a text field: stores have no such search, so ``in`` the known values that match."""
         if field.type != "str" or not isinstance(value, str):
             self.repair(f"{field.name} holds no lists: contains was read as eq")
             return self._make(field, Comparator.EQ, value)

@@ -135,7 +135,7 @@ def as_retriever(value: Any) -> Runnable[str, list[Document]]:
 
 
 def _passing(pages: Iterable[Iterable[Document]], where: Filter | None, limit: int) -> list[Document]:
-    """The first documents that pass, of no more pages than it takes."""
+    """The first `limit` documents that pass; pages are read only until there are as many."""
     passes = compile_filter(where)
     return list(islice((doc for page in pages for doc in page if passes(doc.metadata)), limit))
 
@@ -177,12 +177,12 @@ def _of_store(store: VectorStore) -> Source | None:
 def _from_store(
     pages: Callable[[Any, Any], Iterator[list[Document]]], store: Any, where: Filter | None, limit: int
 ) -> list[Document]:
-    """Page after page; what the store cannot filter by is filtered here."""
+    """The documents of a store that pass; it filters by what it can, and its pages are tested for the rest."""
     return _passing(pages(store, native_filter(store, where) if where else None), where, limit)
 
 
 def _pages(store: Any, native: Any) -> Iterator[list[Document]]:
-    """Of a store with a ``get`` as Chroma has it."""
+    """The pages of a store whose ``get`` is like Chroma's."""
     for offset in count(0, _GROUP):
         got = store.get(where=native, limit=_GROUP, offset=offset, include=["documents", "metadatas"])
         rows = zip(got["ids"], got["documents"], got["metadatas"], strict=True)

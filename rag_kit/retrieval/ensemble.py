@@ -177,6 +177,7 @@ class EnsembleRetriever(BranchingRetriever):
     def _fuse(
         self, query: str, request: Request, branches: Sequence[_Branch], result: FanOut[list[Document]]
     ) -> list[Document]:
+        """Fuse the rankings of the branches that answered; failed and empty ones are named in the notes."""
         notes = [f"degraded: {line}" for line in result.degradations]
         for note in notes:
             tell_degraded(_log, self.get_name(), note)
@@ -216,7 +217,7 @@ class EnsembleRetriever(BranchingRetriever):
         fused: Sequence[tuple[str, float]],
         k: int | None,
     ) -> dict[str, Document] | None:
-        """The first k documents by key, without what a better one from another list has; ``None`` to leave all."""
+        """The k best documents by key, without what a better one of another retriever has; ``None``: cut nothing."""
         placed = sum(bool(found.documents) and span_of(found.documents[0]) is not None for found in answered)
         if not self.several_chunkings or placed < 2:
             return None
@@ -241,7 +242,7 @@ class EnsembleRetriever(BranchingRetriever):
     def _further(
         self, query: str, request: Request, answered: Sequence[Found]
     ) -> tuple[list[Found], list[str]]:
-        """What a subclass fuses with the answers of the retrievers, and its notes."""
+        """Further rankings that a subclass fuses with those of the retrievers, and notes on them."""
         return [], []
 
     def _ranking(
@@ -261,7 +262,7 @@ class EnsembleRetriever(BranchingRetriever):
 
 
 def _shortened(document: Document, part: Document) -> Document:
-    """A document with the text and place of its new part."""
+    """A document cut to the part that no better document repeats."""
     if len(part.page_content) == len(document.page_content):
         return document
     place = {name: part.metadata[name] for name in ("start", "end")}

@@ -68,5 +68,5 @@ class InvertedIndex:
         return self._store.delete(check_id_list(ids))
 
     def prepare(self) -> None:
-        """Do now what the first search after a write would do: put what was written into one piece."""
+        """Merge what was written now, which otherwise the first search after a write does."""
         self._store.current()

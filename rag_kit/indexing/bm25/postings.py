@@ -84,7 +84,7 @@ class Run:
         return Run(self.terms, self.documents + np.int32(by), self.counts)
 
     def renumbered(self, new: NDArray[np.int32]) -> Run:
-        """As :meth:`Postings.renumbered`."""
+        """Give the documents new numbers, and drop those that have none (as :meth:`Postings.renumbered`)."""
         documents = new[self.documents]
         keep = documents >= 0
         return Run(self.terms[keep], documents[keep], self.counts[keep])

@@ -1,4 +1,4 @@
-"""What a BM25 index keeps: documents, counts and how writes become the next readable state."""
+"""The documents and postings of a BM25 index: writes are appended, then merged into the next readable view."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class Store:
         self._base = Postings.empty()
         self._pending: list[Run] = []
         self._columns = Columns()
-        self._moved: dict[int, int] = {}  # place of each updated document: that of the one it replaced
-        self._where: dict[str, int] = {}
-        self._dead: set[int] = set()
+        self._moved: dict[int, int] = {}  # position of an updated document: the one that it replaced
+        self._where: dict[str, int] = {}  # position of the document with an id
+        self._dead: set[int] = set()  # positions of deleted and replaced documents
         self._view: View | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy, perhaps in another process, is made of; it builds a view of its own."""
+        """The state to pickle or copy, without the lock and the view, which the copy builds anew."""
         with self._lock:
             if self._adding:
                 raise InvalidInputError("The index is being written to; copy it when the write is done.")
@@ -107,7 +107,7 @@ class Store:
     def best_counts(
         self, terms: Query, k: int, passes: Callable[[Mapping[str, Any]], bool] | None, most: float
     ) -> list[tuple[dict[str, int], float]]:
-        """The best documents as the counts of their terms."""
+        """The best documents for a query: the counts of their terms, and their scores."""
         view = self.current()
         with self._lock:
             view.open_documents()
@@ -139,13 +139,13 @@ class Store:
         ]
 
     def snapshot(self) -> tuple[View, list[str]]:
-        """A finished state and its terms, in the order of their numbers."""
+        """The current view and its terms, in the order of their numbers."""
         with self._lock:
             view = self.current()
             return view, list(self._vocabulary)[: view.postings.terms]
 
     def restore(self, columns: Columns, postings: Postings, vocabulary: Sequence[str]) -> None:
-        """Take over what a file held; the store must be new."""
+        """Take over documents and postings loaded from a file; the store must be new."""
         with self._lock:
             self._vocabulary = Vocabulary((term, number) for number, term in enumerate(vocabulary))
             self._base, self._columns = postings, columns
@@ -199,6 +199,7 @@ class Store:
         return runs
 
     def _commit(self, new: Columns, runs: list[Run], replace: bool) -> list[str]:
+        """Append documents and their postings, and mark those that they replace. Holds the lock."""
         keys = self._keys(new, replace)
         old = self._columns
         first = len(old.ids)
@@ -247,30 +248,30 @@ class Store:
             return view
         with self._lock:
             if self._view is None:
-                self._view = self._rebuilt()
+                self._view = self._build_view()
             return self._view
 
-    def _rebuilt(self) -> View:
-        """Put what was written into one piece. Holds the lock.
+    def _build_view(self) -> View:
+        """Drop deleted documents, merge the postings of the last writes, and make a view of it. Holds the lock.
 
-        After a small write this copies arrays and looks at little else: no score is computed before it is needed.
+        This mostly copies arrays: the scores of a term are computed when it is first searched for.
         """
         base, runs = self._base, self._pending
         size = len(self._columns.ids)
         if self._dead:
             alive = np.ones(size, bool)
             alive[list(self._dead)] = False
-            place = np.arange(size)
-            place[list(self._moved)] = list(self._moved.values())
+            order = np.arange(size)
+            order[list(self._moved)] = list(self._moved.values())
             kept = np.flatnonzero(alive)
-            kept = kept[np.argsort(place[kept], kind="stable")]
-            number = np.full(size, -1, np.int32)
-            number[kept] = np.arange(len(kept), dtype=np.int32)
-            base = base.renumbered(number)
-            runs = [run.renumbered(number) for run in runs]
-            self._columns, away = self._columns.taken(kept)
+            kept = kept[np.argsort(order[kept], kind="stable")]
+            new_positions = np.full(size, -1, np.int32)
+            new_positions[kept] = np.arange(len(kept), dtype=np.int32)
+            base = base.renumbered(new_positions)
+            runs = [run.renumbered(new_positions) for run in runs]
+            self._columns, changed = self._columns.taken(kept)
             self._dead, self._moved = set(), {}
-            self._where.update((self._columns.ids[position], position) for position in away)
+            self._where.update((self._columns.ids[position], position) for position in changed)
         self._base, self._pending = merge(base, runs, len(self._vocabulary)), []
         self._forget_unused_terms()
         scores = self._score(self._base, np.array(self._columns.lengths, np.int64))

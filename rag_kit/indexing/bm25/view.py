@@ -50,7 +50,7 @@ class Columns:
     lengths: array[int] = field(default_factory=lambda: array("q"))
 
     def taken(self, positions: NDArray[np.int64]) -> tuple[Columns, list[int]]:
-        """The documents at some positions, in that order; and the new positions of those that were elsewhere."""
+        """The documents at these positions, in this order, and the new positions of those whose position changed."""
         count = len(positions)
         away = np.flatnonzero(positions != np.arange(count))
         moves = list(zip(away.tolist(), positions[away].tolist(), strict=True))

@@ -80,7 +80,7 @@ def fill_vectors(
 
 
 def _begin(store: Store, connection: sqlite3.Connection, name: str) -> int | None:
-    """The length of the vectors that an earlier call made by this model.
+    """Keep the vectors that an interrupted call made by this model; returns their length, if there are any.
 
     Those of another model are dropped, and those of chunks that were changed since then.
     """
@@ -99,7 +99,7 @@ def _begin(store: Store, connection: sqlite3.Connection, name: str) -> int | Non
 
 
 def _switch(connection: sqlite3.Connection) -> None:
-    """Put the next vectors in the place of the old ones."""
+    """Replace the old vectors by the new ones."""
     connection.execute("DROP TABLE vectors")
     connection.execute(f"ALTER TABLE {_NEXT} RENAME TO vectors")
     connection.execute("CREATE INDEX vectors_generation ON vectors (generation)")

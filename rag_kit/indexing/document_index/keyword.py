@@ -159,7 +159,7 @@ class KeywordLeg:
         return found if len(found) == len(ids) else None
 
     def loaded_metadata(self, connection: sqlite3.Connection, state: State) -> Loaded:
-        """The metadata in memory, which may be read only; nothing where none of use are loaded."""
+        """The metadata that are loaded, not to be changed; empty if none are, or they are newer than the state."""
         with self._lock:
             if self._index is None or self._generation > state.generation:
                 return Loaded()

@@ -175,7 +175,7 @@ class ReadableIndex:
             InvalidInputError: The index has no vectors, or was opened without its embedding model.
             IndexMismatchError: Its vectors have been made by another model since it was opened (`reembed`).
         """
-        self._searchable(query, k)
+        self._check_dense_search(query, k)
         if isinstance(query, str):
             assert self.embeddings is not None
             query = embed_query(self.embeddings, query)
@@ -185,14 +185,14 @@ class ReadableIndex:
         self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None
     ) -> list[tuple[Document, float]]:
         """As `search_dense`; the query is embedded by the model's own async method."""
-        await run_in_thread(self._searchable, query, k)
+        await run_in_thread(self._check_dense_search, query, k)
         if isinstance(query, str):
             assert self.embeddings is not None
             query = await aembed_query(self.embeddings, query)
         return await run_in_thread(self._searcher.dense, query, k, filter)
 
-    def _searchable(self, query: str | Sequence[float], k: int) -> None:
-        """Refuse a dense search that cannot be."""
+    def _check_dense_search(self, query: str | Sequence[float], k: int) -> None:
+        """Raise unless the index has vectors, and a text can be embedded by the model that made them."""
         check_k(k)
         state = self._store.state()
         if state.embedding is None:

@@ -28,9 +28,9 @@ class Loaded(NamedTuple):
     """Metadata in memory.
 
     Attributes:
-        generation: Of which they are; -1 for none.
+        generation: The generation of the store that was loaded; -1 for none.
         rows: The metadata.
-        places: Which of them is that of a row number, shape (highest number + 1,); -1 for none.
+        places: The position in ``rows`` by row number, shape (highest number + 1,); -1 for none.
     """
 
     generation: int = -1
@@ -85,7 +85,7 @@ class RowMasks:
         return mask
 
     def _follow(self, connection: sqlite3.Connection, state: State) -> None:
-        """Take newer metadata for the columns where following the store from theirs is too much work."""
+        """Make the columns anew if too many rows have changed since they were made."""
         since = self._base.generation
         follows = 0 <= since <= state.generation
         if not follows or changes_since(connection, since) * _FOLLOWED > len(self._columns):

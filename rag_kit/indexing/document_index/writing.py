@@ -117,7 +117,7 @@ def known_vectors(
 
 
 def missing_texts(store: Store, rows: Sequence[Row], *, titles: bool) -> dict[bytes, str]:
-    """What is searched of rows and has no vector in the store yet, by its hash."""
+    """The texts of rows that have no vector in the store yet, by their hash."""
     texts = [embedded_row(row.text, row.metadata, titles=titles) for row in rows]
     with store.looking() as connection:
         known = known_vectors(connection, {row.hash for row in rows}, titles=titles)

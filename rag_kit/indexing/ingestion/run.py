@@ -163,7 +163,7 @@ def ingest(
             parents, children = view.counts()
         report.chunks = index.stats()["chunks"] - children + parents
         report.embedding = index.embedding or "none"
-        report.notes += run.unread_notes()
+        report.notes += run.closing_notes()
     report.seconds = time.monotonic() - started
     return report
 
@@ -195,8 +195,8 @@ class _Run:
         self._size = _GROUP if index.embeddings is not None else _GROUP_KEYWORD
         self._done = 0
         self._bytes = 0
-        self._chinese = 0
-        self._unplaced = 0
+        self._chinese = 0  # Chinese chunks, where the embedding model knows English only
+        self._unplaced = 0  # chunks without offsets in their file
         self._clear()
 
     def _clear(self) -> None:
@@ -324,18 +324,19 @@ class _Run:
     def _tell_calls(self, done: int, total: int) -> None:
         self._tell(f"{done} of {total} calls of the model")
 
-    def unread_notes(self) -> list[str]:
-        """Notes on chunks without a place, and on those in a language that the embedding model does not know."""
+    def closing_notes(self) -> list[str]:
+        """Notes on chunks without offsets, and on those in a language that the embedding model does not know."""
+        notes = []
         if self._unplaced:
             what = f"{self._unplaced} chunk{' has' if self._unplaced == 1 else 's have'} no place in the file"
-            self.report.notes.append(f"{what}: {self._settings.name} rewrites the text")
-        if not self._chinese:
-            return []
-        chunks = f"{self._chinese} Chinese chunk{'' if self._chinese == 1 else 's'}"
-        return [
-            f"{self._index.embedding} is English only: {chunks} can be found by keyword alone; for vectors name a "
-            "multilingual embedding model"
-        ]
+            notes.append(f"{what}: {self._settings.name} rewrites the text")
+        if self._chinese:
+            chunks = f"{self._chinese} Chinese chunk{'' if self._chinese == 1 else 's'}"
+            notes.append(
+                f"{self._index.embedding} is English only: {chunks} can be found by keyword alone; for vectors name a "
+                "multilingual embedding model"
+            )
+        return notes
 
     def _fail(self, name: str, reason: str) -> None:
         if self._strict:

@@ -1,4 +1,4 @@
-"""Letters: one message (eml), or a mailbox of them (mbox)."""
+"""Read e-mail: one message (eml), or a mailbox of messages (mbox)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, ov
 
 _FROM = re.compile(rb"^From [^\n]*\n", re.M)
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
-_SHOWN = ("From", "To", "Cc", "Date")
+_HEADERS = ("From", "To", "Cc", "Date")
 
 
 def read_eml(data: bytes, context: Context) -> Iterator[Part]:
     """One part: subject, sender, receivers, date, text, and the names of what is attached."""
     message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
-    if not any(message.get(name) for name in (*_SHOWN, "Subject")):
+    if not any(message.get(name) for name in (*_HEADERS, "Subject")):
         raise Unreadable("it has none of the headers of a letter", "Export it again from the mail program")
     yield _part(message, context)
 
@@ -43,14 +43,14 @@ def read_mbox(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def _begins(data: bytes, place: int) -> bool:
-    """Whether a message may begin here: at the beginning, or after a blank line."""
+    """Whether a message may begin at a place: at the start of the data, or after a blank line."""
     return place == 0 or data[max(0, place - 3) : place].endswith((b"\n\n", b"\n\r\n"))
 
 
 def _part(message: EmailMessage, context: Context) -> Part:
     subject = _header(message, "Subject")
     lines = [f"# {subject}"] if subject else []
-    lines.append("\n".join(f"{name}: {value}" for name in _SHOWN if (value := _header(message, name))))
+    lines.append("\n".join(f"{name}: {value}" for name in _HEADERS if (value := _header(message, name))))
     body = message.get_body(("plain", "html"))
     if body is not None:
         text = _text(body)

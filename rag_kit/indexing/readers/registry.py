@@ -69,7 +69,7 @@ def check_pattern(pattern: Any) -> str:
 
 
 def check_reader(reader: Any) -> UserReader:
-    """A reader that was given.
+    """Check a reader that a user gave, and return it.
 
     Raises:
         InvalidInputError: It is neither a function nor a class with ``load``.
@@ -87,7 +87,7 @@ def check_reader(reader: Any) -> UserReader:
 
 
 def reader_for(path: Path, own: Mapping[str, UserReader]) -> UserReader | None:
-    """The reader of a file: of its own ones, else of those registered, the one with the most specific pattern."""
+    """The reader of a file: in `own`, else among those registered, the one whose pattern is most specific."""
     name, whole = path.name.lower(), path.as_posix().lower()
     for readers in (own, _READERS):
         best: tuple[int, UserReader] | None = None

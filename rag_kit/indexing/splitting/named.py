@@ -1,4 +1,4 @@
-"""The splitters that are known by name: where each cuts, in functions from documents to documents."""
+"""The splitters that are chosen by name, each as a function from documents to chunks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SUFFIXES = {
 
 
 class Unit(NamedTuple):
-    """What is kept whole: a sentence, a token."""
+    """A stretch of text that is not cut: a sentence or a token."""
 
     start: int
     end: int
@@ -102,10 +102,10 @@ def named_splitter(
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that no splitter has.
+    """Check the name of a splitter.
 
     Raises:
-        InvalidInputError: So it is.
+        InvalidInputError: No splitter has this name.
     """
     if name not in SPLITTERS:
         raise InvalidInputError(
@@ -141,7 +141,7 @@ def _paragraph_places(text: str, *, size: int) -> Places:
 
 
 def _semantic_places(text: str, *, size: int, embeddings: Embeddings) -> Places:
-    """Cuts between neighbouring sentences that are farthest from each other (each taken with its neighbours)."""
+    """Cut where the vectors of neighbouring sentences differ most; each is embedded with its neighbours."""
     import numpy as np
 
     from rag_kit.models.clients import embed_documents
@@ -219,7 +219,7 @@ def _token_places(text: str, *, size: int, overlap: int, tokenizer: _Tokens) -> 
 
 
 def _halved(text: str, unit: Unit, size: int, count: Callable[[str], int]) -> Iterator[Unit]:
-    """A unit in pieces that fit."""
+    """Halve a unit until each piece fits."""
     middle = whole_character(text, (unit.start + unit.end) // 2, unit.start + 1)
     if count(text[unit.start : unit.end]) <= size or not unit.start < middle < unit.end:
         yield unit
@@ -231,14 +231,14 @@ def _halved(text: str, unit: Unit, size: int, count: Callable[[str], int]) -> It
 def _packed(
     units: Sequence[Unit], size: int, overlap: int, measure: Callable[[int, int], int], text: str = ""
 ) -> Places:
-    """As many units together as fit; the next begins with those whose measure is within the overlap.
+    """Join units into chunks of at most `size`; a chunk begins with the last units of the one before, the overlap.
 
     Args:
         units: In order, each within the size.
-        size: The most that a stretch may measure.
+        size: The most that a chunk may measure.
         overlap: The most that it may repeat.
         measure: Start and end -> size.
-        text: Given, white space is taken off the ends of a stretch.
+        text: If given, white space is stripped from the ends of each chunk.
     """
     first, done = 0, 0
     while done < len(units):
@@ -269,12 +269,12 @@ def _packed(
 
 
 def _by_langchain(name: str, size: int, overlap: int, documents: Sequence[Document]) -> list[Document]:
-    """What langchain-text-splitters cuts."""
+    """Split by langchain-text-splitters: ``recursive``, ``json``, or by the syntax of a language."""
     import langchain_text_splitters as theirs
 
     if name == "json":
         return [chunk for document in documents for chunk in _json(document, size)]
-    found: list[Document] = []
+    chunks: list[Document] = []
     for document in documents:
         settings: dict[str, Any] = {"chunk_size": size, "chunk_overlap": overlap}
         if name == "recursive":
@@ -288,8 +288,8 @@ def _by_langchain(name: str, size: int, overlap: int, documents: Sequence[Docume
             cutter = theirs.RecursiveCharacterTextSplitter.from_language(
                 theirs.Language(language), **settings
             )
-        found += cutter.split_documents([document])
-    return found
+        chunks += cutter.split_documents([document])
+    return chunks
 
 
 def _language(document: Document) -> str:

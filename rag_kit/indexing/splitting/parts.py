@@ -1,4 +1,4 @@
-"""What any splitter cuts, and where it stands in the document."""
+"""Run any splitter, and find the offsets of its chunks in the document."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _ABSENT = object()
 
 
 def check_splitter(splitter: Any) -> Callable[[Sequence[Document]], Sequence[Document]]:
-    """What a splitter does.
+    """The function of a splitter, from documents to documents.
 
     Raises:
         InvalidInputError: It is neither a text splitter nor a function.
@@ -98,9 +98,9 @@ def _place(text: str, piece: Document, last: int, done: int) -> int | None:
     Of equal texts the last one that leaves nothing visible out is taken: it covers whatever the right one covers.
     """
     for key in ("start_index", "start"):
-        told = piece.metadata.get(key)
-        if type(told) is int and told >= 0 and text.startswith(piece.page_content, told):
-            return told
+        stated = piece.metadata.get(key)
+        if type(stated) is int and stated >= 0 and text.startswith(piece.page_content, stated):
+            return stated
     new = done + len(text[done:]) - len(text[done:].lstrip())
     found = text.rfind(piece.page_content, last + 1, new + len(piece.page_content))
     for begin in (last + 1, 0):

@@ -1,4 +1,4 @@
-"""One question being read: what it names, where, and how that is compared."""
+"""Read the conditions out of a question: the values, dates and numbers in it, and how each is compared."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rag_kit.query_construction.rules.values import Named, ValueIndex
 
 
 class Reading:
-    """One question being read."""
+    """Finds the conditions of one question."""
 
     def __init__(self, text: str, schema: Schema, index: ValueIndex, today: date) -> None:
         self.text = text
@@ -106,6 +106,7 @@ class Reading:
         return max(times, key=lambda item: (item.type == "date") == fine)
 
     def _periods(self, named: Sequence[Named]) -> list[Span]:
+        """The dates and years in the text that are no part of a value, each with the field that it is about."""
         spans: list[Span] = []
         for found in find_periods(self.text, self.today):
             inside = any(item.begin <= found.begin and found.stop <= item.end for item in named)

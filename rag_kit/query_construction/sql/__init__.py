@@ -1,4 +1,4 @@
-"""Questions answered from a relational database: one SELECT statement, written by a model, run under guards."""
+"""Text to SQL: a model writes one SELECT statement for a question, which runs under guards."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a statement for PostgreSQL may be: a tree of known nodes, with known functions and named tables.
+"""Check a statement for PostgreSQL: only known syntax, known functions and the tables that were named.
 
 A read-only transaction stops no function: ``pg_read_file`` reads the server's files in it. So a statement is parsed
 with sqlglot, every node is looked up in a list of what is allowed, and what runs is the text written anew from that
-tree, with every name quoted. Where the parser and PostgreSQL would read a text differently, PostgreSQL never sees it.
-What was written is read and checked once more.
+tree, with every name quoted. Where sqlglot and PostgreSQL would read a text differently, PostgreSQL never sees it.
+The rewritten statement is parsed and checked once more.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def checked_statement(statement: str, tables: Collection[str], schema: str) -> s
     """
     try:
         written = _written(statement, tables, schema)
-        # what a writer forgets to quote is found by reading again: then the text holds more than the tree
+        # a name that sqlglot writes without the quotes it needs gives another statement when it is parsed again
         if _written(written, tables, schema) != written:
             raise _Refusal("A text that is read in two ways")
     except _Refusal as refusal:

@@ -1,4 +1,4 @@
-"""From what a user names as a database to one that runs statements, and to its tables described for a model."""
+"""Open the database that a user gave, and describe its tables for the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAMPLE_CHARS = 100
 
 
 class Database(Protocol):
-    """What runs one statement that only reads."""
+    """A database that runs statements which only read."""
 
     dialect: str
 
@@ -27,7 +27,7 @@ class Database(Protocol):
 def open_database(
     given: Any, tables: Collection[str] | None, sample_rows: int, seconds: float
 ) -> tuple[Database, str]:
-    """What runs statements on a database (see ``TextToSql``), and its tables' columns, keys and sample rows as text.
+    """Open a database (see ``TextToSql``); returns it, and its tables' columns, keys and sample rows as text.
 
     Raises:
         InvalidInputError: It is something else, has other tables, or another dialect than SQLite or PostgreSQL.
@@ -83,7 +83,7 @@ def _described(database: Database, inspector: Any, name: str, schema: str, limit
     try:
         quoted = name.replace('"', '""')
         sample = database.run(f'SELECT * FROM "{quoted}" LIMIT {limits.rows}', limits).rows
-    except StatementError as error:  # a slow view, a cell that is too long: its columns are told all the same
+    except StatementError as error:  # a slow view, a cell that is too long: the columns are described
         return f"{text}\nNo sample rows: {error}"
     return "\n".join([text, *(" | ".join(map(_cell, row)) for row in sample)])
 

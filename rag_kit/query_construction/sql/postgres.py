@@ -1,4 +1,4 @@
-"""One statement on PostgreSQL: checked, then run in a transaction that only reads and has a time limit."""
+"""Run a statement on PostgreSQL: checked, in a transaction that only reads and has a time limit."""
 
 from __future__ import annotations
 

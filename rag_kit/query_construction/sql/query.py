@@ -1,4 +1,4 @@
-"""Text to SQL: a question, a statement by a model, its rows, and repairs by the database's own error."""
+"""Text to SQL: a model writes a statement, the database runs it, and on an error the model writes another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rag_kit.text import check_question, detect_language
 MAX_PASSAGE_CHARS = 20_000
 _NO_ROWS = {"en": "No row matches.", "zh": "没有符合条件的行。"}
 
-#: What one step does, blocking and not.
+#: One call of the model or the database: the blocking function, and the asynchronous one.
 _Step = tuple[Callable[[RunnableConfig], Any], Callable[[RunnableConfig], Any]]
 
 
@@ -122,38 +122,41 @@ class TextToSql(Runnable[str, SqlResult]):
         failed: list[tuple[str, str]] = []
         while True:
             values["attempts"] = Markup("\n".join(_block(*each) for each in failed))
-            written = yield self._ask(structured_call, astructured_call, ("sql_query", language), values)
-            told: Any = {"question": question, "reason": written.reason, "attempts": tuple(failed)}
+            written = yield self._call(structured_call, astructured_call, ("sql_query", language), values)
+            details: Any = {"question": question, "reason": written.reason, "attempts": tuple(failed)}
             if not written.statement:
-                return SqlResult("", **told)
-            result = yield self._run(written.statement)
+                return SqlResult("", **details)
+            result = yield self._execute(written.statement)
             if isinstance(result, SqlResult):
                 break
             failed.append((written.statement, str(result)))
             if len(failed) > self.max_repairs:
                 last = f"{result} (the last of {len(failed)} statements, see max_repairs: {written.statement:.300})"
                 raise StatementError(last, written.statement, refused=result.refused) from result
-        result = replace(result, **told)
+        result = replace(result, **details)
         if not self.answer:
             return result
         if not result.rows:
             return replace(result, answer=_NO_ROWS[language])
         passages = render_passages(result.documents, max_chars=MAX_PASSAGE_CHARS)
         values = {"question": question, "statement": result.statement, "passages": passages}
-        text = yield self._ask(text_call, atext_call, ("sql_answer", language), values)
+        text = yield self._call(text_call, atext_call, ("sql_answer", language), values)
         return replace(result, answer=text)
 
-    def _ask(
+    def _call(
         self,
         call: Callable[..., Any],
         acall: Callable[..., Any],
         prompt: tuple[str, str],
         values: dict[str, str],
     ) -> _Step:
+        """A call of the model with the prompt of this name and language."""
         given = (self.llm, self._prompts[prompt], values)
         return (lambda config: call(*given, config=config)), (lambda config: acall(*given, config=config))
 
-    def _run(self, statement: str) -> _Step:
+    def _execute(self, statement: str) -> _Step:
+        """A call of the database, which returns an error instead of raising it, for the repair."""
+
         def run() -> SqlResult | StatementError:
             try:
                 return self.database.run(statement, self.limits)

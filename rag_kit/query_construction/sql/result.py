@@ -1,4 +1,4 @@
-"""What a statement may use of a database, and what it gave."""
+"""The result of a statement, and the limits that it runs under."""
 
 from __future__ import annotations
 

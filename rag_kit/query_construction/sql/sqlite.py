@@ -1,4 +1,4 @@
-"""One statement on SQLite: a connection of its own that can only read, and an authorizer that says what."""
+"""Run a statement on SQLite: on a read-only connection of its own, whose authorizer permits only some tables."""
 
 from __future__ import annotations
 

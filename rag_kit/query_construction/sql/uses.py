@@ -21,7 +21,7 @@ class SqlRetriever(RagKitRetriever):
     """The rows of a database that answer a question, as documents.
 
     Each row is a document whose metadata are its columns; statement and row number stand in its provenance. A filter
-    is refused: a statement names its columns as it likes, so it could say itself that its rows pass.
+    is refused: the statement chooses the names and values of its columns, so its rows could pass any filter.
 
     Args:
         query: What writes and runs the statement.
@@ -73,13 +73,13 @@ class SqlRetriever(RagKitRetriever):
 def _unfiltered(filter: Any) -> None:
     if filter is not None:
         raise InvalidInputError(
-            "SqlRetriever takes no filter: a statement names its columns as it likes, so it could say itself that its "
-            "rows pass. Restrict what may be read: tables=, a view, or the database's role."
+            "SqlRetriever takes no filter: the statement chooses the names and values of its columns, so its rows "
+            "could pass any filter. Restrict what may be read: tables=, a view, or the database's role."
         )
 
 
 class _Question(BaseModel):
-    """What the tool takes."""
+    """The arguments of the tool."""
 
     question: str = Field(description="One question in plain words, complete in itself.")
 
@@ -93,15 +93,15 @@ def sql_tool(
     """Text to SQL as a tool for ``langchain.agents.create_agent`` and other agents.
 
     The agent's model reads statement, rows and, with ``answer=True``, the answer; the artifact is the ``SqlResult``.
-    It is told what was refused or failed, and may ask again. Models choose tools by `description`.
+    A refusal or failure reaches it as a tool error, and it may ask again. Models choose tools by `description`.
     """
 
     def ask(question: str, config: RunnableConfig) -> tuple[str, SqlResult]:
-        with _told_to_agent():
+        with _tool_errors():
             return _as_text(query.invoke(question, config))
 
     async def aask(question: str, config: RunnableConfig) -> tuple[str, SqlResult]:
-        with _told_to_agent():
+        with _tool_errors():
             return _as_text(await query.ainvoke(question, config))
 
     return StructuredTool.from_function(
@@ -116,7 +116,8 @@ def sql_tool(
 
 
 @contextmanager
-def _told_to_agent() -> Iterator[None]:
+def _tool_errors() -> Iterator[None]:
+    """Raise errors that the agent's model can cure as ``ToolException``, whose text it reads."""
     try:
         yield
     except (StatementError, InvalidInputError) as error:

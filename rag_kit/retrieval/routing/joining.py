@@ -104,9 +104,9 @@ def _routed(
     route: Route,
     how: Joining,
 ) -> list[list[Document]]:
-    """The documents of each source, those of the keys with the route in their provenance.
+    """The documents of each source; those that will be returned have the route in their provenance.
 
-    Provenance is made for what is returned alone: it is most of the work.
+    Provenance is made for these alone, since it is most of the work.
     """
     wanted = set(keys)
     results = []

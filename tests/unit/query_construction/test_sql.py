@@ -130,7 +130,7 @@ async def test_a_wrong_column_is_repaired(chinook: str, server: OpenAIServer) ->
 
 @pytest.mark.data
 def test_an_sqldatabase_brings_its_tables(chinook: str) -> None:
-    """Of an ``SQLDatabase`` only its usable tables are told of and may be read."""
+    """Of an ``SQLDatabase`` only the usable tables are described to the model and may be read."""
     database = SQLDatabase.from_uri(chinook, include_tables=["Album", "Artist"])
     asked = TextToSql(scripted("SELECT count(*) FROM Track", "SELECT count(*) FROM Album"), database)
     assert '"Title"' in asked.schema and "Track" not in asked.schema
@@ -247,7 +247,7 @@ async def test_as_retriever() -> None:
     ]
     found = await retriever.ainvoke("What is for sale?", k=1)
     assert [doc.page_content for doc in found] == ["name: pen\nprice: 2.0"]
-    with pytest.raises(InvalidInputError, match="names its columns as it likes"):
+    with pytest.raises(InvalidInputError, match="chooses the names and values of its columns"):
         await retriever.ainvoke("What is for sale?", filter={"tenant": "a"})
     with pytest.raises(InvalidInputError, match="takes no filter"):
         SqlRetriever(query=retriever.query, filter={"tenant": "a"})
@@ -261,7 +261,7 @@ async def test_as_retriever() -> None:
 
 
 async def test_as_tool() -> None:
-    """An agent reads statement and rows; what was refused is told to its model, which may ask again."""
+    """An agent reads statement and rows; its model also gets what was refused, and may ask again."""
     tool = sql_tool(TextToSql(scripted("SELECT name FROM item LIMIT 1"), memory_engine()), name="shop")
     call = {"type": "tool_call", "id": "1", "name": "shop", "args": {"question": "What is for sale?"}}
     for message in (tool.invoke(call), await tool.ainvoke(call)):
