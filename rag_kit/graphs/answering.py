@@ -12,12 +12,14 @@ from langchain_core.runnables import Runnable
 from langgraph.types import Overwrite
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.citing import cited
+from rag_kit.graphs.citing import CitationJudge, cited
+from rag_kit.graphs.context import CitationCheck
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Turn, Update
 from rag_kit.graphs.steps import Steps, write
+from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import render_passages
 from rag_kit.text.citations import DECLINED
 
@@ -43,6 +45,7 @@ class Answering:
         self.prompts = prompts
         self.guards = guards
         self.max_passage_chars = max_passage_chars
+        self.judge = CitationJudge(llm, prompts.folder)
 
     def answer(
         self,
@@ -86,13 +89,20 @@ class Answering:
         text = yield write(self.llm, prompt, values, stream=stream and not self.guards.answer)
         return {"answer": text.strip(), "notes": notes}
 
-    def cite(self, question: str, answer: str, documents: Sequence[Document], language: str) -> Steps[Update]:
+    def cite(
+        self,
+        question: str,
+        answer: str,
+        documents: Sequence[Document],
+        language: str,
+        check: CitationCheck = "words",
+    ) -> Steps[Update]:
         """Check every citation against its passage, let the guards see the answer, remember the turn.
 
         Returns:
-            ``citations``, ``uncited``, ``status``, ``history``, and ``answer`` where a guard changed it.
+            ``citations``, ``uncited``, ``status``, ``history``, ``notes``, and ``answer`` where a guard changed it.
         """
-        update: Update = {}
+        update: Update = {"notes": []}
         verdict = yield from self.guards.check_answer(answer)
         if isinstance(verdict, Refusal):
             return refused(question, verdict)
@@ -100,7 +110,12 @@ class Answering:
             update["answer"] = answer = verdict
             update["notes"] = ["answer: changed by a guard"]
         shown = fitting(documents, self.max_passage_chars)
-        update.update(cited(answer, shown, language=language))
+        if check == "model" and not is_extractive(self.llm):
+            found = yield from self.judge.cited(question, answer, shown, language)
+            update["notes"] += found.pop("notes", [])
+        else:
+            found = cited(answer, shown, language=language)
+        update.update(found)
         report("cited", status=update["status"])
         return {**update, "history": [Turn(question=question, answer=answer)]}
 

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rag_kit.concurrency.seconds import MAX_SECONDS
 from rag_kit.errors import InvalidInputError, did_you_mean
 
+CitationCheck = Literal["words", "model"]
+
 
 class RunContext(BaseModel):
     """Base of the settings of a run: what is unknown or out of range is refused in this kit's own words.
@@ -139,6 +141,15 @@ def instructions_field(prompt: str, *nodes: str) -> Any:
     )
 
 
+def check_field(*nodes: str) -> Any:
+    """Setting: what checks the citations."""
+    return Field(
+        default="words",
+        description="What checks the citations: 'words', or 'model', the graph's language model in one call more.",
+        json_schema_extra=shown_at(*nodes),
+    )
+
+
 def shown_at(*nodes: str) -> dict[str, Any]:
     """Metadata by which Studio shows a setting beside the nodes that read it."""
     return {"langgraph_nodes": list(nodes)}
@@ -153,6 +164,7 @@ class RagContext(RunContext):
     max_calls: int | None = calls_field(8)
     max_tokens: int | None = tokens_field()
     deadline: float | None = deadline_field()
+    citation_check: CitationCheck = check_field("cite")
 
 
 class PlainRagContext(RagContext):

@@ -127,6 +127,6 @@ class _Nodes:
         """Check every citation against the passage that it names."""
         return (
             yield from self.answering.cite(
-                state["asked"], state["answer"], state["documents"], state["language"]
+                state["asked"], state["answer"], state["documents"], state["language"], context.citation_check
             )
         )

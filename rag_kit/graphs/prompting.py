@@ -26,6 +26,7 @@ class GraphPrompts:
     """
 
     def __init__(self, names: Iterable[str], folder: Path | None = None) -> None:
+        self.folder = folder
         self._prompts: dict[tuple[str, str], PromptTemplate] = {
             (name, language): load_prompt(name, language=language, folder=folder)
             for name in names

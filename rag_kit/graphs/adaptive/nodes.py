@@ -126,7 +126,9 @@ class AdaptiveNodes:
         """Check what leaves: citations where something was looked up, guards wherever they have not seen it yet."""
         asked, answer, route = state["asked"], state["answer"], state["route"]
         if route == "multi":
-            update = yield from self.answering.cite(asked, answer, state["documents"], state["language"])
+            update = yield from self.answering.cite(
+                asked, answer, state["documents"], state["language"], context.citation_check
+            )
             return {**update, **(forgotten() if update["status"] == "refused" else {})}
         if route == "direct":
             verdict = yield from self.guards.check_answer(answer)

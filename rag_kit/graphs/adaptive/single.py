@@ -70,6 +70,7 @@ def settings_for(
     common = {
         "k": context.k,
         "filter": context.filter,
+        "citation_check": context.citation_check,
         "answer_instructions": context.answer_instructions,
         **(context.single or {}),
         "language": state["language"],

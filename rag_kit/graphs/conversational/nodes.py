@@ -162,7 +162,7 @@ class ConversationalNodes:
     def cite(self, state: ConversationalState, context: ConversationalContext) -> Steps[Command[Any]]:
         """Check every citation; then, side by side, remember and offer questions, where that is wanted."""
         update = yield from self.answering.cite(
-            state["asked"], state["answer"], state["documents"], state["language"]
+            state["asked"], state["answer"], state["documents"], state["language"], context.citation_check
         )
         extras = []
         if update["status"] != "refused":

@@ -47,7 +47,7 @@ class Ends:
     def cite(self, state: SelfRagState, context: SelfRagContext) -> Steps[Update]:
         """Check every citation against its passage, let the guards see the answer."""
         update = yield from self.answering.cite(
-            state["asked"], state["answer"], state["documents"], state["language"]
+            state["asked"], state["answer"], state["documents"], state["language"], context.citation_check
         )
         if update["status"] == "refused":
             return {**update, **emptied()}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.text.citations.decline import is_declined
@@ -13,7 +13,11 @@ from rag_kit.text.citations.statements import MAX_ANSWER, MAX_STATEMENTS, Statem
 
 
 def check_citations(
-    answer: str, passages: Sequence[str | Any], *, language: str | None = None
+    answer: str,
+    passages: Sequence[str | Any],
+    *,
+    language: str | None = None,
+    judged: Mapping[str, Literal["supported", "unsupported"]] | None = None,
 ) -> CitationReport:
     """Check every citation ``[n]`` of an answer against the passage that it names.
 
@@ -29,6 +33,7 @@ def check_citations(
     Args:
         answer: The answer, with marks such as ``[1]``, ``[1, 2]`` or ``【1】``.
         passages: The texts of the passages, or LangChain documents; number n is ``passages[n - 1]``.
+        judged: Statement -> what a language model says of it; it decides in place of the words.
         language: Of the answer, ``"en"`` or ``"zh"``: the language that reasons are given in; None: English.
 
     Returns:
@@ -56,7 +61,7 @@ def check_citations(
         if not statement.numbers:
             uncited.append(statement.text)
             continue
-        citations.extend(_cited(statement, passages, sources, reasons))
+        citations.extend(_cited(statement, passages, sources, reasons, judged or {}))
     status: ReportStatus = "grounded"
     statuses = {one.status for one in citations}
     if statuses & {"unsupported", "missing_passage"} or len(answer) > MAX_ANSWER:
@@ -94,7 +99,11 @@ def _texts(passages: Any) -> list[str]:
 
 
 def _cited(
-    statement: Statement, passages: Sequence[str], sources: dict[int, Source], reasons: dict[str, str]
+    statement: Statement,
+    passages: Sequence[str],
+    sources: dict[int, Source],
+    reasons: dict[str, str],
+    judged: Mapping[str, Literal["supported", "unsupported"]],
 ) -> list[Citation]:
     known = [number for number in statement.numbers if 1 <= number <= len(passages)]
     for number in known:
@@ -102,6 +111,7 @@ def _cited(
             sources[number] = Source(passages[number - 1])
     verdicts = judge(statement.text, [sources[number] for number in known])
     by_number: dict[int, Verdict] = dict(zip(known, verdicts, strict=True))
+    said = judged.get(statement.text)
     result = []
     for number in statement.numbers:
         verdict = by_number.get(number)
@@ -127,9 +137,9 @@ def _cited(
                 passages[number - 1][start:end],
                 start,
                 end,
-                verdict.status,
+                said or verdict.status,
                 round(verdict.score, 3),
-                reasons[verdict.reason],
+                reasons[said or verdict.reason],
             )
         )
     return result
@@ -150,6 +160,8 @@ _REASONS = {
         "language": "The passage is in another language.",
         "other": "A word stands where the passage has another one; they may mean the same.",
         "joined": "Its words stand in different places of the passage.",
+        "supported": "The language model finds it in the passages.",
+        "unsupported": "The language model does not find it in the passages.",
         "missing_passage": "There is no passage of that number.",
     },
     "zh": {
@@ -166,6 +178,8 @@ _REASONS = {
         "language": "段落使用另一种语言。",
         "other": "有一处用词与段落不同，意思可能相同。",
         "joined": "其中的词语分散在段落的不同位置。",
+        "supported": "语言模型认为段落支持它。",
+        "unsupported": "语言模型认为段落不支持它。",
         "missing_passage": "没有这个编号的段落。",
     },
 }
