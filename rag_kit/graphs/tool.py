@@ -144,8 +144,9 @@ def _place(citation: Mapping[str, Any]) -> str:
     place = ", ".join(str(part) for part in where if part)
     quote = " ".join((citation.get("quote") or "").split())
     quote = quote if len(quote) <= _MAX_QUOTE else quote[: _MAX_QUOTE - 1] + "…"
-    held = "" if citation.get("status") in ("supported", "undecided") else " (does not support the statement)"
+    supported = citation.get("status") in ("supported", "undecided")
+    warning = "" if supported else " (does not support the statement)"
     shown = f'"{quote}"' if quote else ""
     return clean_text(
-        " ".join(part for part in (f"{place}:" if place and shown else place, shown) if part) + held
+        " ".join(part for part in (f"{place}:" if place and shown else place, shown) if part) + warning
     )

@@ -1,4 +1,4 @@
-"""Several representations of each document searched side by side, the documents returned."""
+"""Search the representations of documents side by side, and return the documents."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class MultiRepresentationRetriever(FamilyWriter, BranchingRetriever):
         return combine_filters(request.filter, own_filter(self._rows, request.config))
 
     def _ensemble(self) -> EnsembleRetriever:
-        """One retriever a representation, fused."""
+        """The ensemble of one retriever a representation."""
         kinds = self.kinds or (TEXT, *self.index.settings.get(_SETTING, ()))
         if self._made is not None and self._made[0] == kinds:
             return self._made[1]
@@ -179,18 +179,21 @@ class MultiRepresentationRetriever(FamilyWriter, BranchingRetriever):
 
 
 def _is_own(kind: str) -> bool:
-    """Whether it is the document's own words."""
+    """Whether a kind of representation consists of the document's own words."""
     return kind.partition(":")[0] in (TEXT, "children")
 
 
 class _Fused(EnsembleRetriever):
-    """Documents come back whole, whichever representations found them."""
+    """Fuses the representations; documents come back whole, so overlaps are not cut."""
 
     several_chunkings: ClassVar[bool] = False
 
 
 class _OfKind(RagKitRetriever):
-    """The rows of one representation. Its filter is no one's own: the document has no such field."""
+    """Searches the rows of one kind of representation.
+
+    This condition is not its `filter`: that would be applied to the documents too, which have no such metadata.
+    """
 
     rows: Runnable[Any, Any]
     kind: str

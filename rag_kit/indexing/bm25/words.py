@@ -13,7 +13,7 @@ class WordCounts:
 
     Args:
         analyzer: Turns a text into terms.
-        searched: What is analysed in place of the texts of one write.
+        searched: The texts to analyse in place of those of one write.
     """
 
     def __init__(self, analyzer: Callable[[str], list[str]], searched: Sequence[str] | None = None) -> None:

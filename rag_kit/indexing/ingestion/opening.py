@@ -1,4 +1,4 @@
-"""The index of an ingest: opened or made, or looked at."""
+"""Open or create the index of an ingest, or open it for a dry run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def opened(
     paths: Sequence[Path], folder: Path, embeddings: Embeddings | None, wait: float
 ) -> Iterator[tuple[DocumentIndex, bool]]:
-    """The index, made if need be; one that was made and stayed empty because of an error is taken away."""
+    """Open the index, or create it; a created one that an error leaves empty is removed again."""
     existed, before = True, frozenset[str]()
     try:
         index, is_new = DocumentIndex.open(folder, mode="w", embeddings=embeddings, wait=wait), False
@@ -50,7 +50,7 @@ def opened(
 def opened_to_look(
     paths: Sequence[Path], folder: Path, embeddings: Embeddings | None, wait: float
 ) -> Iterator[tuple[DocumentIndex, bool]]:
-    """The index for reading; where there is none, an empty one that goes afterwards."""
+    """Open the index for reading; where there is none, an empty temporary one."""
     with contextlib.ExitStack() as stack:
         try:
             index, is_new = DocumentIndex.open(folder, embeddings=embeddings), False
@@ -62,7 +62,7 @@ def opened_to_look(
 
 
 def _is_empty(index: DocumentIndex) -> bool:
-    """Whether nothing is in it; no, where that cannot be told."""
+    """Whether the index has no rows; ``False`` where it cannot be read."""
     try:
         return not index.sources() and not index.ids()
     except IndexError_:

@@ -1,4 +1,4 @@
-"""The representations of an ingest: those asked for, else those that the index records."""
+"""Choose the representations of an ingest: those asked for, else those that the index records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def representing(
     *,
     dry_run: bool,
 ) -> Iterator[Representer | None]:
-    """What makes the representations of an index.
+    """The `Representer` for an index, closed afterwards.
 
     Args:
         index: The index; the model's replies are kept in its folder.

@@ -1,4 +1,4 @@
-"""Texts for passages from a model: several passages a call, each passage asked once and kept."""
+"""Ask a model for representations of passages: several passages a call, replies are cached."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEYS = 500
 
 @dataclass(frozen=True)
 class Wanted:
-    """A text that is to be made.
+    """A request for the texts of one kind for one passage.
 
     Attributes:
         key: The same for the same passage, kind, model and prompt.
@@ -50,7 +50,7 @@ class Wanted:
 
 
 class Asker:
-    """Asks a model for representations, and remembers its replies.
+    """Asks a model for representations, and caches its replies.
 
     Args:
         kinds: What may be asked for.
@@ -68,7 +68,7 @@ class Asker:
             for kind in kinds
             for language in LANGUAGES
         }
-        # a rule is as fast as a look into a file
+        # the embedded model is as fast as a look-up in a file
         needless = cache is None or not kinds or is_extractive(llm)
         self._cache = None if needless or cache is None else RewriteCache(cache, max_entries=_ENTRIES)
         self._max_concurrency = max_concurrency
@@ -85,7 +85,7 @@ class Asker:
         return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
 
     def wanted(self, kind: Kind, document: Document, group: str) -> Wanted:
-        """What is to be asked; its key is that of a call with this passage alone."""
+        """The request for one kind of text on a document; its key is that of a call with this passage alone."""
         language = detect_language(document.page_content)
         metadata = {name: document.metadata[name] for name in _SHOWN if name in document.metadata}
         passage = Document(document.page_content, metadata=metadata)
@@ -94,7 +94,7 @@ class Asker:
         return Wanted(key or f"{kind.spec}\0{values}", kind, language, passage, group)
 
     def kept(self, wanted: Sequence[Wanted]) -> dict[str, list[str]]:
-        """Replies that were given earlier, by key."""
+        """Cached replies, by key."""
         found: dict[str, list[str]] = {}
         keys = iter(dict.fromkeys(one.key for one in wanted))
         while self._cache is not None and (group := list(islice(keys, _KEYS))):
@@ -104,7 +104,7 @@ class Asker:
     def ask(
         self, wanted: Sequence[Wanted], progress: Callable[[int, int], None] | None = None
     ) -> dict[str, list[str]]:
-        """Ask for them all; a passage that a reply leaves out is asked again by itself.
+        """Send all requests; a passage that a reply leaves out is asked for again by itself.
 
         Returns:
             Texts by key; without those that the model gave no usable reply for.
@@ -162,7 +162,7 @@ class Asker:
 
 
 def batches(wanted: Sequence[Wanted]) -> list[list[Wanted]]:
-    """What goes into one call: one kind, language and group, a few passages; each key once."""
+    """Requests in batches of one call: one kind, language and group, a few passages; each key once."""
     groups: dict[tuple[str, ...], list[Wanted]] = {}
     for one in {one.key: one for one in wanted}.values():
         groups.setdefault((one.kind.spec, one.language, one.group), []).append(one)

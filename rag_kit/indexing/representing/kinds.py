@@ -1,4 +1,4 @@
-"""The kinds of representations, and what is taken of a model's reply for each."""
+"""The kinds of representations, and how a model's reply is read for each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_TAG_VALUE = 80
 
 @dataclass(frozen=True)
 class _Form:
-    """What a kind is made of.
+    """The limits of a kind, and how its texts become rows of the index.
 
     Attributes:
         count: How many texts a passage gets at most, unless the kind's argument says otherwise.
@@ -82,7 +82,7 @@ class Kind:
         return tuple(self.argument.split("+")) if self.argument else _TAGS
 
     def values(self, language: str) -> dict[str, str]:
-        """What the prompt takes besides the passages, for passages in a language."""
+        """The variables of the prompt besides the passages, for passages in a language."""
         other = {"zh": "English"}.get(language, "Chinese (中文)")
         return {
             "count": str(self.count),
@@ -91,7 +91,7 @@ class Kind:
         }
 
     def texts(self, reply: Any) -> list[str]:
-        """What may be kept of a model's texts for one passage: lines, as many and as long as allowed."""
+        """The usable texts of a model's reply for one passage: cleaned, as many and as long as allowed."""
         form = _FORMS[self.name]
         given = [text for text in reply if isinstance(text, str)] if isinstance(reply, list) else []
         flat = [text if self.name == "translation" else " ".join(text.split()) for text in given]

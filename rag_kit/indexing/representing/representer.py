@@ -1,4 +1,4 @@
-"""Documents with their representations, as families of an index."""
+"""Make the representations of documents, and families of them for an index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A statement laid beside the sentence that it is taken from: what stands in the place of something else."""
+"""Align a statement with the sentence that it cites, to find words that were put in the place of others."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ def alike(a: str, b: str) -> bool:
     return not opposites(a, b) and is_negation(a) == is_negation(b)
 
 
-def replaced(held: list[Token], said: list[Token], passage: Set[str]) -> str:
-    """Why a statement does not say what a sentence says though it has its words: a reason, or "".
+def replaced(cited: list[Token], said: list[Token], passage: Set[str]) -> str:
+    """Why a statement that has the words of a sentence says something else: a reason, or "".
 
     The two are aligned. Where the words around are the same, what stands in one place must be the same too: another
     number, another name, an opposite, or words that the passage has elsewhere, are another statement. A wording
     of its own, which the passage does not have, is free; where it is the only difference, nothing tells which it is.
 
     Args:
-        held: The tokens of the sentence.
+        cited: The tokens of the cited sentence.
         said: Those of the statement.
         passage: All content words of the passage.
     """
-    matcher = SequenceMatcher(None, [one.key for one in held], [one.key for one in said], autojunk=False)
+    matcher = SequenceMatcher(None, [one.key for one in cited], [one.key for one in said], autojunk=False)
     codes = matcher.get_opcodes()
     kept = sum(b - a for kind, a, b, *_ in codes if kind == "equal") / (len(said) or 1)
-    spare = Counter(one.key for one in held)
+    spare = Counter(one.key for one in cited)
     spare.subtract(one.key for one in said)
     negates = sum(count for key, count in spare.items() if is_negation(key)) != 0
     alone = sum(code[0] != "equal" for code in codes) == 1
@@ -72,12 +72,12 @@ def replaced(held: list[Token], said: list[Token], passage: Set[str]) -> str:
         before, after = _flanks(codes, index)
         if kind == "equal" or not (alone or before + after >= (_FLANK if before and after else _LONG)):
             continue
-        old, new = held[a:b], said[c:d]
+        old, new = cited[a:b], said[c:d]
         if negates and max(b - a, d - c) <= _TIGHT and any(is_negation(one.key) for one in (*old, *new)):
             return "negation"
         came = [one for one in new if one.content]
         gone = _without([one for one in old if one.content], came)
-        came = [one for one in _without(came, gone) if one.number or one.name or not _formed(one, held)]
+        came = [one for one in _without(came, gone) if one.number or one.name or not _formed(one, cited)]
         if not gone or not came:
             continue
         refers = any(one.key in _PRONOUNS for one in old) or (
@@ -87,7 +87,7 @@ def replaced(held: list[Token], said: list[Token], passage: Set[str]) -> str:
         tight = bool(inside) and max(len(came), len(gone)) <= _TIGHT
         if reason := _differs(gone, came, spare, passage, tight=tight, sole=sole, refers=refers):
             return "joined" if reason == "changed" and kept < _KEPT else reason
-    return "order" if _exchanged(held, said) else ""
+    return "order" if _exchanged(cited, said) else ""
 
 
 def _flanks(codes: Sequence[tuple[str, int, int, int, int]], index: int) -> tuple[int, int]:
@@ -101,9 +101,9 @@ def _without(found: list[Token], others: list[Token]) -> list[Token]:
     return [one for one in found if not any(alike(one.key, other.key) for other in others)]
 
 
-def _formed(one: Token, held: list[Token]) -> bool:
+def _formed(one: Token, cited: list[Token]) -> bool:
     """Whether a sentence has another form of a word."""
-    return any(one.key != other.key and alike(one.key, other.key) for other in held if other.content)
+    return any(one.key != other.key and alike(one.key, other.key) for other in cited if other.content)
 
 
 def _differs(
@@ -150,16 +150,16 @@ def _differs(
     return "other" if tight and sole and all(one.thing for one in came) else ""
 
 
-def _exchanged(held: list[Token], said: list[Token]) -> bool:
+def _exchanged(cited: list[Token], said: list[Token]) -> bool:
     """Whether two words changed places: each stands beside what the other stands beside in the sentence.
 
     A passive ("was paid by"), the members of an enumeration, a time and a place, and a word and its attribute change
     places and say the same.
     """
-    if {one.key for one in said} & _VOICE != {one.key for one in held} & _VOICE:
+    if {one.key for one in said} & _VOICE != {one.key for one in cited} & _VOICE:
         return False
     strict = {one.key for one in said if one.number or one.name or excludes(one.key)}
-    ours, theirs = _beside(said), _beside(held)
+    ours, theirs = _beside(said), _beside(cited)
     beside: dict[tuple[str, str], list[str]] = defaultdict(list)
     for key, (left, right, _) in theirs.items():
         beside["left", left].append(key)

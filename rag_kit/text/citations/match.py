@@ -60,7 +60,7 @@ class Source:
         self.all = frozenset().union(*self.keys) if self.keys else frozenset[str]()
 
     def best(self, statement: str, said: list[Token]) -> tuple[int, int, int]:
-        """The sentence that holds most of a statement, and the first and last of those that support it."""
+        """The sentence that has most of a statement's words, and the first and last of those that support it."""
         solid = _solid(statement)
         keys = {one.key for one in said if one.content}
         strong = {one.key for one in said if one.number or one.name}
@@ -68,23 +68,25 @@ class Source:
             if solid and solid in sentence:
                 return index, index, index
         numbers = {one.key for one in said if one.number}
-        overlap = [len(keys & held) + len(numbers & held) for held in self.keys]
+        overlap = [len(keys & own) + len(numbers & own) for own in self.keys]
         best = first = last = max(
             range(len(overlap)), key=lambda i: (overlap[i], -abs(len(self.keys[i]) - len(keys)), -i)
         )
-        held = self.keys[first] & keys
+        covered = self.keys[first] & keys
         for _ in range(2):
             options = [i for i in (first - 1, last + 1) if 0 <= i < len(overlap)]
-            gain = [(sum(1 + (key in strong) for key in (self.keys[i] & keys) - held), -i) for i in options]
+            gain = [
+                (sum(1 + (key in strong) for key in (self.keys[i] & keys) - covered), -i) for i in options
+            ]
             if not options or max(gain)[0] < max(2, len(keys) // 6):
                 break
             chosen = -max(gain)[1]
-            held |= self.keys[chosen] & keys
+            covered |= self.keys[chosen] & keys
             first, last = min(first, chosen), max(last, chosen)
         return best, first, last
 
     def clause(self, index: int, said: list[Token]) -> list[Token]:
-        """The part of a sentence between commas that holds most of a statement."""
+        """The part of a sentence between commas that has most of a statement's words."""
         start, end = self.spans[index]
         keys = {one.key for one in said if one.content}
         clauses = [tokens(part) for part in _CLAUSE.split(_MARK.sub("", self.text[start:end]))]
@@ -146,12 +148,12 @@ def _judge(statement: str, source: Source) -> Verdict:
 
 def _elsewhere(said: list[Token], source: Source, first: int, last: int) -> str:
     """Whether a number counts something else than in the quote, or a phrase is one of a sentence after the quote."""
-    held = source.quoted(first, last)
-    keys = {one.key for one in held}
+    cited = source.quoted(first, last)
+    keys = {one.key for one in cited}
     near: dict[str, set[str]] = {one.key: set() for one in said if one.number}
-    for place, one in enumerate(held):
+    for place, one in enumerate(cited):
         if one.key in near:
-            near[one.key].update(other.key for other in held[max(0, place - _NEAR) : place + _NEAR + 1])
+            near[one.key].update(other.key for other in cited[max(0, place - _NEAR) : place + _NEAR + 1])
     for one, after in pairwise(said):
         counts = after.key in UNITS or (after.content and after.key in source.all)
         if not one.number or after.number or after.name or not counts or not near[one.key]:
@@ -170,24 +172,24 @@ def _pairs(found: list[Token]) -> Iterable[tuple[str, str]]:
 
 
 class _Quote:
-    """What a statement is compared with."""
+    """The quote that a statement is compared with."""
 
-    def __init__(self, text: str, held: list[Token] | None = None, before: Iterable[str] = ()) -> None:
+    def __init__(self, text: str, cited: list[Token] | None = None, before: Iterable[str] = ()) -> None:
         self.text = text
-        self.tokens = tokens(_MARK.sub("", text)) if held is None else held
+        self.tokens = tokens(_MARK.sub("", text)) if cited is None else cited
         self.before = frozenset(before)
         """Keys of the sentences before, which a pronoun or "the company" may stand for."""
 
 
 def _compared(statement: str, quote: _Quote) -> tuple[str, float]:
-    """Reason and share of the statement that the quote holds."""
-    said, held = tokens(statement), quote.tokens
+    """The reason for the verdict, and the share of the statement's content words that the quote has."""
+    said, cited = tokens(statement), quote.tokens
     content = list(dict.fromkeys(one for one in said if one.content))
-    keys_held = {one.key for one in held}
-    words = [one.key for one in held if one.content and not one.number]
+    cited_keys = {one.key for one in cited}
+    words = [one.key for one in cited if one.content and not one.number]
 
     def holds(one: Token) -> bool:
-        if one.key in keys_held:
+        if one.key in cited_keys:
             return True
         return not one.number and any(alike(one.key, word) for word in words)
 
@@ -202,18 +204,18 @@ def _compared(statement: str, quote: _Quote) -> tuple[str, float]:
         return "name", score
     if not content or 1 - (len(missing) - len(back)) / len(content) < _COVERED or score < _COVERED / 2:
         return "thin", score
-    lost = keys_held - {one.key for one in said}
-    if any(opposites(one.key, key) for one in said if one.key not in keys_held for key in lost):
+    lost = cited_keys - {one.key for one in said}
+    if any(opposites(one.key, key) for one in said if one.key not in cited_keys for key in lost):
         return "opposite", score
-    return ("negation" if _negation(said, held) else "covered"), score
+    return ("negation" if _negation(said, cited) else "covered"), score
 
 
-def _negation(said: list[Token], held: list[Token]) -> bool:
+def _negation(said: list[Token], cited: list[Token]) -> bool:
     """Whether only one of two texts negates what both say."""
-    ours, theirs = _negated(said), _negated(held)
+    ours, theirs = _negated(said), _negated(cited)
     if bool(ours) == bool(theirs) or not (ours or theirs):
         return False
-    own, other = (said, held) if ours else (held, said)
+    own, other = (said, cited) if ours else (cited, said)
     keys, repeated = {one.key for one in other}, Counter(one.key for one in own)
     return any(key in keys and repeated[key] == 1 for key in ours or theirs if key)
 

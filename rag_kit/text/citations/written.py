@@ -1,4 +1,4 @@
-"""Whether two texts are in different languages: nothing can be compared by words then."""
+"""Whether two texts are in different languages, so that their words cannot be compared."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def other_language(statement: str, passage: str) -> bool:
         >>> other_language("水壶保修三年。", "The kettle has a warranty."), other_language("Paris.", "这是巴黎。")
         (True, False)
     """
-    said, held = written_in(statement), written_in(passage)
-    if said == held or not said or not held:
+    stated, cited = written_in(statement), written_in(passage)
+    if stated == cited or not stated or not cited:
         return False
-    if "latin" in (said, held):  # a name or a term alone may stand in any script
-        latin, other = (statement, held) if said == "latin" else (passage, said)
+    if "latin" in (stated, cited):  # a name or a term alone may stand in any script
+        latin, other = (statement, cited) if stated == "latin" else (passage, stated)
         return other in _SCRIPTS and len(_LATIN.findall(latin[:_WINDOW].lower())) > _TERM
     return True
