@@ -20,6 +20,7 @@ from langchain_core.documents import Document
 from quality_parents import ROOT, Arm, Known, compare, measure, pages
 
 from rag_kit.evaluation import load_dataset
+from rag_kit.evaluation.dataset import RetrievalDataset
 from rag_kit.evaluation.embedding_cache import EmbeddingCache
 from rag_kit.indexing import DocumentIndex, split
 from rag_kit.models import chat_model
@@ -79,6 +80,7 @@ def main() -> int:
     parser.add_argument("--cache", default=str(ROOT / "benchmarks" / "results" / "local" / "vectors"))
     parser.add_argument("--pipelines", nargs="+", default=["bm25"], choices=["bm25", "dense", "hybrid"])
     parser.add_argument("--sets", nargs="+", default=["covidqa", "cmrc2018_dev", "timeqa_slice"])
+    parser.add_argument("--questions", type=int, help="the first so many of each set; default: all")
     parser.add_argument("--out", type=Path, default=RESULT)
     arguments = parser.parse_args()
     results: list[dict[str, Any]] = []
@@ -86,6 +88,9 @@ def main() -> int:
         dataset = load_dataset(Path(arguments.data) / name)
         if name == "timeqa_slice":
             dataset = pages(dataset)
+        if arguments.questions:
+            few = dict(list(dataset.qrels.items())[: arguments.questions])
+            dataset = RetrievalDataset(dataset.name, dataset.corpus, dataset.queries, few, dataset.qa)
         documents = dataset.documents()
         for pipeline in arguments.pipelines:
             model = None
@@ -94,7 +99,8 @@ def main() -> int:
                 model.learn([dataset.queries[query] for query in dataset.judged])
             rows = []
             for arm in arms():
-                row = {"set": name, "pipeline": pipeline, **measure(arm, dataset, documents, pipeline, model)}
+                measured = measure(arm, dataset, documents, pipeline, model)
+                row = {"set": name, "pipeline": pipeline, "questions": len(measured["hits"]), **measured}
                 print(
                     name,
                     pipeline,

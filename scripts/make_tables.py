@@ -24,6 +24,7 @@ import graphs_table  # noqa: E402
 import parents_table  # noqa: E402
 import peers_table  # noqa: E402
 import quality  # noqa: E402
+import representations_table  # noqa: E402
 import scale_table  # noqa: E402
 import scorer_table  # noqa: E402
 
@@ -185,6 +186,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "declines": table(graphs_table.declines_head(), graphs_table.declines()),
         "graph-retriever": table(graph_retriever_table.HEAD, graph_retriever_table.rows()),
         "parents": table(parents_table.HEAD, parents_table.rows()),
+        "representations": table(representations_table.HEAD, representations_table.rows()),
         "citations": table(citations_table.HEAD, citations_table.rows()),
         "scorer": table(scorer_table.HEAD, scorer_table.rows()),
         "scale": f"{table(scale_table.HEAD, scale_table.rows())}\n\n{scale_table.note()}",
