@@ -7,6 +7,7 @@ Status codes and class names are the same over the SDKs; LangChain's own ``Model
 from __future__ import annotations
 
 import email.utils
+import re
 import time
 import traceback
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from rag_kit.errors import (
 )
 
 from .endpoint import base_url
-from .redact import origin_of, secrets_of, short
+from .redact import SHORTEST, origin_of, secrets_of, short
 
 
 class Failure(Enum):
@@ -43,6 +44,7 @@ class Failure(Enum):
     OTHER = "other"
 
 
+_KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 RETRYABLE = frozenset({Failure.RATE_LIMITED, Failure.SERVER, Failure.TIMEOUT, Failure.CONNECTION})
 
 _REFUSED = frozenset({400, 404, 405, 415, 422, 501})
@@ -200,7 +202,7 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     if isinstance(error, ModelError):
         return error
     kind = classify(error)
-    said = short(_message(error), secrets_of(model))
+    said = short(_message(error), [*secrets_of(model), *_secrets_sent(error)])
     where = _where(error, model)
     status = next((s for each in _chain(error) if (s := status_of(each)) is not None), None)
     code = f" (HTTP {status})" if status else ""
@@ -241,7 +243,7 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
         )
     if isinstance(error, BudgetExceededError):
         return ModelError(str(error))
-    mapped = ModelError(f"The model failed with {type(error).__name__}: {said}")
+    mapped = ModelError(f"The model{where} failed with {type(error).__name__}: {said}")
     # The original is not chained (it may hold headers); where it came from still helps.
     for frame, line in list(traceback.walk_tb(error.__traceback__))[-3:]:
         mapped.add_note(f"  in {Path(frame.f_code.co_filename).name}:{line} {frame.f_code.co_name}")
@@ -274,11 +276,24 @@ def _message(error: BaseException) -> str:
     return str(error).strip().rstrip(".") or type(error).__name__
 
 
-def _where(error: BaseException, model: Any) -> str:
-    """Scheme, host and port of the endpoint, as the request went there, else as the model has it."""
+def _requests(error: BaseException) -> Iterator[Any]:
+    """The requests that failed, as far as the exceptions have them."""
     for each in _chain(error):
         # Reading .request of an httpx error that has none raises RuntimeError.
-        request = vars(each).get("request") or vars(each).get("_request")
+        yield vars(each).get("request") or vars(each).get("_request")
+
+
+def _secrets_sent(error: BaseException) -> list[str]:
+    """Keys as they were sent: a function may have given them, so that the model does not have them."""
+    headers = [getattr(request, "headers", None) or {} for request in _requests(error)]
+    values = [value for each in headers for name, value in each.items() if _KEY_HEADER.search(name)]
+    keys = [value.rpartition(" ")[2] for value in values]  # "Bearer KEY"
+    return [key for key in (*values, *keys) if len(key) >= SHORTEST]
+
+
+def _where(error: BaseException, model: Any) -> str:
+    """Scheme, host and port of the endpoint, as the request went there, else as the model has it."""
+    for request in _requests(error):
         if origin := origin_of(str(getattr(request, "url", ""))):
             return f" at {short(origin)}"
     origin = origin_of(base_url(model)) if model is not None else None

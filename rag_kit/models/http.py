@@ -21,9 +21,9 @@ from .redact import origin_of
 _MOST_REDIRECTS = 5
 _MOST_CLIENTS = 64
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# In content the quotes of such a mark are escaped, so only the marks themselves fit.
+# In content the quotes and line ends of such a mark are escaped, so only the marks themselves fit.
 _END = re.compile(
-    rb'data: ?\[DONE\]|"finish_reason"\s*:\s*"[^"]|"error"\s*:\s*[{"]'
+    rb'[\r\n]data: ?\[DONE\]|"finish_reason"\s*:\s*"[^"]|"error"\s*:\s*[{"]'
     rb'|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"'
 )
 _LONGEST_MARK = 64
@@ -62,8 +62,6 @@ class _Client(openai.DefaultHttpxClient):
             request = following
         if not streams or response.status_code != 200:
             return response
-        if _is_json(response):
-            return _events_of(request, response, response.read())
         return _rebuilt(request, response, stream=_Stream(response))
 
 
@@ -81,8 +79,6 @@ class _AsyncClient(openai.DefaultAsyncHttpxClient):
             request = following
         if not streams or response.status_code != 200:
             return response
-        if _is_json(response):
-            return _events_of(request, response, await response.aread())
         return _rebuilt(request, response, stream=_AsyncStream(response))
 
 
@@ -91,7 +87,7 @@ class _EndMark:
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
-        self._tail = b""
+        self._tail = b"\n"
         self._seen = False
 
     def watch(self, piece: bytes) -> bytes:
@@ -121,8 +117,13 @@ class _Stream(httpx2.SyncByteStream):
         self._response = response
 
     def __iter__(self) -> Iterator[bytes]:
-        mark = _EndMark(self._response)
-        for piece in self._response.iter_bytes():
+        mark, pieces = _EndMark(self._response), self._response.iter_bytes()
+        first = next((piece for piece in pieces if piece.strip()), b"")
+        if _is_json(first):
+            yield _events_of(b"".join([first, *pieces]))
+            return
+        yield mark.watch(first)
+        for piece in pieces:
             yield mark.watch(piece)
         mark.check()
 
@@ -137,8 +138,16 @@ class _AsyncStream(httpx2.AsyncByteStream):
         self._response = response
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        mark = _EndMark(self._response)
-        async for piece in self._response.aiter_bytes():
+        mark, pieces = _EndMark(self._response), self._response.aiter_bytes()
+        first = b""
+        async for first in pieces:
+            if first.strip():
+                break
+        if _is_json(first):
+            yield _events_of(b"".join([first, *[piece async for piece in pieces]]))
+            return
+        yield mark.watch(first)
+        async for piece in pieces:
             yield mark.watch(piece)
         mark.check()
 
@@ -182,8 +191,9 @@ def _asks_for_stream(request: httpx2.Request) -> bool:
         return False
 
 
-def _is_json(response: httpx2.Response) -> bool:
-    return "json" in response.headers.get("content-type", "")
+def _is_json(first: bytes) -> bool:
+    """Whether an answer is JSON, whatever its type says: no line of a stream begins so."""
+    return first.lstrip()[:1] in (b"{", b"[")
 
 
 def _rebuilt(request: httpx2.Request, response: httpx2.Response, **content: Any) -> httpx2.Response:
@@ -193,7 +203,7 @@ def _rebuilt(request: httpx2.Request, response: httpx2.Response, **content: Any)
     return httpx2.Response(response.status_code, headers=headers, request=request, **content)
 
 
-def _events_of(request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:
+def _events_of(body: bytes) -> bytes:
     """A whole answer, or a failure, as the events of a stream."""
     try:
         answer = json.loads(body)
@@ -203,12 +213,7 @@ def _events_of(request: httpx2.Request, response: httpx2.Response, body: bytes) 
             choice["delta"] = {**message, **({"tool_calls": calls} if calls else {})}
         answer["object"] = "chat.completion.chunk"
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        if b"data:" in body and _END.search(body):  # events, under the wrong type
-            return _rebuilt(request, response, content=body)
         answer = {
             "error": {"message": "the endpoint answered a request for a stream with JSON that is no answer"}
         }
-    body = b"data: " + json.dumps(answer).encode() + b"\n\ndata: [DONE]\n\n"
-    made = _rebuilt(request, response, content=body)
-    made.headers["content-type"] = "text/event-stream"
-    return made
+    return b"data: " + json.dumps(answer).encode() + b"\n\ndata: [DONE]\n\n"

@@ -20,8 +20,8 @@ _SHAPES = (
     re.compile(r"(\w+://)[^\s/@]+(?=@)"),
 )
 _SECRET_NAME = re.compile(r"(?i)(_|^)(api_?key|token|secret|password)$")
-_SHORTEST = 6
-_HEADERS = ("default_headers", "extra_headers", "headers")
+SHORTEST = 6
+_HEADERS = ("default_headers", "extra_headers", "headers", "default_query")
 _OPEN_HEADERS = frozenset({"accept", "content-type", "user-agent", "http-referer", "x-title"})
 _LONGEST = 400
 
@@ -60,7 +60,7 @@ def secrets_of(model: Any) -> list[str]:
                 for key, value in headers.items() if isinstance(headers, Mapping) else ():
                     if isinstance(value, str) and str(key).lower() not in _OPEN_HEADERS:
                         found += [value, value.rpartition(" ")[2]]  # "Bearer KEY"
-    return [value for value in found if isinstance(value, str) and len(value) >= _SHORTEST]
+    return [value for value in found if isinstance(value, str) and len(value) >= SHORTEST]
 
 
 def short(text: str, secrets: Iterable[str] = ()) -> str:
@@ -105,5 +105,5 @@ def origin_of(url: str | None) -> str | None:
 
 def _environment() -> list[str]:
     return [
-        value for name, value in os.environ.items() if len(value) >= _SHORTEST and _SECRET_NAME.search(name)
+        value for name, value in os.environ.items() if len(value) >= SHORTEST and _SECRET_NAME.search(name)
     ]

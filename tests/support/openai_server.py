@@ -402,7 +402,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _json(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
         data = json.dumps(body).encode()
-        self._head(status, "application/json", {"Content-Length": str(len(data)), **(headers or {})})
+        given = {"Content-Type": "application/json", **(headers or {})}
+        self._head(status, given.pop("Content-Type"), {"Content-Length": str(len(data)), **given})
         self.wfile.write(data)
 
     def _head(self, status: int, kind: str, headers: dict[str, str]) -> None:

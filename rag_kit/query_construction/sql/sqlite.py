@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Collection
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from rag_kit.errors import InvalidInputError, StatementError
@@ -20,6 +21,7 @@ _NAMES = """
 """
 #: Functions without side effects, and without a width to pad to (as printf has one).
 FUNCTIONS = frozenset(_NAMES.split())
+_FOLDED = str.maketrans(ascii_uppercase, ascii_lowercase)
 _STEPS = 100
 # A call of a function cannot be interrupted: on values of this length the slowest takes a quarter of a second.
 _BOUNDS = {
@@ -45,7 +47,7 @@ class SqliteDatabase:
 
     def __init__(self, engine: Any, tables: Collection[str]) -> None:
         self._engine = engine
-        self._tables = frozenset(name.lower() for name in tables)
+        self._tables = frozenset(map(_folded, tables))
 
     def run(self, statement: str, limits: Limits) -> SqlResult:
         """Run one statement.
@@ -60,7 +62,7 @@ class SqliteDatabase:
             for pragma in ("query_only = ON", "trusted_schema = OFF", "temp_store = FILE"):
                 connection.execute(f"PRAGMA {pragma}")
             # the schema is read before the bounds hold: a table that nobody asks for may have more columns
-            names = {str(row[0]).lower() for row in connection.execute("SELECT name FROM sqlite_master")}
+            names = {_folded(str(row[0])) for row in connection.execute("SELECT name FROM sqlite_master")}
             names |= {"sqlite_master", "sqlite_schema"}
             for bound, value in _BOUNDS.items():
                 connection.setlimit(bound, value)
@@ -116,7 +118,13 @@ class SqliteDatabase:
             return f"The function {second!r} is not allowed; use one of: {', '.join(sorted(FUNCTIONS))}."
         if action == sqlite3.SQLITE_READ:
             # no column: the rows of a table, or of a WITH query, are counted
-            if first.lower() in self._tables or (not second and first.lower() not in names):
+            name = _folded(first)
+            if name in self._tables or (not second and name not in names):
                 return ""
             return f"The table {first!r} may not be read; allowed: {', '.join(sorted(self._tables))}."
         return "The statement does more than read tables; write one SELECT."
+
+
+def _folded(name: str) -> str:
+    """A name as SQLite compares names: only A to Z are the same as a to z, so that ``Été`` is another table."""
+    return name.translate(_FOLDED)

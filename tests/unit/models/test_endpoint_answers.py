@@ -104,14 +104,22 @@ async def test_a_stream_without_its_end_mark_is_no_answer() -> None:
         with pytest.raises(ModelUnreachableError, match="broke off"):
             async for _ in graph.astream(question, stream_mode="messages"):
                 pass
+    with OpenAIServer([short("A stream ends with data: [DONE] on a line. " * 3)]) as server:
+        with pytest.raises(Exception, match="broke off"):  # an answer that names the mark has not ended by it
+            list(model(server).stream("Hi"))
+        with pytest.raises(Exception, match="broke off"):
+            await stream_of(model(server))
 
 
 async def test_a_plain_json_answer_to_a_request_for_a_stream_is_read() -> None:
-    """Text, the arguments of a tool call, and usage; what is no JSON answer at all is an error."""
+    """Text, tool calls and usage, of whatever type; what is no answer is an error that names the host."""
     with OpenAIServer([whole(ANSWER)]) as server:
         assert "".join(chunk.text for chunk in model(server).stream("Hi")) == ANSWER
         assert await stream_of(model(server)) == ANSWER
         assert model(server, streaming=True).invoke("Hi").usage_metadata["output_tokens"] > 0
+    with OpenAIServer([whole(ANSWER, headers={"Content-Type": "text/plain"})]) as server:
+        assert "".join(chunk.text for chunk in model(server).stream("Hi")) == ANSWER
+        assert await stream_of(model(server)) == ANSWER
     arguments = tool({"queries": ["a"]}, wire="whole")
     with OpenAIServer([arguments]) as server:
         tools = [{"type": "function", "function": {"name": "ask", "parameters": {"type": "object"}}}]
@@ -121,7 +129,10 @@ async def test_a_plain_json_answer_to_a_request_for_a_stream_is_read() -> None:
     with OpenAIServer([mislabelled]) as server:
         assert "".join(chunk.text for chunk in model(server).stream("Hi")) == ANSWER
     for other in (["no", "answer"], {"detail": "log in"}):
-        with OpenAIServer([whole("", body=other)]) as server, pytest.raises(ModelError, match="is no answer"):
+        with (
+            OpenAIServer([whole("", body=other)]) as server,
+            pytest.raises(ModelError, match=r"127\.0\.0\.1.*is no answer"),
+        ):
             text_call(model(server, streaming=True), PROMPT, DOUBT, max_retries=0)
 
 

@@ -36,13 +36,15 @@ def whole(raised: BaseException) -> str:
 
 
 async def test_chat_models_in_wrappers(server: OpenAIServer) -> None:
-    """A model behind ``bind``, ``with_config``, ``with_retry``, or keyed by a header."""
+    """A model behind ``bind``, ``with_config``, ``with_retry``, keyed by a header or by a function."""
     plain = ChatOpenAI(model="m", base_url=server.url, api_key=KEY, max_retries=0)  # type: ignore[arg-type]
     headers = {"Authorization": f"Bearer {KEY}", "X-Gateway-Key": KEY}
     by_header = ChatOpenAI(
         model="m", base_url=server.url, api_key="none", default_headers=headers, max_retries=0
     )  # type: ignore[arg-type]
+    by_function = ChatOpenAI(model="m", base_url=server.url, api_key=lambda: KEY, max_retries=0)
     models: list[Any] = [
+        by_function,
         plain.bind(stop=["."]),
         plain.with_config(tags=["a"]),
         plain.bind(stop=["."]).with_retry(stop_after_attempt=1),

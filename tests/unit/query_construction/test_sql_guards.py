@@ -229,6 +229,19 @@ def test_a_view_is_read_through_its_tables(sqlite_file: Path) -> None:
     )
 
 
+def test_names_are_compared_as_sqlite_compares_them(tmp_path: Path) -> None:
+    """Only A to Z are the same as a to z in a table's name: a table whose name differs by an É is another one."""
+    connection = sqlite3.connect(tmp_path / "shop.db")
+    connection.executescript(
+        """CREATE TABLE "Été" (x); CREATE TABLE "été" (x); INSERT INTO "été" VALUES ('hunter2')"""
+    )
+    connection.close()
+    database = open_database(f"sqlite:///{tmp_path / 'shop.db'}", ["Été"], 0, 5.0)[0]
+    assert database.run('SELECT x FROM "ÉTé"', LIMITS).rows == ()
+    refusal(database, 'SELECT x FROM "été"')
+    refusal(database, 'SELECT count(*) FROM "été"')
+
+
 def test_rows_and_cells_are_cut(sqlite_database: Any) -> None:
     """At most so many rows, at most so many characters of a cell; the result says that there are more."""
     rows = sqlite_database.run("SELECT n, 'x' || n FROM big a", Limits(rows=3, chars=2, seconds=1))
