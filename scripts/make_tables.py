@@ -21,6 +21,7 @@ import citations_table  # noqa: E402
 import evaluators_table  # noqa: E402
 import graph_retriever_table  # noqa: E402
 import graphs_table  # noqa: E402
+import indexing_tables  # noqa: E402
 import parents_table  # noqa: E402
 import peers_table  # noqa: E402
 import quality  # noqa: E402
@@ -188,6 +189,8 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "parents": table(parents_table.HEAD, parents_table.rows()),
         "representations": table(representations_table.HEAD, representations_table.rows()),
         "citations": table(citations_table.HEAD, citations_table.rows()),
+        "splitters": table(indexing_tables.SPLITTERS_HEAD, indexing_tables.splitters()),
+        "titles": table(indexing_tables.TITLES_HEAD, indexing_tables.titles()),
         "scorer": table(scorer_table.HEAD, scorer_table.rows()),
         "scale": f"{table(scale_table.HEAD, scale_table.rows())}\n\n{scale_table.note()}",
         "peers": peers(),

@@ -1,0 +1,92 @@
+"""Splitters side by side: is the gold answer in the first 3,000 characters that come back?
+
+python benchmarks/quality_splitters.py                         all that fit prose; writes results/splitters.json
+python benchmarks/quality_splitters.py --splitters semantic    one of them; the other rows stay
+
+Keyword search over chunks of at most 500 characters without overlap (``tokens``: 90 English words or 450 Chinese
+characters). covidqa: long articles. timeqa_slice: paragraphs put together to the pages they are from. cmrc2018_dev:
+Chinese paragraphs. ``semantic`` with the embedded English model, so not on Chinese.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from langchain_core.documents import Document
+from quality_parents import Arm, Known, measure, pages
+
+from rag_kit.evaluation import load_dataset
+from rag_kit.evaluation.embedding_cache import EmbeddingCache
+from rag_kit.indexing import DocumentIndex, split
+from rag_kit.retrieval import index_retriever
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULT = ROOT / "benchmarks" / "results" / "splitters.json"
+SETS = ("covidqa", "timeqa_slice", "cmrc2018_dev")
+CHINESE = ("cmrc2018_dev",)
+SPLITTERS = ("structure", "sentence", "paragraph", "recursive", "tokens", "semantic")
+SIZE = 500
+TOKENS = {False: 90, True: 450}
+
+
+class InOneCall(Known):
+    """The cached model, for texts that come document by document."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        made = self._cache.vectors(self.rag_kit_name, texts, lambda t: self._model.embed_documents(list(t)))
+        return [list(row) for row in made]
+
+
+def make(
+    chunks: Sequence[Document], index: DocumentIndex, documents: Sequence[Document], pipeline: str, k: int
+) -> Any:
+    """A retriever over chunks."""
+    if not index.ids():
+        index.upsert(chunks)
+    return index_retriever(index, pipeline, k=k)
+
+
+def main() -> int:
+    """Read the arguments, measure, write the result file."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", default=os.environ.get("RAG_KIT_DATA", str(ROOT.parent / "shared" / "data"))
+    )
+    parser.add_argument("--cache", default=str(ROOT / "benchmarks" / "results" / "local" / "vectors"))
+    parser.add_argument("--sets", nargs="+", default=list(SETS))
+    parser.add_argument("--splitters", nargs="+", default=list(SPLITTERS))
+    arguments = parser.parse_args()
+    rows = json.loads(RESULT.read_text(encoding="utf-8"))["rows"] if RESULT.is_file() else []
+    for name in arguments.sets:
+        data = load_dataset(Path(arguments.data) / name)
+        data = pages(data) if name == "timeqa_slice" else data
+        documents = data.documents()
+        for splitter in arguments.splitters:
+            if splitter == "semantic" and name in CHINESE:
+                continue
+            size = TOKENS[name in CHINESE] if splitter == "tokens" else SIZE
+            model = InOneCall(EmbeddingCache(arguments.cache)) if splitter == "semantic" else None
+            chunks = split(documents, chunk_size=size, chunk_overlap=0, splitter=splitter, embeddings=model)
+            arm = Arm("splitter", splitter, partial(make, chunks), SIZE)
+            row = {"set": name, "splitter": splitter, "chunks": len(chunks)}
+            row |= measure(arm, data, documents, "bm25", None)
+            for unneeded in ("hits", "kind", "arm", "p50_ms"):
+                del row[unneeded]
+            rows = [one for one in rows if (one["set"], one["splitter"]) != (name, splitter)] + [row]
+            rows.sort(key=lambda one: (SETS.index(one["set"]), SPLITTERS.index(one["splitter"])))
+            content = {"metric": "gold_span_recall@3000", "rows": rows}
+            RESULT.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+            print(name, splitter, len(chunks), row["k"], f"{row['recall']['value']:.3f}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

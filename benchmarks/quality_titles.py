@@ -1,0 +1,154 @@
+"""Search with titles and headings beside search without, on every set that has titles.
+
+python benchmarks/quality_titles.py                          every set; writes results/titles.json
+python benchmarks/quality_titles.py --sets scifact --cache DIR
+
+An index of each set is built from the texts alone, titles in the metadata, searched, then changed by
+``repair(titles=False)`` and searched again. covidqa: chunks of 1,000 characters, whose documents are scored; scifact:
+the relevant abstracts among 1,500.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+
+from rag_kit.evaluation import load_dataset, retrieval_metrics
+from rag_kit.evaluation.dataset import CORPUS_ID, RetrievalDataset
+from rag_kit.evaluation.embedding_cache import EmbeddingCache
+from rag_kit.evaluation.statistics import bootstrap_interval
+from rag_kit.indexing import DocumentIndex, split
+from rag_kit.indexing.searched import embedded_text
+from rag_kit.retrieval import index_retriever
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULT = ROOT / "benchmarks" / "results" / "titles.json"
+SETS = ("scifact", "timeqa_slice", "covidqa", "xquad_en", "xquad_zh", "cmrc2018_dev")
+CHINESE = ("xquad_zh", "cmrc2018_dev")  # which the embedding model does not read
+LONG = ("covidqa",)
+SAMPLED = {"scifact": 1500}  # documents: the relevant ones, and others drawn with a fixed seed
+DEPTH = 100
+
+
+class Cached(Embeddings):
+    """The embedded model; all texts of a set are embedded in one call, whose vectors are kept between runs."""
+
+    def __init__(self, cache: EmbeddingCache) -> None:
+        from rag_kit.models import embedding_model, embedding_name
+
+        self._model: Any = embedding_model("minilm")
+        self._cache = cache
+        self.rag_kit_name = embedding_name(self._model)
+        self._known: dict[str, np.ndarray] = {}
+
+    def learn(self, texts: Sequence[str]) -> None:
+        """Embed texts in one call."""
+        every = sorted({*texts})
+        made = self._cache.vectors(self.rag_kit_name, every, lambda t: self._model.embed_documents(list(t)))
+        self._known = dict(zip(every, np.asarray(made), strict=True))
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self._known[text].tolist() for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+
+def scores(index: DocumentIndex, pipeline: str, data: RetrievalDataset, queries: Sequence[str]) -> np.ndarray:
+    """nDCG@10 of each query; chunks of one document count once."""
+    retriever = index_retriever(index, pipeline, k=DEPTH)
+    found = retriever.batch([data.queries[query] for query in queries], config={"max_concurrency": 1})
+    run = {
+        query: list(dict.fromkeys(str(document.metadata[CORPUS_ID]) for document in documents))
+        for query, documents in zip(queries, found, strict=True)
+    }
+    measured = retrieval_metrics(run, {query: dict(data.qrels[query]) for query in queries}).per_query
+    return np.array([measured[query]["ndcg@10"] for query in queries])
+
+
+def measure(folder: Path, name: str, model: Cached, limit: int | None) -> list[dict[str, Any]]:
+    """One row a pipeline."""
+    data = load_dataset(folder / name)
+    documents = [
+        Document(document.text, id=document.id, metadata={"title": document.title, CORPUS_ID: document.id})
+        for document in data.corpus.values()
+    ]
+    if name in LONG:
+        documents = split(documents)
+    queries = data.judged
+    if name in SAMPLED:
+        relevant = {document for query in queries for document in data.qrels[query]}
+        others = sorted(document.id for document in documents if document.id not in relevant)
+        kept = {*relevant, *random.Random(0).sample(others, SAMPLED[name] - len(relevant))}
+        documents = [document for document in documents if document.id in kept]
+    if limit and len(queries) > limit:
+        queries = sorted(random.Random(0).sample(queries, limit))
+    if name not in CHINESE:
+        texts = [(document.page_content, document.metadata) for document in documents]
+        model.learn(
+            [data.queries[query] for query in queries]
+            + [text for text, _ in texts]
+            + [embedded_text(text, metadata) for text, metadata in texts]
+        )
+    pipelines = ("bm25",) if name in CHINESE else ("bm25", "dense", "hybrid")
+    with tempfile.TemporaryDirectory() as place:
+        with DocumentIndex.create(
+            Path(place) / "index", embeddings=None if name in CHINESE else model
+        ) as index:
+            index.upsert(documents)
+            after = {pipeline: scores(index, pipeline, data, queries) for pipeline in pipelines}
+            index.repair(titles=False)
+            before = {pipeline: scores(index, pipeline, data, queries) for pipeline in pipelines}
+    rows = []
+    for pipeline in pipelines:
+        difference = after[pipeline] - before[pipeline]
+        low, high = bootstrap_interval(difference.tolist())
+        rows.append(
+            {
+                "set": name,
+                "chunks": len(documents),
+                "queries": len(queries),
+                "search": pipeline,
+                "without": float(before[pipeline].mean()),
+                "with": float(after[pipeline].mean()),
+                "difference": {"value": float(difference.mean()), "low": low, "high": high},
+            }
+        )
+        print(name, pipeline, f"{rows[-1]['without']:.4f} -> {rows[-1]['with']:.4f}", flush=True)
+    return rows
+
+
+def main() -> int:
+    """Read the arguments, measure, write the result file."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", default=os.environ.get("RAG_KIT_DATA", str(ROOT.parent / "shared" / "data"))
+    )
+    parser.add_argument("--cache", default=str(ROOT / "benchmarks" / "results" / "local" / "vectors"))
+    parser.add_argument("--sets", nargs="+", default=list(SETS))
+    parser.add_argument("--limit", type=int, help="most queries a set, drawn with a fixed seed")
+    arguments = parser.parse_args()
+    model = Cached(EmbeddingCache(arguments.cache))
+    rows = json.loads(RESULT.read_text(encoding="utf-8"))["rows"] if RESULT.is_file() else []
+    for name in arguments.sets:
+        fresh = measure(Path(arguments.data), name, model, arguments.limit)
+        rows = [row for row in rows if row["set"] != name] + fresh
+        rows.sort(key=lambda row: SETS.index(row["set"]))
+        RESULT.write_text(json.dumps({"metric": "ndcg@10", "rows": rows}, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
