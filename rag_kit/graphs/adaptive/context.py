@@ -7,8 +7,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from rag_kit.graphs.context import (
+    CitationCheck,
     RagContext,
     calls_field,
+    check_field,
     deadline_field,
     filter_field,
     instructions_field,
@@ -41,6 +43,7 @@ class AdaptiveContext(RagContext):
     max_calls: int | None = calls_field(100, *_ASKING)
     max_tokens: int | None = tokens_field(*_ASKING)
     deadline: float | None = deadline_field("single", "search_hop", "conclude")
+    citation_check: CitationCheck = check_field("single", "finish")
     route: Literal["auto", "single", "multi"] = Field(
         default="auto",
         description="'auto' classifies the question; 'single' or 'multi' goes that way without asking.",

@@ -57,6 +57,8 @@ class Source:
         self.tokens = [tokens(_MARK.sub("", text[start:end])) for start, end in self.spans]
         self.keys = [{one.key for one in found if one.content} for found in self.tokens]
         self.solid = [_solid(text[start:end]) for start, end in self.spans]
+        # the last sentence in which two content words follow one another
+        self.pairs = {pair: place for place, found in enumerate(self.tokens) for pair in _pairs(found)}
         self.all = frozenset().union(*self.keys) if self.keys else frozenset[str]()
 
     def best(self, statement: str, said: list[Token]) -> tuple[int, int, int]:
@@ -160,10 +162,8 @@ def _elsewhere(said: list[Token], source: Source, first: int, last: int) -> str:
             continue
         if not any(alike(after.key, other) for other in near[one.key]):
             return "number"
-    phrases = {pair for found in source.tokens[last + 1 :] for pair in _pairs(found)}
-    if any(pair in phrases and not keys & set(pair) for pair in _pairs(said)):
-        return "joined"
-    return ""
+    later = (source.pairs.get(pair, 0) > last for pair in _pairs(said) if not keys & set(pair))
+    return "joined" if any(later) else ""
 
 
 def _pairs(found: list[Token]) -> Iterable[tuple[str, str]]:

@@ -44,7 +44,7 @@ SPREAD_ZH = "阿达出生于1815年。她喜欢鸟。她常常画鸟。她的父
 )
 def test_support_by_the_whole_text(text, statement, supported):
     """Facts from several places support a statement together; a changed number, name or negation does not pass."""
-    assert Text(text).verdict(statement).supported is supported
+    assert (Text(text).verdict(statement).status == "supported") is supported
 
 
 def test_the_quote_is_verbatim():
@@ -55,8 +55,8 @@ def test_the_quote_is_verbatim():
     )
     assert SPREAD[found.start : found.end]
     assert 0 <= found.start < found.end <= len(SPREAD)
-    assert not Text("").verdict("Ada Byron was born in 1815.").supported
-    assert not text.verdict("").supported
+    assert Text("").verdict("Ada Byron was born in 1815.").status == "unsupported"
+    assert text.verdict("").status == "unsupported"
 
 
 def test_support_of_several_passages():
