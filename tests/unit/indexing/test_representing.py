@@ -18,6 +18,7 @@ from support.openai_server import OpenAIServer, error
 from support.representing import reply, texts_for
 from support.rewriters import Scripted
 
+from rag_kit.cli.main import main
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelUnauthorizedError
 from rag_kit.evaluation.sets.generating.sources import corpus_of
 from rag_kit.indexing import DocumentIndex, ingest
@@ -259,3 +260,20 @@ def test_who_lists_an_index_gets_passages_and_no_generated_text(tmp_path):
         assert [doc.page_content for doc in found] == ["This file is about alpha."]
         corpus = corpus_of(opened)
     assert len(corpus) == 5 and not any("In short" in passage.text for passage in corpus)
+
+
+def test_from_the_command_line(tmp_path, capsys):
+    """A dry run writes nothing; then passages are found by what was made, and ``none`` drops it."""
+    docs, index = folder(tmp_path / "docs", WORDS[:2]), str(tmp_path / "index")
+    ask = ["ingest", str(docs), "--index", index, "--embedding-model", "none"]
+    made = [*ask, "--represent", "summary,tags:language", "--model", "extractive"]
+    assert main([*made, "--dry-run"]) == 0 and "dry run: 2 files added" in capsys.readouterr().out
+    assert not Path(index).exists()
+    assert main([*made, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["represented"] == {"summary": 2, "tags:language": 2}
+    assert main(["retrieve", "alpha", "--index", index, "--json", "--filter", '{"tag_language": "en"}']) == 0
+    [found] = json.loads(capsys.readouterr().out)["documents"]
+    assert found["text"] == "This file is about alpha."
+    assert main([*ask, "--represent", "none"]) == 0 and len(rows(Path(index))) == 2
+    assert main([*ask, "--represent", "questions"]) != 0
+    assert "needs a language model" in capsys.readouterr().err
