@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
@@ -45,6 +45,8 @@ def cut(text: str, name: Any, **fields: Any) -> list[Document]:
 
 @pytest.mark.parametrize("name", EXACT)
 @settings(max_examples=60, deadline=None)
+@example(text="x" * 70, size=20, share=2)
+@example(text="x" * 70 + "The pump runs. " + "x" * 70, size=20, share=1)
 @given(text=TEXTS, size=st.integers(20, 90), share=st.integers(0, 2))
 def test_chunks_are_exact_cover_everything_and_are_bounded(
     name: str, text: str, size: int, share: int
