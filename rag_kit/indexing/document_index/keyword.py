@@ -258,9 +258,17 @@ def _lost(index: BM25Index, rows: list[tuple[str, str]]) -> list[str]:
     for key, text in rows:
         hits = index.search(text, k=20)
         # a text of stop words only finds nothing, and equal texts may crowd each other out
-        if hits and hits[-1][1] < hits[0][1] and key not in {hit.id for hit, _ in hits}:
+        if not hits or hits[-1][1] == hits[0][1] or key in {hit.id for hit, _ in hits}:
+            continue
+        if not _has_words(index, key, text):
             lost.append(key)
     return lost
+
+
+def _has_words(index: BM25Index, key: str, text: str) -> bool:
+    """Whether a row is found by each word of a text; rows that repeat the same words may all rank above it."""
+    view, (place,) = index._store.current(), index._store.positions([key])
+    return place >= 0 and all(view.scores([term])[place] > 0 for term in set(index.analyzer(text)))
 
 
 def _remove(path: Path) -> None:

@@ -421,6 +421,19 @@ def test_pending_changes_are_no_damage_and_a_lost_file_is(tmp_path: Path, model:
         assert [p.split(":")[0] for p in reader.verify().problems] == ["vectors", "keyword"]
 
 
+def test_texts_that_repeat_the_words_of_others_are_no_damage(tmp_path: Path) -> None:
+    """In lists of the same words others rank above a passage for its own text; verify knows it from a lost one."""
+    texts = ["- pump\n" * n + "- valve\n" * (n // 2) for n in range(1, 120)]
+    with DocumentIndex.create(tmp_path) as index:
+        index.upsert([Document(text, id=str(number)) for number, text in enumerate(texts)])
+        index.flush()
+        assert index.search_keyword("pump") and index.verify().problems == []
+        loaded = index._keyword._index
+        assert loaded is not None
+        loaded.update([Document("quite another text")], ids=["0"])
+        assert "1 rows do not find themselves" in index.verify().problems[0]
+
+
 def test_few_changes_leave_the_keyword_file_as_it_is(tmp_path: Path) -> None:
     """Up to one changed row in a hundred readers follow the store; what is removed stays recorded till then."""
     folder = tmp_path / "index"
