@@ -22,6 +22,7 @@ EXTRAS = {
     "eval": ("ragas",),
     "studio": ("langgraph-cli", "langgraph-api"),
     "postgres": ("langchain-postgres", "psycopg"),
+    "sql": ("sqlglot",),
     "minilm": ("onnxruntime", "tokenizers", "onnx"),
     "jupyter": ("ipykernel", "nbclient"),
     "qdrant": ("langchain-qdrant", "qdrant-client"),

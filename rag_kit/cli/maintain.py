@@ -13,7 +13,7 @@ from rag_kit.cli.output import STATUS, Progress, say, say_json
 def add_parser(commands: Any) -> None:
     """Add ``verify``, ``repair`` and ``reembed``."""
     for name, what in {
-        "verify": "check that every passage of an index finds itself",
+        "verify": "check that the files of an index agree with its stored text",
         "repair": "rebuild the damaged parts of an index from its stored text",
         "reembed": "make the vectors of an index anew with another embedding model; the old ones serve until then",
     }.items():

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from rag_kit.documents import combine_filters, content_hash, peek_score, with_provenance
 from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.indexing.representing import REPRESENTATION
 from rag_kit.retrieval.expansion.legs import KeywordIndex, check_index, reader_of
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.refine_call import RefineCall
@@ -34,7 +35,7 @@ class GraphRetriever(RefiningRetriever):
     Args:
         index: A ``BM25Index`` or a ``DocumentIndex``, whose terms join the passages.
         retriever: Finds the first results in the same index; ``None`` for hybrid search, without vectors for
-            search by keyword.
+            search by keyword, without the representations that an index may hold.
         k: Most documents to return.
         fetch_k: First results that the walk begins at; ``None`` for 20, or ``k`` where that is more.
         damping: Chance to go on to a neighbour rather than to begin again, above 0 and below 1. Less stays
@@ -69,8 +70,12 @@ class GraphRetriever(RefiningRetriever):
 
         index: KeywordIndex = check_index(values.get("index"))
         if values.get("retriever") is None:
-            made = rows_retriever(index) if isinstance(index, DocumentIndex) else BM25Retriever(index=index)
-            values = {**values, "retriever": made}
+            if isinstance(index, DocumentIndex):
+                # The walk keeps to this filter too, so it neither returns nor passes through a generated text.
+                passages = {REPRESENTATION: {"$exists": False}} if "represent" in index.settings else None
+                values = {**values, "retriever": rows_retriever(index, filter=passages)}
+            else:
+                values = {**values, "retriever": BM25Retriever(index=index)}
         return values
 
     def _wanted(self, k: int) -> int:

@@ -11,7 +11,8 @@ from support.embedding import WordEmbeddings
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing import BM25Index, DocumentIndex
+from rag_kit.indexing import BM25Index, DocumentIndex, ingest
+from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, GraphRetriever, HybridRetriever, index_retriever
 
 NOISE = [f"A note about subject{i} and subject{i + 1}." for i in range(30)]
@@ -106,3 +107,22 @@ def test_wrong_arguments_are_named(tmp_path: Path) -> None:
     with DocumentIndex.create(tmp_path / "index") as folder:
         folder.upsert([Document(EN[0], id="1")])
         assert GraphRetriever(index=folder, retriever=index_retriever(folder, "bm25")).invoke("Zorvan")
+
+
+@pytest.mark.parametrize(
+    ("texts", "question"),
+    [(EN, "Where did the designer of the Zorvan engine study?"), (ZH, "佐万引擎的设计者早年住在哪里？")],
+)
+async def test_an_index_with_representations_gives_passages(
+    tmp_path: Path, texts: list[str], question: str
+) -> None:
+    """Neither the first results nor the walk holds a summary or keywords made of a passage."""
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8")
+    ingest(tmp_path, tmp_path / "index", represent=["keywords", "summary"], llm=chat_model("extractive"))
+    with DocumentIndex.open(tmp_path / "index") as index:
+        assert len(index.ids()) == 6
+        retriever = GraphRetriever(index=index, k=6)
+        found = retriever.invoke(question)
+        assert [doc.page_content for doc in found] == texts
+        assert await retriever.ainvoke(question) == found
