@@ -67,11 +67,13 @@ def load_segmenter() -> Callable[[str], list[str]]:
     return _cut
 
 
-def tagged_words(run: str) -> list[tuple[str, str]]:
-    """The dictionary words of a run of Chinese characters with their part of speech, in jieba's letters.
+def tagged_words(run: str, *, guess: bool = False) -> list[tuple[str, str]]:
+    """The words of a run of Chinese characters with their part of speech, in jieba's letters.
 
-    What is in no dictionary, as most names, comes character by character. Unlike `load_segmenter`'s words these
-    depend little on what stands beside them, so that two texts can be aligned.
+    Args:
+        run: Chinese characters.
+        guess: Guess words that are in no dictionary, as most names. Without it these come character by
+            character, and words depend little on what stands beside them, so that two texts can be aligned.
 
     Example:
         >>> tagged_words("在北京大学")
@@ -80,10 +82,10 @@ def tagged_words(run: str) -> list[tuple[str, str]]:
     if segmenter_name() == "rjieba":
         import rjieba
 
-        return list(rjieba.tag(run, False))
+        return list(rjieba.tag(run, guess))
     import jieba.posseg
 
-    return [(one.word, one.flag) for one in jieba.posseg.lcut(run, HMM=False)]
+    return [(one.word, one.flag) for one in jieba.posseg.lcut(run, HMM=guess)]
 
 
 def prepare_segmenter() -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any
+from collections.abc import Iterator
 
 from rag_kit.text import content_words
 from rag_kit.text.language import HAN
-from rag_kit.text.segment import segmenter_name
+from rag_kit.text.segment import tagged_words
 
 _MOST = 200
 _TITLE = re.compile(r"《([^《》]{1,60})》")
@@ -75,24 +73,7 @@ def _chinese(text: str, taken: list[tuple[int, int, str]]) -> Iterator[tuple[int
         if any(start <= run.start() and run.end() <= end for start, end in titles):
             continue
         place = run.start()
-        for word, flag in _tagger()(run[0]):
+        for word, flag in tagged_words(run[0], guess=True):
             if len(word) > 1 and flag.startswith(_NAME_FLAGS):
                 yield place, place + len(word), word
             place += len(word)
-
-
-@cache
-def _tagger() -> Callable[[str], list[tuple[str, str]]]:
-    """The part-of-speech marks of whichever dictionary is in use."""
-    if segmenter_name() == "rjieba":
-        import rjieba
-
-        tag: Callable[[str], list[tuple[str, str]]] = rjieba.tag
-        return tag
-    from jieba import posseg
-
-    def pairs(text: str) -> list[tuple[str, str]]:
-        found: list[Any] = posseg.lcut(text)
-        return [(each.word, each.flag) for each in found]
-
-    return pairs
