@@ -10,8 +10,9 @@ from langchain_core.documents import Document
 from pydantic import model_validator
 
 from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.documents import Filter
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.ensemble import EnsembleRetriever, Weights
 from rag_kit.retrieval.merging import Found
@@ -133,10 +134,15 @@ class HybridRetriever(EnsembleRetriever):
             for found, of_one in zip(answered, keys, strict=True)
             for key, document in zip(of_one, found.documents, strict=True)
         }
-        moved = _moved(vector, dense.vectors_of([by_key[key] for key, _ in fused[:_FIRST]]))
+        stored = dense.vectors_of([by_key[key] for key, _ in fused[:_FIRST]])
+        # an index that was given other vectors meanwhile (`reembed`) still has the answers above
+        moved = _moved(vector, [row for row in stored if len(row) == len(vector)])
         if moved is None:
             return [], []
-        documents = dense.nearest(query, moved, self._depth(request) or request.k, request.filter)
+        try:
+            documents = dense.nearest(query, moved, self._depth(request) or request.k, request.filter)
+        except IndexMismatchError as error:
+            return [], [f"degraded: {describe_failure('feedback', error)}"]
         name = f"{answered[1].retriever}, feedback"
         return [Found(query, "feedback", name, _WEIGHT, documents, len(answered) + 1)], []
 

@@ -90,15 +90,17 @@ class ReadableIndex:
             last = page[-1][0]
 
     def vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
-        """Stored vectors by id, as the model gave them (float32)."""
+        """Stored vectors by id, as the model gave them (float32); damaged ones are left out."""
         import numpy as np
 
         found: dict[str, list[float]] = {}
         with self._store.reading() as connection:
+            size = 4 * (self._store.state(connection).dimension or 0)
             for key in ids:
                 query = "SELECT v.vector FROM chunks c JOIN vectors v USING (n) WHERE c.id = ?"
                 for (blob,) in connection.execute(query, (key,)):
-                    found[key] = np.frombuffer(blob, "<f4").tolist()
+                    if len(blob) == size and np.isfinite(vector := np.frombuffer(blob, "<f4")).all():
+                        found[key] = vector.tolist()
         return found
 
     def sources(self) -> list[str]:
@@ -207,7 +209,8 @@ class ReadableIndex:
             )
         if self._embedding_name not in (None, state.embedding):
             raise IndexMismatchError(
-                f"The index in {self.folder} has vectors by {state.embedding!r} now; it was opened with "
+                # the name alone: a hybrid retriever notes this in the documents, which leave with answers
+                f"The index {self.folder.name!r} has vectors by {state.embedding!r} now; it was opened with "
                 f"{self._embedding_name!r}. Open it again with {state.embedding!r}."
             )
 

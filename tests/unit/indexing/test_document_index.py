@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from rag_kit.errors import (
     ModelUnreachableError,
 )
 from rag_kit.indexing import DocumentIndex
+from rag_kit.retrieval import index_retriever
 
 TEXTS = [f"alpha{i} common words number{i % 7} and beta{i % 3}" for i in range(30)]
 
@@ -432,6 +434,20 @@ def test_texts_that_repeat_the_words_of_others_are_no_damage(tmp_path: Path) -> 
         assert loaded is not None
         loaded.update([Document("quite another text")], ids=["0"])
         assert "1 rows do not find themselves" in index.verify().problems[0]
+
+
+def test_a_damaged_vector_stops_no_hybrid_search(tmp_path: Path) -> None:
+    """What hybrid search reads of the store leaves damaged vectors out; verify names them."""
+    with DocumentIndex.create(tmp_path, embeddings=WordEmbeddings()) as index:
+        index.upsert([Document(f"pump {number}", id=str(number)) for number in range(5)])
+    with sqlite3.connect(tmp_path / "store.sqlite3") as store:
+        store.execute("UPDATE vectors SET vector = x'00' WHERE n % 2 = 1")
+        store.execute("UPDATE vectors SET vector = ? WHERE n % 2 = 0", (b"\0\0\xc0\x7f" * 64,))  # not numbers
+    store.close()
+    with DocumentIndex.open(tmp_path, embeddings=WordEmbeddings()) as index:
+        assert index.vectors(index.ids()) == {}
+        assert index_retriever(index, "hybrid", k=1).invoke("pump 3")[0].id == "3"
+        assert any("vectors" in problem for problem in index.verify().problems)
 
 
 def test_few_changes_leave_the_keyword_file_as_it_is(tmp_path: Path) -> None:

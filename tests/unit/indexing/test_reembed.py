@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,27 @@ def folder(tmp_path: Path) -> Path:
     with DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings(OLD)) as index:
         index.upsert([Document(f"delta{i} common", id=f"d{i}") for i in range(600)])
     return tmp_path / "index"
+
+
+@pytest.mark.parametrize("new", [WordEmbeddings(NEW), ReversedWords(OLD)])
+async def test_a_hybrid_search_during_the_switch_gives_its_results(
+    folder: Path, new: WordEmbeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that has read the old vectors when they go gives what it found; its notes name no path."""
+    vectors = DocumentIndex.vectors
+
+    def switch(index: DocumentIndex, ids: Sequence[str]) -> dict[str, list[float]]:
+        with DocumentIndex.open(folder, mode="w", check=False) as writer:
+            writer.reembed(new)
+        return vectors(index, ids)
+
+    monkeypatch.setattr(DocumentIndex, "vectors", switch)
+    with DocumentIndex.open(folder, embeddings=WordEmbeddings(OLD)) as reader:
+        retriever = index_retriever(reader, "hybrid", k=3)
+        assert retriever.invoke("delta7")[0].id == "d7"
+        found = await retriever.ainvoke("delta7")
+        assert found[0].id == "d7"
+        assert "degraded: dense failed" in str(found) and str(folder) not in str(found)
 
 
 @pytest.mark.parametrize("new", [WordEmbeddings(NEW), ReversedWords(OLD)])
