@@ -1,6 +1,6 @@
 """Answers of the extractive model on public question sets, when it declines, and the check of its citations.
 
-    python benchmarks/quality_extractive.py DATA [--sets xquad_en timeqa_slice] [--limit 300] [--jobs 2]
+    python benchmarks/quality_extractive.py DATA [--sets xquad_en timeqa_slice] [--limit 300]
 
 DATA is a folder with one folder per set (corpus.jsonl[.gz], qa.jsonl). The way of a question is the real one: BM25,
 the five best passages, the prompt ``answer``, the model, at most two sentences. "Right": an answer string stands in

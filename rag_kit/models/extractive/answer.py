@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.models.extractive.evidence import Candidate, collect
+from rag_kit.models.extractive.evidence import Candidate, asks, collect
 from rag_kit.models.extractive.question import analyse
 from rag_kit.models.extractive.select import choose, telling
 from rag_kit.models.extractive.support import strength
@@ -33,7 +33,8 @@ def answer(prompt: Prompt) -> Reply:
     """
     question = analyse((prompt.question or prompt.user)[:4000])
     found = collect(question, prompt.passages)
-    picked = choose(question, found, MAX_SENTENCES)
+    # A question in the text, as in a FAQ, answers nothing; its words are surroundings of the sentence after it.
+    picked = choose(question, [one for one in found if not asks(one.text)] or found, MAX_SENTENCES)
     support = strength(question, prompt.passages, found, picked)
     if support < 0.5:
         text = DECLINED[question.language]

@@ -6,7 +6,7 @@ import re
 
 from rag_kit.models.extractive.answer import MAX_SENTENCES, cite
 from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.models.extractive.evidence import collect
+from rag_kit.models.extractive.evidence import asks, collect
 from rag_kit.models.extractive.question import analyse
 from rag_kit.models.extractive.select import choose, telling
 from rag_kit.models.extractive.support import strength
@@ -62,8 +62,7 @@ def continue_answer(prompt: Prompt) -> Reply:
     texts = []
     for one in telling(picked):
         text = _MARK.sub("", cite(one))
-        asks = text.rstrip("\"'”’」』)）").endswith(("?", "？"))
-        if not asks and _plain(text) not in known and (not answer or one.matched - held):
+        if not asks(text) and _plain(text) not in known and (not answer or one.matched - held):
             texts.append(text)
     return Reply(" ".join(texts[:room]) or END)
 

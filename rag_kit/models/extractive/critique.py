@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.models.extractive.evidence import PassageText, collect
+from rag_kit.models.extractive.evidence import PassageText, asks, collect
 from rag_kit.models.extractive.question import analyse, offers
 from rag_kit.models.extractive.select import choose
 from rag_kit.models.extractive.support import strength
@@ -133,8 +133,7 @@ def _rating(prompt: Prompt, title: str) -> int:
         return sum(salience[key] for key in question.keys & keys) / (sum(salience.values()) or 1.0)
 
     rating = 1 + round(4 * (_OWN * share(said) + (1 - _OWN) * share(said | frozenset(terms(title)))))
-    asks = statement.rstrip("\"'”’」』)）").endswith(("?", "？"))
-    if asks or (answer and not question.keys & added):
+    if asks(statement) or (answer and not question.keys & added):
         return min(2, rating)
     offered = question.kind == "other" or offers(question.kind, statement, question.text) > 0
     return rating if offered else min(3, rating)

@@ -130,8 +130,11 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
     last_spans: dict[int, list[Span]] = {}
     for order, row in enumerate(rows):
         title = titles[row.place]
+        # A question is about what follows it, not about what stands before it.
         neighbours = [
-            rows[i].hits for i in (order - 1, order + 1) if 0 <= i < len(rows) and rows[i].place == row.place
+            rows[i].hits
+            for i in (order - 1, order + 1)
+            if 0 <= i < len(rows) and rows[i].place == row.place and not (i > order and asks(rows[i].text))
         ]
         near = row.hits.union(title, *neighbours, question.keys & set(terms(row.header)))
         rest = question.keys - title
@@ -148,7 +151,7 @@ def collect(question: Question, passages: Sequence[PassageText]) -> list[Candida
             edges,
             overlap,
             recent,
-            float(row.text.rstrip("\"'”’」』)）").endswith(("?", "？"))),
+            float(asks(row.text)),
         )
         found.append(
             Candidate(
@@ -205,6 +208,11 @@ def _rows(question: Question, passages: Sequence[PassageText]) -> tuple[list[_Ro
                 rows.append(_Row(text, place, bag & question.keys, bag, header))
         titles.append(question.keys & title)
     return rows, titles
+
+
+def asks(text: str) -> bool:
+    """Whether a sentence is a question."""
+    return text.rstrip("\"'”’」』)）").endswith(("?", "？"))
 
 
 def _opens_table(spans: Sequence[Sentence], index: int) -> bool:

@@ -356,3 +356,24 @@ def test_any_capital_is_no_person() -> None:
     assert offers("who", "Cats sleep.", "Who wrote it?") == 0.0
     assert offers("who", "It was written by Jane.", "Who wrote it?") == 1.0
     assert offers("who", "作者是Jane。", "谁写的？") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("page", "question", "answer"),
+    [
+        (
+            "Q: Can the pump run at sea?\nA: Yes, it is made for salt water. Sand harms it.\n\n"
+            "Q: How loud is the A20?\nA: 52 decibels at one metre.",
+            "How loud is the A20?",
+            "A: 52 decibels at one metre.[1]",
+        ),
+        (
+            "问：水泵能用于海水吗？\n答：可以，但要避开泥沙。\n\n问：A20的噪音有多大？\n答：一米处为五十二分贝。",
+            "A20的噪音有多大？",
+            "答：一米处为五十二分贝。[1]",
+        ),
+    ],
+)
+def test_a_page_of_frequent_questions_gives_the_answer_below_the_question(model, page, question, answer):
+    """The question on the page is the best match of words, and answers nothing."""
+    assert answer in ask(model, question, [page]) and question not in ask(model, question, [page])
