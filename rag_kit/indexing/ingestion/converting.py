@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.ingestion.looking import Sight, file_hash, look
@@ -75,9 +75,9 @@ class Converter:
                 "Ingest it again later."
             )
         for document in documents:
-            document.metadata["source"] = (
-                file.file
-            )  # also where a user's reader gives the path on this machine
+            # also where a user's reader gives paths of this machine, as many of LangChain do
+            document.metadata = {key: _below(value, file.root) for key, value in document.metadata.items()}
+            document.metadata["source"] = file.file
         most = self._limits.max_chunks
         settings = self._settings
         cut = iter_chunks(documents, settings.chunk_size, settings.chunk_overlap, settings.splitter)
@@ -93,3 +93,16 @@ class Converter:
         if not any(chunk.page_content.strip() for chunk in chunks):
             raise ReadError(f"{file.file}: no text found in it.")
         return chunks, before, digest
+
+
+def _below(value: Any, root: Path) -> Any:
+    """A metadata value; of a path in the ingested folder what is below that folder.
+
+    Example:
+        >>> [_below(value, Path("/docs")) for value in ("/docs/a/b.md", "/docs", "/docsx/a", "text", 3)]
+        ['a/b.md', '.', '/docsx/a', 'text', 3]
+    """
+    if not isinstance(value, str | Path) or not str(value).startswith(str(root)):
+        return value
+    path = Path(value)
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else value

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from langchain_community.document_loaders import TextLoader
+from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing import DocumentIndex, ingest, read, register_reader
@@ -153,3 +154,28 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, name: str, what:
     assert what in str(caught.value) and advice in str(caught.value)
     with Reader(readers={f"*{Path(name).suffix}": says("own")}) as reader:
         assert reader.read(tmp_path / name)[0].page_content.startswith("own")
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_paths_of_an_own_reader_do_not_leave_the_machine(
+    tmp_path: Path, relative: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever field a reader puts them in, ingest keeps what is below the folder; other texts stay."""
+    (tmp_path / "docs" / "letters").mkdir(parents=True)
+    (tmp_path / "docs" / "letters" / "a.own").write_text("own pump")
+    monkeypatch.chdir(tmp_path)
+
+    def own(path: Path) -> Document:
+        paths = {"file_path": str(path), "file_directory": str(path.parent), "place": path}
+        return Document(path.read_text(), metadata={**paths, "note": f"from {path.name}", "page": 3})
+
+    ingest([Path("docs") if relative else tmp_path / "docs"], tmp_path / "index", readers={"*.own": own})
+    with DocumentIndex.open(tmp_path / "index") as index:
+        found = index.get(index.ids())[0].metadata
+    assert str(tmp_path) not in str(found)
+    assert (found["file_path"], found["place"], found["file_directory"]) == (
+        "letters/a.own",
+        "letters/a.own",
+        "letters",
+    )
+    assert (found["note"], found["page"]) == ("from a.own", 3)
