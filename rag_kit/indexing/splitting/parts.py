@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from langchain_core.documents import Document
@@ -51,10 +51,14 @@ def spans_of(document: Document, splitter: Any, start: int = 0, end: int | None 
         [('one', 0), ('two', 4)]
     """
     text = document.page_content[start:end]
-    given = list(check_splitter(splitter)([Document(text, metadata=dict(document.metadata))]))
+    made: Any = check_splitter(splitter)([Document(text, metadata=dict(document.metadata))])
+    given = list(made) if isinstance(made, Iterable) and not isinstance(made, Document) else [made]
     for piece in given:
         if not isinstance(piece, Document):
-            raise InvalidInputError(f"A splitter gave a {type(piece).__name__}; it must give documents.")
+            raise InvalidInputError(
+                f"A splitter gave {type(piece).__name__}; it gets a list of documents and must give documents, such "
+                "as [Document(text), ...]."
+            )
     parts: list[Part] = []
     last, done = -1, 0
     for piece, latest in zip(given, _latest_places(text, given), strict=True):

@@ -209,3 +209,10 @@ def test_a_file_that_its_splitter_cannot_cut_is_reported_and_the_others_go_in(tm
 
 def texts(documents: list[Document]) -> list[str]:
     return [doc.page_content for doc in documents]
+
+
+@pytest.mark.parametrize(("made", "named"), [(3, "int"), (None, "NoneType"), (["湖"], "str")])
+def test_a_function_that_gives_no_documents_is_told_what_to_give(made, named):
+    """A number, nothing, or bare texts."""
+    with pytest.raises(InvalidInputError, match=rf"gave {named}; it gets a list of documents .* \[Document"):
+        split([Document("a")], splitter=lambda documents: made)
