@@ -212,7 +212,7 @@ def texts(documents: list[Document]) -> list[str]:
 
 
 @pytest.mark.parametrize(("made", "named"), [(3, "int"), (None, "NoneType"), (["湖"], "str")])
-def test_a_function_that_gives_no_documents_is_told_what_to_give(made, named):
+def test_the_error_for_a_function_that_gives_no_documents_says_what_to_give(made, named):
     """A number, nothing, or bare texts."""
     with pytest.raises(InvalidInputError, match=rf"gave {named}; it gets a list of documents .* \[Document"):
         split([Document("a")], splitter=lambda documents: made)
