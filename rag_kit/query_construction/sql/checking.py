@@ -57,14 +57,6 @@ def checked_statement(statement: str, tables: Collection[str], schema: str) -> s
     Raises:
         StatementError: It is something else; the message says what.
         MissingExtraError: sqlglot is not installed.
-
-    Example:
-        >>> checked_statement("SELECT count(*) FROM Track -- all", ["track"], "public")
-        'SELECT COUNT(*) FROM "public"."track"'
-        >>> checked_statement("SELECT pg_read_file('/etc/passwd')", ["track"], "public")
-        Traceback (most recent call last):
-        ...
-        rag_kit.errors.StatementError: pg_read_file is not allowed. Write one SELECT with common functions.
     """
     try:
         written = _written(statement, tables, schema)
