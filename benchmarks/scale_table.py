@@ -21,7 +21,7 @@ def note() -> str:
     """How long it took, in how much memory, and how busy the machine was."""
     result = json.loads(RESULT.read_text(encoding="utf-8"))
     text = f"One run of {result['minutes']} minutes, all sides together in at most {result['gigabytes']} GB."
-    if result["load_per_cpu"] > 0.5:
+    if result["load_per_cpu"] > 1:  # its own threads keep about one process a core running
         text += (
             f" Other work ran beside it ({result['load_per_cpu']} running processes a core): the seconds are far too "
             "long, and what was timed minutes apart (build, open) is off by as much as the load changed meanwhile."
