@@ -87,12 +87,9 @@ class GraphRetriever(RefiningRetriever):
         )
         keys = [doc.id or content_hash(doc.page_content) for doc in documents]
         seeds = {key: math.exp(-rank / _FALL) for rank, key in enumerate(keys)}
-        wanted = min(call.request.k, len(reader_of(self.index)))
-        work = partial(self._spread, seeds, wanted, where)
-        step = in_thread("graph", work)
-        found = yield from call.do(step.name, step.sync, step.native)
-        known = reader_of(self.index)
-        others = [doc for key, doc in zip(keys, documents, strict=True) if key not in known]
+        step = in_thread("graph", partial(self._spread, seeds, call.request.k, where))
+        found, unknown = yield from call.do(step.name, step.sync, step.native)
+        others = [doc for key, doc in zip(keys, documents, strict=True) if key in unknown]
         if others:
             call.note(f"degraded: {len(others)} of the first results are not in the index; they stand last")
         before = dict(zip(keys, documents, strict=True))
@@ -115,5 +112,10 @@ class GraphRetriever(RefiningRetriever):
             )
         return results + others
 
-    def _spread(self, seeds: dict[str, float], k: int, where: Any) -> list[tuple[Document, float, list[str]]]:
-        return reader_of(self.index).spread(seeds, k, where, damping=self.damping, max_df=self.max_df)
+    def _spread(
+        self, seeds: dict[str, float], k: int, where: Any
+    ) -> tuple[list[tuple[Document, float, list[str]]], set[str]]:
+        """The walk's results, and which of the seeds are not in the index; reads the store, so not on an event loop."""
+        reader = reader_of(self.index)
+        found = reader.spread(seeds, k, where, damping=self.damping, max_df=self.max_df)
+        return found, {key for key in seeds if key not in reader}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from support.embedding import WordEmbeddings
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex, ingest
+from rag_kit.indexing.document_index.keyword_view import KeywordView
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, GraphRetriever, HybridRetriever, index_retriever
 
@@ -90,6 +92,24 @@ def test_follows_an_index_in_a_folder(tmp_path: Path) -> None:
         assert "Mirabel Quist taught in Gent." in [doc.page_content for doc in retriever.invoke(question)]
         index.delete(["d31"])
         assert "d31" not in [doc.id for doc in retriever.invoke(question)]
+
+
+async def test_the_store_is_read_once_and_not_on_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The walk and what it looks up see one state of the index, from a thread."""
+    threads: list[int] = []
+    view = DocumentIndex.keyword_view
+
+    def recorded(index: DocumentIndex) -> KeywordView:
+        threads.append(threading.get_ident())
+        return view(index)
+
+    monkeypatch.setattr(DocumentIndex, "keyword_view", recorded)
+    with DocumentIndex.create(tmp_path / "index") as index:
+        index.upsert([Document(text, id=f"d{i}") for i, text in enumerate(EN)])
+        assert await GraphRetriever(index=index).ainvoke("Zorvan engine")
+    assert len(threads) == 1 and threads[0] != threading.get_ident()
 
 
 def test_wrong_arguments_are_named(tmp_path: Path) -> None:
