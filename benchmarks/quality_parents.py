@@ -280,14 +280,20 @@ def run(
     return results
 
 
-def main() -> int:
+def data_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser with the folders of data sets and of cached vectors."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
         "--data", default=os.environ.get("RAG_KIT_DATA", str(ROOT.parent / "shared" / "data"))
     )
     parser.add_argument("--cache", default=str(ROOT / "benchmarks" / "results" / "local" / "vectors"))
+    return parser
+
+
+def main() -> int:
+    parser = data_parser(__doc__)
     parser.add_argument("--pipelines", nargs="+", default=["bm25"], choices=["bm25", "dense", "hybrid"])
     parser.add_argument("--sets", nargs="+", default=["covidqa", "timeqa_slice"])
     parser.add_argument("--out", type=Path, default=RESULT)

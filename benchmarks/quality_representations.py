@@ -9,15 +9,13 @@ chunk inside the first 3,000 characters that come back.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from langchain_core.documents import Document
-from quality_parents import ROOT, Arm, Known, compare, measure, pages
+from quality_parents import ROOT, Arm, Known, compare, data_parser, measure, pages
 
 from rag_kit.evaluation import load_dataset
 from rag_kit.evaluation.dataset import RetrievalDataset
@@ -71,13 +69,7 @@ def arms() -> list[Arm]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--data", default=os.environ.get("RAG_KIT_DATA", str(ROOT.parent / "shared" / "data"))
-    )
-    parser.add_argument("--cache", default=str(ROOT / "benchmarks" / "results" / "local" / "vectors"))
+    parser = data_parser(__doc__)
     parser.add_argument("--pipelines", nargs="+", default=["bm25"], choices=["bm25", "dense", "hybrid"])
     parser.add_argument("--sets", nargs="+", default=["covidqa", "cmrc2018_dev", "timeqa_slice"])
     parser.add_argument("--questions", type=int, help="the first so many of each set; default: all")

@@ -10,16 +10,14 @@ Chinese paragraphs. ``semantic`` with the embedded English model, so not on Chin
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from langchain_core.documents import Document
-from quality_parents import Arm, Known, measure, pages
+from quality_parents import Arm, Known, data_parser, measure, pages
 
 from rag_kit.evaluation import load_dataset
 from rag_kit.evaluation.embedding_cache import EmbeddingCache
@@ -54,13 +52,7 @@ def make(
 
 def main() -> int:
     """Read the arguments, measure, write the result file."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--data", default=os.environ.get("RAG_KIT_DATA", str(ROOT.parent / "shared" / "data"))
-    )
-    parser.add_argument("--cache", default=str(ROOT / "benchmarks" / "results" / "local" / "vectors"))
+    parser = data_parser(__doc__)
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--splitters", nargs="+", default=list(SPLITTERS))
     arguments = parser.parse_args()

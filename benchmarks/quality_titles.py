@@ -10,9 +10,7 @@ the relevant abstracts among 1,500.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
 import tempfile
 from collections.abc import Sequence
@@ -21,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
+from quality_parents import Known, data_parser
 
 from rag_kit.evaluation import load_dataset, retrieval_metrics
 from rag_kit.evaluation.dataset import CORPUS_ID, RetrievalDataset
@@ -40,30 +38,6 @@ SAMPLED = {"scifact": 1500}  # documents: the relevant ones, and others drawn wi
 DEPTH = 100
 
 
-class Cached(Embeddings):
-    """The embedded model; all texts of a set are embedded in one call, whose vectors are kept between runs."""
-
-    def __init__(self, cache: EmbeddingCache) -> None:
-        from rag_kit.models import embedding_model, embedding_name
-
-        self._model: Any = embedding_model("minilm")
-        self._cache = cache
-        self.rag_kit_name = embedding_name(self._model)
-        self._known: dict[str, np.ndarray] = {}
-
-    def learn(self, texts: Sequence[str]) -> None:
-        """Embed texts in one call."""
-        every = sorted({*texts})
-        made = self._cache.vectors(self.rag_kit_name, every, lambda t: self._model.embed_documents(list(t)))
-        self._known = dict(zip(every, np.asarray(made), strict=True))
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [self._known[text].tolist() for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        return self.embed_documents([text])[0]
-
-
 def scores(index: DocumentIndex, pipeline: str, data: RetrievalDataset, queries: Sequence[str]) -> np.ndarray:
     """nDCG@10 of each query; chunks of one document count once."""
     retriever = index_retriever(index, pipeline, k=DEPTH)
@@ -76,7 +50,7 @@ def scores(index: DocumentIndex, pipeline: str, data: RetrievalDataset, queries:
     return np.array([measured[query]["ndcg@10"] for query in queries])
 
 
-def measure(folder: Path, name: str, model: Cached, limit: int | None) -> list[dict[str, Any]]:
+def measure(folder: Path, name: str, model: Known, limit: int | None) -> list[dict[str, Any]]:
     """One row a pipeline."""
     data = load_dataset(folder / name)
     documents = [
@@ -130,17 +104,11 @@ def measure(folder: Path, name: str, model: Cached, limit: int | None) -> list[d
 
 def main() -> int:
     """Read the arguments, measure, write the result file."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--data", default=os.environ.get("RAG_KIT_DATA", str(ROOT.parent / "shared" / "data"))
-    )
-    parser.add_argument("--cache", default=str(ROOT / "benchmarks" / "results" / "local" / "vectors"))
+    parser = data_parser(__doc__)
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--limit", type=int, help="most queries a set, drawn with a fixed seed")
     arguments = parser.parse_args()
-    model = Cached(EmbeddingCache(arguments.cache))
+    model = Known(EmbeddingCache(arguments.cache))
     rows = json.loads(RESULT.read_text(encoding="utf-8"))["rows"] if RESULT.is_file() else []
     for name in arguments.sets:
         fresh = measure(Path(arguments.data), name, model, arguments.limit)
