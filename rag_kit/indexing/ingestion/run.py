@@ -10,23 +10,20 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.families.rows import FamilyRow, family_rows
-from rag_kit.indexing.document_index.rows import Row, make_rows
-from rag_kit.indexing.document_index.writing import Batch, SourceRecord
+from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.ingestion.converting import Converter
-from rag_kit.indexing.ingestion.listing import Listing, list_files
-from rag_kit.indexing.ingestion.looking import file_hash, look
+from rag_kit.indexing.ingestion.grouping import Group, Grouping
+from rag_kit.indexing.ingestion.listing import list_files
 from rag_kit.indexing.ingestion.opening import opened, opened_to_look
+from rag_kit.indexing.ingestion.progress import Progress
 from rag_kit.indexing.ingestion.report import IngestReport
 from rag_kit.indexing.ingestion.representing import representing
-from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
-from rag_kit.indexing.readers.parts import Unreadable
+from rag_kit.indexing.ingestion.settings import settings_for
 from rag_kit.text import detect_language
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
     from rag_kit.indexing.document_index import DocumentIndex
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
 
 _GROUP = 256  # chunks that are embedded, and committed, together
 _GROUP_KEYWORD = 2_000
-_GROUP_FILES = 500
 
 
 def ingest(
@@ -141,195 +137,106 @@ def ingest(
             represent=representer.recorded if representer is not None else {},
         )
         listing = list_files(given, Path(folder), index.sources() if prune else [])
-        run = _Run(
-            index,
-            settings,
-            listing,
-            representer,
-            strict=strict,
-            progress=progress,
-            rehash=rehash,
-            dry_run=dry_run,
-        )
+        if strict and listing.problems:
+            name, reason = listing.problems[0]
+            raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")
+        report = IngestReport(notes=list(settings.notes), failed=list(listing.problems), dry_run=dry_run)
+        records = index.source_records()
         with (
             Converter(settings, limits, readers) as converter,
             index.transaction() if strict and not dry_run else contextlib.nullcontext(),
         ):
-            run.all(converter, prune=prune)
-        report = run.report
+            grouping = Grouping(
+                converter,
+                records,
+                settings.key,
+                report,
+                Progress(progress, len(listing.files)),
+                size=_GROUP if index.embeddings is not None else _GROUP_KEYWORD,
+                strict=strict,
+                rehash=rehash,
+            )
+            if not dry_run:
+                settings.record(index)
+                _add_vectors(index, report)
+            run = _Run(index, representer, grouping, report)
+            run.all(listing.files)
+            if prune:
+                gone = [source for source in records if listing.vanished(source)]
+                if not dry_run:
+                    index.delete_sources(gone)
+                for source in gone:
+                    report.count(source, "removed")
+            grouping.progress.tell("")
         if not dry_run:
             index.flush()
         with index.families.view() as view:
             parents, children = view.counts()
         report.chunks = index.stats()["chunks"] - children + parents
         report.embedding = index.embedding or "none"
-        report.notes += run.closing_notes()
+        report.notes += run.closing_notes(settings.name)
     report.seconds = time.monotonic() - started
     return report
 
 
 class _Run:
-    """One pass over the listed files."""
+    """Writes the groups of one pass over the listed files."""
 
     def __init__(
-        self,
-        index: DocumentIndex,
-        settings: SplitSettings,
-        listing: Listing,
-        representer: Representer | None,
-        *,
-        strict: bool,
-        progress: Callable[..., object] | None,
-        rehash: bool,
-        dry_run: bool,
+        self, index: DocumentIndex, representer: Representer | None, grouping: Grouping, report: IngestReport
     ) -> None:
-        self.report = IngestReport(notes=list(settings.notes), dry_run=dry_run)
         self._index = index
-        self._settings = settings
-        self._listing = listing
         self._representer = representer
-        self._strict = strict
-        self._progress = progress
-        self._rehash = rehash
-        self._records = index.source_records()
-        self._size = _GROUP if index.embeddings is not None else _GROUP_KEYWORD
-        self._done = 0
-        self._bytes = 0
+        self._grouping = grouping
+        self._report = report
         self._chinese = 0  # Chinese chunks, where the embedding model knows English only
-        self._unplaced = 0  # chunks without offsets in their file
-        self._clear()
 
-    def _clear(self) -> None:
-        self._rows: list[Row] = []
-        self._chunks: list[Document] = []
-        self._sources: list[str] = []  # of each chunk
-        self._new: list[tuple[SourceFile, SourceRecord]] = []
-        self._seen: list[SourceRecord] = []
+    def all(self, files: Mapping[str, SourceFile]) -> None:
+        """Write every file that changed."""
+        for group in self._grouping.groups(files):
+            if not self._report.dry_run:
+                self._write(group)
+            elif self._representer is not None:
+                self._report.count_representations(self._representer.plan(group.chunks, group.sources))
+            self._count(group)
 
-    def all(self, converter: Converter, *, prune: bool) -> None:
-        """Look at every file, write what changed, remove what vanished."""
-        index, listing = self._index, self._listing
-        for name, reason in listing.problems:
-            self._fail(name, reason)
-        dry = self.report.dry_run
-        if not dry:
-            self._settings.record(index)
-        if (
-            not dry
-            and index.embeddings is not None
-            and index.embedding is None
-            and (count := index.add_vectors())
-        ):
-            self.report.embedded += count
-            self.report.notes.append(f"the index had no vectors; {count} chunks got theirs")
-        for source, file in listing.files.items():
-            self._tell(file.file)
-            try:
-                self._one(converter, source, file)
-            except ReadError as error:
-                if self._strict:
-                    raise ReadError(f"{error} Nothing was changed, for strict was asked for.") from error
-                known = " (its earlier version stays in the index)" if source in self._records else ""
-                self._fail(file.file, f"{_reason(error, file.file)}{known}")
-                self._done += 1
-            if len(self._rows) >= self._size or len(self._new) + len(self._seen) >= _GROUP_FILES:
-                self._commit()
-        self._commit()
-        if prune:
-            gone = [source for source in self._records if listing.vanished(source)]
-            if not dry:
-                index.delete_sources(gone)
-            for source in gone:
-                self.report.count(source, "removed")
-        self._tell("")
-
-    def _one(self, converter: Converter, source: str, file: SourceFile) -> None:
-        record = self._records.get(source)
-        known = record is not None and record.settings == self._settings.key
-        try:
-            sight = look(file.path)
-            if known and record is not None:
-                if not self._rehash and sight.same_as_record(record):
-                    self._unchanged(sight.size)
-                    return
-                if sight.size == record.size and file_hash(file.path) == record.sha256:
-                    self._seen.append(
-                        SourceRecord(
-                            source, sight.size, sight.mtime_ns, sight.seen_ns, record.sha256, record.settings
-                        )
-                    )
-                    self._unchanged(sight.size)
-                    return
-        except OSError as error:
-            raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
-        documents, sight, digest = converter.convert(file)
-        try:
-            rows = make_rows(documents, source=source)
-        except InvalidInputError as error:
-            raise ReadError(f"{file.file}: {error}") from error
-        self._unplaced += sum("start" not in document.metadata for document in documents)
-        self._rows += rows
-        self._chunks += documents
-        self._sources += [source] * len(documents)
-        self._new.append(
-            (
-                file,
-                SourceRecord(source, sight.size, sight.mtime_ns, sight.seen_ns, digest, self._settings.key),
-            )
-        )
-
-    def _unchanged(self, size: int) -> None:
-        self.report.unchanged += 1
-        self._done += 1
-        self._bytes += size
-
-    def _commit(self) -> None:
-        """Write the files that are waiting, all their chunks in one transaction."""
-        if not self._new and not self._seen:
-            return
-        if self.report.dry_run:
-            if self._representer is not None:
-                self.report.count_representations(self._representer.plan(self._chunks, self._sources))
-        else:
-            self._write()
-        if getattr(self._index.embeddings, "english_only", False):
-            self._chinese += sum(detect_language(row.text) == "zh" for row in self._rows)
-        for file, record in self._new:
-            self.report.count(file.file, "updated" if record.source in self._records else "added")
-            self._done += 1
-            self._bytes += record.size
-        if self._new:
-            self._tell(self._new[-1][0].file)
-        self._clear()
-
-    def _write(self) -> None:
-        new, failed = [record for _, record in self._new], set[str]()
-        rows, families = self._rows, list[FamilyRow]()
+    def _write(self, group: Group) -> None:
+        """Write a group in one transaction."""
+        new, failed = [record for _, record in group.new], set[str]()
+        rows, families = group.rows, list[FamilyRow]()
         if self._representer is not None and self._representer.kinds:
-            made = self._representer.represent(self._chunks, self._sources, self._tell_calls)
-            self.report.count_representations(made)
-            rows, families = [], family_rows(made.families, sources=self._sources)
-            failed = {self._sources[number] for number in made.failed}
+            made = self._representer.represent(group.chunks, group.sources, self._grouping.progress.calls)
+            self._report.count_representations(made)
+            rows, families = [], family_rows(made.families, sources=group.sources)
+            failed = {group.sources[number] for number in made.failed}
             if made.failed:
-                self.report.notes.append(
+                self._report.notes.append(
                     f"degraded: the model gave no usable reply for {len(made.failed)} chunks, which lack some "
                     "representations; the next ingest asks again"
                 )
         # another value than any ingest has: such a file is read again
         new = [replace(record, settings="") if record.source in failed else record for record in new]
         whole = [record.source for record in new]
-        batch = Batch(rows=rows, families=families, whole=whole, records=[*new, *self._seen])
-        self.report.embedded += self._index.write(batch).embedded
+        batch = Batch(rows=rows, families=families, whole=whole, records=[*new, *group.seen])
+        self._report.embedded += self._index.write(batch).embedded
 
-    def _tell_calls(self, done: int, total: int) -> None:
-        self._tell(f"{done} of {total} calls of the model")
+    def _count(self, group: Group) -> None:
+        if getattr(self._index.embeddings, "english_only", False):
+            self._chinese += sum(detect_language(row.text) == "zh" for row in group.rows)
+        progress = self._grouping.progress
+        for file, record in group.new:
+            known = record.source in self._grouping.records
+            self._report.count(file.file, "updated" if known else "added")
+            progress.count(record.size)
+        if group.new:
+            progress.tell(group.new[-1][0].file)
 
-    def closing_notes(self) -> list[str]:
+    def closing_notes(self, splitter: str) -> list[str]:
         """Notes on chunks without offsets, and on those in a language that the embedding model does not know."""
         notes = []
-        if self._unplaced:
-            what = f"{self._unplaced} chunk{' has' if self._unplaced == 1 else 's have'} no place in the file"
-            notes.append(f"{what}: {self._settings.name} rewrites the text")
+        if unplaced := self._grouping.unplaced:
+            what = f"{unplaced} chunk{' has' if unplaced == 1 else 's have'} no place in the file"
+            notes.append(f"{what}: {splitter} rewrites the text")
         if self._chinese:
             chunks = f"{self._chinese} Chinese chunk{'' if self._chinese == 1 else 's'}"
             notes.append(
@@ -338,21 +245,9 @@ class _Run:
             )
         return notes
 
-    def _fail(self, name: str, reason: str) -> None:
-        if self._strict:
-            raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")
-        self.report.failed.append((name, reason))
 
-    def _tell(self, name: str) -> None:
-        if self._progress is not None:
-            self._progress(name, self._done, len(self._listing.files), bytes=self._bytes)
-
-
-def _reason(error: ReadError, name: str) -> str:
-    """The reason in an error's message, which begins with the file's name; a name may hold a colon, too."""
-    cause = error.__cause__
-    if isinstance(cause, Unreadable):
-        return (
-            clean_text(f"{cause.reason}. {cause.advice}.") if cause.advice else clean_text(f"{cause.reason}.")
-        )
-    return str(error).removeprefix(f"{name}: ")
+def _add_vectors(index: DocumentIndex, report: IngestReport) -> None:
+    """Give an index its vectors that was built without an embedding model."""
+    if index.embeddings is not None and index.embedding is None and (count := index.add_vectors()):
+        report.embedded += count
+        report.notes.append(f"the index had no vectors; {count} chunks got theirs")

@@ -66,16 +66,16 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def hashes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the files whose bytes are compared for being unchanged."""
-    import rag_kit.indexing.ingestion.run as run
+    import rag_kit.indexing.ingestion.grouping as grouping
 
     names: list[str] = []
-    original = run.file_hash
+    original = grouping.file_hash
 
     def file_hash(path: Path) -> str:
         names.append(path.name)
         return original(path)
 
-    monkeypatch.setattr(run, "file_hash", file_hash)
+    monkeypatch.setattr(grouping, "file_hash", file_hash)
     return names
 
 

@@ -1,0 +1,153 @@
+"""Files to groups of chunks that are embedded, and committed, together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rag_kit.documents import clean_text
+from rag_kit.errors import InvalidInputError, ReadError
+from rag_kit.indexing.document_index.rows import Row, make_rows
+from rag_kit.indexing.document_index.writing import SourceRecord
+from rag_kit.indexing.ingestion.looking import Sight, file_hash, look
+from rag_kit.indexing.readers.parts import Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langchain_core.documents import Document
+
+    from rag_kit.indexing.files import SourceFile
+    from rag_kit.indexing.ingestion.converting import Converter
+    from rag_kit.indexing.ingestion.progress import Progress
+    from rag_kit.indexing.ingestion.report import IngestReport
+
+_FILES = 500
+
+
+@dataclass
+class Group:
+    """Files that are written in one transaction.
+
+    Attributes:
+        rows: Chunks as they are stored.
+        chunks: The same as documents.
+        sources: The source of each chunk.
+        new: Files that were read, with what is remembered of them.
+        seen: Files that have a new time and the same bytes.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    chunks: list[Document] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    new: list[tuple[SourceFile, SourceRecord]] = field(default_factory=list)
+    seen: list[SourceRecord] = field(default_factory=list)
+
+
+class Grouping:
+    """Looks at every file, reads those that changed, and gathers them in groups.
+
+    Args:
+        converter: Reads and splits.
+        records: What is remembered of files, by source; stays as an attribute, as does ``progress``.
+        key: How files are read and split now; of a file with another key nothing is taken over.
+        report: Gets the files that are unchanged, and those that cannot be read.
+        progress: Gets the files that are begun.
+        size: Chunks of a group; the last file of one goes in whole.
+        strict: Raise for the first file that cannot be read.
+        rehash: Compare bytes also where size and time are the same.
+
+    Attributes:
+        unplaced: Chunks without offsets in their file.
+    """
+
+    def __init__(
+        self,
+        converter: Converter,
+        records: Mapping[str, SourceRecord],
+        key: str,
+        report: IngestReport,
+        progress: Progress,
+        *,
+        size: int,
+        strict: bool,
+        rehash: bool,
+    ) -> None:
+        self._converter = converter
+        self.records = records
+        self._key = key
+        self._report = report
+        self.progress = progress
+        self._size = size
+        self._strict = strict
+        self._rehash = rehash
+        self.unplaced = 0
+
+    def groups(self, files: Mapping[str, SourceFile]) -> Iterator[Group]:
+        """The groups of files, in their order.
+
+        Raises:
+            ReadError: A file cannot be read, and ``strict`` was asked for.
+        """
+        group = Group()
+        for source, file in files.items():
+            self.progress.tell(file.file)
+            try:
+                self._add(group, source, file)
+            except ReadError as error:
+                if self._strict:
+                    raise ReadError(f"{error} Nothing was changed, for strict was asked for.") from error
+                known = " (its earlier version stays in the index)" if source in self.records else ""
+                self._report.failed.append((file.file, f"{_reason(error, file.file)}{known}"))
+                self.progress.count()
+            if len(group.rows) >= self._size or len(group.new) + len(group.seen) >= _FILES:
+                yield group
+                group = Group()
+        if group.new or group.seen:
+            yield group
+
+    def _add(self, group: Group, source: str, file: SourceFile) -> None:
+        record = self.records.get(source)
+        if record is not None and record.settings == self._key and (same := self._same(file, record)):
+            if same is not record:
+                group.seen.append(same)
+            self._report.unchanged += 1
+            self.progress.count(same.size)
+            return
+        documents, sight, digest = self._converter.convert(file)
+        try:
+            rows = make_rows(documents, source=source)
+        except InvalidInputError as error:
+            raise ReadError(f"{file.file}: {error}") from error
+        self.unplaced += sum("start" not in document.metadata for document in documents)
+        group.rows += rows
+        group.chunks += documents
+        group.sources += [source] * len(documents)
+        group.new.append((file, _record(source, sight, digest, self._key)))
+
+    def _same(self, file: SourceFile, record: SourceRecord) -> SourceRecord | None:
+        """The record of a file that has not changed: the same, or with its new time; ``None`` if it has changed."""
+        try:
+            sight = look(file.path)
+            if not self._rehash and sight.same_as_record(record):
+                return record
+            if sight.size == record.size and file_hash(file.path) == record.sha256:
+                return _record(record.source, sight, record.sha256, record.settings)
+        except OSError as error:
+            raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
+        return None
+
+
+def _record(source: str, sight: Sight, digest: str, settings: str) -> SourceRecord:
+    return SourceRecord(source, sight.size, sight.mtime_ns, sight.seen_ns, digest, settings)
+
+
+def _reason(error: ReadError, name: str) -> str:
+    """The reason in an error's message, which begins with the file's name; a name may hold a colon, too."""
+    cause = error.__cause__
+    if isinstance(cause, Unreadable):
+        return (
+            clean_text(f"{cause.reason}. {cause.advice}.") if cause.advice else clean_text(f"{cause.reason}.")
+        )
+    return str(error).removeprefix(f"{name}: ")
