@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
-from rag_kit.indexing.readers.pdf_layout import Furniture, Layout, Line
+from rag_kit.indexing.readers.pdf_layout import Layout, Line
 from rag_kit.indexing.readers.pdf_lines import page_lines
+from rag_kit.indexing.readers.running import running_lines
 
 _PROGRAM_TITLE = re.compile(
     r"^(microsoft (word|powerpoint|excel) - .*|untitled.*|.*\.(docx?|indd|qxd|tex|dvi|pdf|rtf|odt|pptx?|xlsx?))$",
@@ -51,8 +52,11 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
             f"no text found on its {count} page{'s' * (count != 1)}; scanned? OCR is not included",
             "Run an OCR program over it (for example ocrmypdf) and read the result",
         )
-    furniture = Furniture(pages)
-    pages = [furniture.without(lines) for lines in pages]
+    edges = [{n: line.text for n, line in enumerate(lines) if _at_edge(line)} for lines in pages]
+    pages = [
+        [line for n, line in enumerate(lines) if n not in running]
+        for lines, running in zip(pages, running_lines(edges), strict=True)
+    ]
     layout = Layout(pages)
     empty = sum(1 for lines in pages if not lines)
     for number, lines in enumerate(pages, 1):
@@ -69,6 +73,10 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         if empty:
             metadata["pages_without_text"] = empty
         yield Part(text, metadata)
+
+
+def _at_edge(line: Line) -> bool:
+    return not 0.09 <= line.place <= 0.91
 
 
 def _page(document: Any, index: int) -> list[Line]:

@@ -22,9 +22,6 @@ _BULLET = re.compile(r"^[•●○▪■◦‣⁃∙]\s*")
 _END = re.compile(r"[.!?。！？…：:;；][\"'”’)\]）」』]*$")
 _HYPHENATED = re.compile(f"(\\w+){HYPHEN}(\\w*)")
 _WORD = re.compile(r"\w+(?:-\w+)*")
-_PAGE_NUMBER = re.compile(
-    r"[-–—]?\s*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?\s*[-–—]?", re.I
-)
 _MAX_HEADING = 150
 _LEVELS = 4
 _ROW = 60  # characters of a line that can be the row of a table or form
@@ -44,36 +41,6 @@ class Line:
     italic: bool
     place: float
     space: bool
-
-
-class Furniture:
-    """Running heads, feet and page numbers: lines at a page's edge that come back on most pages."""
-
-    def __init__(self, pages: Sequence[Sequence[Line]]) -> None:
-        counts: Counter[str] = Counter()
-        for lines in pages:
-            counts.update({self._key(line) for line in lines if self._edge(line)})
-        enough = max(3, len(pages) * 0.5)
-        self._repeated = {key for key, count in counts.items() if count >= enough}
-
-    @staticmethod
-    def _edge(line: Line) -> bool:
-        return line.place > 0.91 or line.place < 0.09
-
-    @staticmethod
-    def _key(line: Line) -> str:
-        return re.sub(r"\d+", "0", line.text).strip()
-
-    def without(self, lines: Sequence[Line]) -> list[Line]:
-        """The lines of a page that are its own."""
-        return [
-            line
-            for line in lines
-            if not (
-                self._edge(line)
-                and (self._key(line) in self._repeated or _PAGE_NUMBER.fullmatch(line.text.strip()))
-            )
-        ]
 
 
 class Layout:

@@ -83,6 +83,61 @@ def test_pdf_running_heads_and_page_numbers_are_left_out(tmp_path, reader):
     assert texts(documents) == [f"Text number {n}." for n in range(1, 5)]
 
 
+def _headed(heads: list[str], feet: list[str]) -> bytes:
+    """A PDF with a head, a line of text and a foot on each page."""
+    return make.pdf(
+        [
+            [(50, 820, 8, head), (50, 500, 10, f"Text number {n}."), (290, 20, 8, foot)]
+            for n, (head, foot) in enumerate(zip(heads, feet, strict=True), 1)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("heads", "feet"),
+    [
+        (
+            [f"Chapter {1 + n // 4} - {('Pumps', 'Valves', 'Pipes')[n // 4]} | {n + 17}" for n in range(12)],
+            [f"Page {n + 1} of 12" for n in range(12)],
+        ),
+        (
+            # left and right pages differ, chapters have three pages, the first page has no head
+            ["Imprint", *(f"{n} Handbook" if n % 2 else f"{'ABCD'[n // 3]} part {n}" for n in range(1, 12))],
+            ["printed 2024" if n % 3 else "- iv -" for n in range(12)],
+        ),
+        (
+            [("第一章 水泵", "第二章 阀门", "第三章 管道")[n // 4] for n in range(12)],
+            [f"第 {n + 1} 页 共 12 页" for n in range(12)],
+        ),
+    ],
+)
+def test_pdf_running_heads_with_changing_text_are_left_out(tmp_path, reader, heads, feet):
+    """Heads that name the chapter, with or without the page's number, and feet that count pages are no text."""
+    documents = reader.read(put(tmp_path, "book.pdf", _headed(heads, feet)))
+    expected = [f"Text number {n}." for n in range(1, 13)]
+    got = texts(documents)
+    if heads[0] == "Imprint":
+        assert got[0].split("\n\n")[0] == "Imprint"
+        got[0] = got[0].split("\n\n")[1]
+    assert got == expected
+
+
+def test_pdf_titles_at_the_edge_of_pages_stay(tmp_path, reader):
+    """A title that stands once is text, numbered or not, and so is the head of a table on three of many pages."""
+    heads = [
+        f"{n} {what} the {thing}"
+        for n, (what, thing) in enumerate(
+            [("Open", "lid"), ("Fill", "tank"), ("Close", "door"), ("Start", "pump"), ("Wait", "hour")], 1
+        )
+    ]
+    feet = ["Name Price", "Name Price", "Name Price", "说明", "结束"]
+    pages = reader.read(
+        put(tmp_path, "steps.pdf", _headed([*heads, "x", "y", "z"], [*feet, "a.", "b.", "c."]))
+    )
+    for page, head, foot in zip(pages, heads, feet, strict=False):
+        assert head in page.page_content and foot in page.page_content
+
+
 def test_docx_keeps_headings_lists_merged_cells_and_equations(tmp_path, reader):
     """Headings by outline level whatever the style is called; a merged cell's text in each place it covers."""
     table = (
