@@ -1,4 +1,4 @@
-"""The text that is indexed for a chunk: title and headings of its document, then its own text."""
+"""What is searched of an index: the text of a chunk below its titles, and passages unless a filter asks for more."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from rag_kit.documents import Filter
+
+#: Metadata key of a row that was made of passages, such as a summary, and says of what kind it is.
+REPRESENTATION = "representation"
 # A sentence that stands in every chunk of a document hides what sets the chunks apart (docs/benchmarks.md): names have
 # so many characters in all, or this share of the text.
 _NAMES, _SHARE = 60, 10
@@ -55,6 +59,25 @@ def embedded_row(text: str, metadata: str, *, titles: bool) -> str:
     except (ValueError, RecursionError):
         return text
     return embedded_text(text, fields) if isinstance(fields, dict) else text
+
+
+def passages(where: Filter | None) -> Filter:
+    """A filter that also leaves out what was made of passages, unless it names the field `representation` itself.
+
+    Example:
+        >>> passages({"year": 2020})
+        {'year': 2020, 'representation': {'$exists': False}}
+        >>> passages({"representation": "summary"})
+        {'representation': 'summary'}
+    """
+    where = where or {}
+    return where if _asks(where) else {**where, REPRESENTATION: {"$exists": False}}
+
+
+def _asks(where: Filter) -> bool:
+    """Whether a filter names the field."""
+    parts = [*where.get("$and", ()), *where.get("$or", ()), where.get("$not", {})]
+    return REPRESENTATION in where or any(_asks(part) for part in parts if part)
 
 
 def _with_names(text: str, metadata: Mapping[str, Any], room: int) -> str:

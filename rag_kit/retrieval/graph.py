@@ -11,7 +11,6 @@ from pydantic import Field, model_validator
 
 from rag_kit.documents import combine_filters, content_hash, peek_score, with_provenance
 from rag_kit.indexing.document_index import DocumentIndex
-from rag_kit.indexing.representing import REPRESENTATION
 from rag_kit.retrieval.expansion.legs import KeywordIndex, check_index, reader_of
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.refine_call import RefineCall
@@ -35,7 +34,7 @@ class GraphRetriever(RefiningRetriever):
     Args:
         index: A ``BM25Index`` or a ``DocumentIndex``, whose terms join the passages.
         retriever: Finds the first results in the same index; ``None`` for hybrid search, without vectors for
-            search by keyword, without the representations that an index may hold.
+            search by keyword.
         k: Most documents to return.
         fetch_k: First results that the walk begins at; ``None`` for 20, or ``k`` where that is more.
         damping: Chance to go on to a neighbour rather than to begin again, above 0 and below 1. Less stays
@@ -71,9 +70,7 @@ class GraphRetriever(RefiningRetriever):
         index: KeywordIndex = check_index(values.get("index"))
         if values.get("retriever") is None:
             if isinstance(index, DocumentIndex):
-                # The walk keeps to this filter too, so it neither returns nor passes through a generated text.
-                passages = {REPRESENTATION: {"$exists": False}} if "represent" in index.settings else None
-                values = {**values, "retriever": rows_retriever(index, filter=passages)}
+                values = {**values, "retriever": rows_retriever(index)}
             else:
                 values = {**values, "retriever": BM25Retriever(index=index)}
         return values

@@ -115,7 +115,7 @@ class DocumentIndex(WritableIndex):
             if state.generation:
                 check_model(path, state.embedding, name, writing=True)
             else:
-                store.set_meta(embedding=name, settings=dict(settings or {}), titles=True)
+                store.set_meta(embedding=name, settings=dict(settings or {}), titles=True, derived=False)
             write_manifest(path, state.uid)
             return cls(path, store, embeddings=embeddings, lock=lock, check=True)
         except BaseException:

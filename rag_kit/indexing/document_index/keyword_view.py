@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import Filter, validate_filter
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.keyword import KeywordLeg
-from rag_kit.indexing.document_index.searching import check_k
+from rag_kit.indexing.searched import passages
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -24,6 +25,7 @@ class KeywordView:
 
     Args:
         index: The BM25 index that follows the store.
+        derived: Whether it may hold what was made of passages, which only a filter that names it lets through.
 
     Example:
         >>> import tempfile
@@ -36,8 +38,9 @@ class KeywordView:
         ['truck'] ['2', '1']
     """
 
-    def __init__(self, index: BM25Index) -> None:
+    def __init__(self, index: BM25Index, derived: bool) -> None:
         self._index = index
+        self._derived = derived
 
     def __len__(self) -> int:
         return len(self._index)
@@ -49,6 +52,15 @@ class KeywordView:
         """The terms of a text, as the index makes them."""
         return list(self._index.analyzer(text))
 
+    def search(
+        self, query: str | Mapping[str, float], k: int = 4, filter: Filter | None = None
+    ) -> list[tuple[Document, float]]:
+        """The best documents for a query, ties by id; see ``DocumentIndex.search_keyword``."""
+        check_k(k)
+        if not isinstance(query, (str, Mapping)):
+            raise InvalidInputError(f"The query must be a text, not {type(query).__name__}.")
+        return KeywordLeg.search_index(self._index, query, k, self._where(filter))
+
     def search_weighted(
         self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None
     ) -> list[tuple[Document, float]]:
@@ -58,22 +70,34 @@ class KeywordView:
             InvalidInputError: ``k`` is no whole number above 0, or ``terms`` no dict of weights.
             FilterError: The filter is malformed.
         """
-        check_k(k)
-        validate_filter(filter)
-        return KeywordLeg.search_index(self._index, terms, k, filter or None)
+        return self.search(terms, k, filter)
 
     def feedback(
         self, query: str, k: int = 10, filter: Filter | None = None, *, max_documents: float = math.inf
     ) -> list[tuple[dict[str, int], float]]:
         """The best documents as the counts of their terms (see ``BM25Index.feedback``)."""
-        return self._index.feedback(query, k, filter, max_documents=max_documents)
+        return self._index.feedback(query, k, self._where(filter), max_documents=max_documents)
 
     def spread(
         self, seeds: Mapping[str, float], k: int = 4, filter: Filter | None = None, **settings: Any
     ) -> list[tuple[Document, float, list[str]]]:
         """The documents that share rare terms with some documents (see ``BM25Index.spread``)."""
-        return self._index.spread(seeds, k, filter, **settings)
+        return self._index.spread(seeds, k, self._where(filter), **settings)
 
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """What no score for the query, or for weighted terms, can exceed."""
         return self._index.maximum(query)
+
+    def _where(self, where: Filter | None) -> Filter | None:
+        validate_filter(where)
+        return passages(where) if self._derived else where or None
+
+
+def check_k(k: int) -> None:
+    """Refuse a k that is no whole number above 0.
+
+    Raises:
+        InvalidInputError: So it is.
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise InvalidInputError(f"k must be a whole number, 1 or more, not {k!r}.")

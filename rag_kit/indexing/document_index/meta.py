@@ -27,6 +27,7 @@ class State:
         dimension: Length of the vectors, once there is one.
         settings: How files were read and split.
         titles: Whether titles and headings are searched with the texts below them; not in folders of before.
+        derived: Whether a row may have been made of passages (`searched.REPRESENTATION`).
     """
 
     uid: str
@@ -36,6 +37,7 @@ class State:
     dimension: int | None
     settings: dict[str, Any]
     titles: bool = False
+    derived: bool = True
 
 
 def read_state(connection: sqlite3.Connection, path: Path) -> State:
@@ -53,6 +55,7 @@ def read_state(connection: sqlite3.Connection, path: Path) -> State:
                 f"{path}: meta {str(key)[:200]!r} cannot be read ({error}). {_ADVICE}"
             ) from error
     found.setdefault("titles", False)
+    found.setdefault("derived", True)  # in folders of before nobody looked
     if lacking := [name for name in State.__dataclass_fields__ if name not in found]:
         raise IndexFormatError(f"{path} lacks what an index needs (meta {lacking[0]!r}). {_ADVICE}")
     state = State(**{name: found[name] for name in State.__dataclass_fields__})
@@ -85,5 +88,6 @@ def _wrong(state: State) -> tuple[str, str] | None:
         ("dimension", state.dimension is None or _is_count(state.dimension), "a whole number or null"),
         ("settings", isinstance(state.settings, dict), "an object"),
         ("titles", isinstance(state.titles, bool), "true or false"),
+        ("derived", isinstance(state.derived, bool), "true or false"),
     ]
     return next(((name, what) for name, good, what in checks if not good), None)

@@ -14,13 +14,14 @@ from rag_kit.indexing.document_index import changes, verifying
 from rag_kit.indexing.document_index.embedding import name_of
 from rag_kit.indexing.document_index.families.reading import Families, FamilyView
 from rag_kit.indexing.document_index.keyword import KeywordLeg
-from rag_kit.indexing.document_index.keyword_view import KeywordView
+from rag_kit.indexing.document_index.keyword_view import KeywordView, check_k
 from rag_kit.indexing.document_index.leg import Leg
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.row_masks import RowMasks
-from rag_kit.indexing.document_index.searching import Searcher, check_k
+from rag_kit.indexing.document_index.searching import Searcher
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
+from rag_kit.indexing.searched import REPRESENTATION
 from rag_kit.models.clients import aembed_query, embed_query
 
 if TYPE_CHECKING:
@@ -66,15 +67,14 @@ class ReadableIndex:
             return [key for (key,) in connection.execute(query, (source, source))]
 
     def passage_ids(self) -> list[str]:
-        """Ids of what searches return: passages, without the representations that `ingest` made of them."""
-        if "represent" not in self.settings:
-            return self.ids()
-        query = (
-            "SELECT id, source, ordinal FROM chunks WHERE id NOT IN (SELECT id FROM children) "
-            "UNION ALL SELECT id, source, ordinal FROM parents ORDER BY source, ordinal, id"
-        )
+        """Ids of what retrievers return: passages, without what was made of them (metadata ``representation``)."""
+        query = f"SELECT id, source, ordinal FROM chunks WHERE metadata ->> '$.{REPRESENTATION}' IS NULL "
+        if "represent" in self.settings:  # then searches return the documents that the rows belong to
+            query += (
+                "AND id NOT IN (SELECT id FROM children) UNION ALL SELECT id, source, ordinal FROM parents "
+            )
         with self._store.reading() as connection:
-            return [key for key, _, _ in connection.execute(query)]
+            return [key for key, _, _ in connection.execute(f"{query} ORDER BY source, ordinal, id")]
 
     def metadata_rows(self) -> Iterator[dict[str, Any]]:
         """The metadata of all documents, read in pages."""
@@ -135,7 +135,8 @@ class ReadableIndex:
         Args:
             query: A question or words.
             k: How many.
-            filter: Only documents whose metadata pass (``rag_kit.documents``).
+            filter: Only documents whose metadata pass (``rag_kit.documents``). What was made of passages, such as
+                summaries (metadata ``representation``), passes only a filter that names this field.
 
         Returns:
             Copies and their scores, above zero, best first, ties by id.
@@ -144,7 +145,7 @@ class ReadableIndex:
             FilterError: The filter is malformed.
             InvalidInputError: k is not a whole number above 0.
         """
-        return self._searcher.keyword(query, k, filter)
+        return self._searcher.keyword_view().search(query, k, filter)
 
     async def asearch_keyword(
         self, query: str, k: int = 4, filter: Filter | None = None
@@ -154,11 +155,11 @@ class ReadableIndex:
 
     def keyword_maximum(self, query: str) -> float:
         """What no keyword score for the query can exceed (see ``BM25Index.maximum``)."""
-        return self._searcher.keyword_index().maximum(query)
+        return self._searcher.keyword_view().maximum(query)
 
     def keyword_view(self) -> KeywordView:
         """The keyword leg to read from: its terms, search with a weight for each, counts for feedback."""
-        return KeywordView(self._searcher.keyword_index())
+        return self._searcher.keyword_view()
 
     def search_dense(
         self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None

@@ -10,7 +10,7 @@ from rag_kit.indexing.document_index.families.rows import FamilyRow
 from rag_kit.indexing.document_index.families.writing import Plan, plan_families, write_families
 from rag_kit.indexing.document_index.rows import Row, text_hash
 from rag_kit.indexing.document_index.store import Store, in_groups, marks
-from rag_kit.indexing.searched import embedded_row
+from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,8 @@ def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes] | None) -> 
             (report.added if old is None else report.updated).append(row.id)
         if report.added:
             connection.executemany("DELETE FROM removed WHERE id = ?", [(key,) for key in report.added])
+        if not state.derived and any(f'"{REPRESENTATION}"' in row.metadata for row in rows):
+            store.set_meta(derived=True)
         _remember(connection, batch)
         parents = report.parents
         if any(

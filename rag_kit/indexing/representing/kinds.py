@@ -9,9 +9,8 @@ from typing import Any
 
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError, did_you_mean
+from rag_kit.indexing.searched import REPRESENTATION as REPRESENTATION
 
-#: Metadata key of a child that says which representation it is; what stands in the document has none.
-REPRESENTATION = "representation"
 #: What the passage itself is called where representations are named.
 TEXT = "text"
 #: A tag ``topic: fans`` becomes the metadata field ``tag_topic``, so that no tag takes another field's place.
