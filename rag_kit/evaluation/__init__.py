@@ -12,7 +12,7 @@ from rag_kit._lazy import lazy_attributes
 if TYPE_CHECKING:
     from rag_kit.evaluation.benchmarking import benchmark
     from rag_kit.evaluation.cells import Cell
-    from rag_kit.evaluation.comparing import Comparison, compare
+    from rag_kit.evaluation.comparing.comparison import Comparison, compare
     from rag_kit.evaluation.dataset import CorpusDocument, GoldAnswer, RetrievalDataset, load_dataset
     from rag_kit.evaluation.diagnosing import Diagnosis, diagnose
     from rag_kit.evaluation.examples import Example, GoldSpan
@@ -137,10 +137,10 @@ __getattr__, __dir__ = lazy_attributes(
         "bootstrap_interval": ".statistics",
         "bootstrap_intervals": ".statistics",
         "Cell": ".cells",
-        "compare": ".comparing",
+        "compare": ".comparing.comparison",
         "diagnose": ".diagnosing",
         "Diagnosis": ".diagnosing",
-        "Comparison": ".comparing",
+        "Comparison": ".comparing.comparison",
         "CorpusDocument": ".dataset",
         "DEFAULT_METRICS": ".metrics",
         "EvaluationSet": ".sets.evaluation_set",

@@ -1,32 +1,42 @@
-"""Confidence intervals by the bootstrap."""
+"""Is a difference more than chance? Bootstrap intervals, the sign-flip test, McNemar's test, corrections for many."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
     import numpy as np
 
-_BLOCK = 4_000_000
-"""Drawn positions held at once: 32 MB of int64, whatever the number of queries."""
-_MANY = 24
-"""Columns above which one product of matrices is quicker than looking up the drawn values of each."""
+    Numbers: TypeAlias = Sequence[float] | np.ndarray
+
+#: How p-values are corrected for their number: Holm (1979) bounds the chance of one false alarm in all; ``bh`` is
+#: Benjamini and Hochberg's bound on the share of false alarms; ``none`` leaves them as they are.
+Correction = Literal["holm", "bh", "none"]
+Interval: TypeAlias = tuple[float | None, float | None]
+
+_DRAWN = 4_000_000  # drawn positions in memory at once: 32 MB, whatever the number of questions
+_PATTERNS = 9_999
+_FEW_TESTS = 50
+_MORE_PATTERNS = 99_999  # so that corrected p-values of many tests can still be small
+_COLUMNS = 200  # tested with one draw of signs: at most 160 MB
+_DECIMALS = 9  # sums that agree so far, relative to the greatest difference, are equal
 
 
 def bootstrap_interval(
-    values: Sequence[float] | np.ndarray, *, level: float = 0.95, n: int = 10_000, seed: int = 0
+    values: Numbers, *, level: float = 0.95, n: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
     """Percentile bootstrap interval of a mean (Efron, 1979).
 
-    For two systems on the same queries give the differences: the interval is then the paired one.
+    For two systems on the same questions give the differences: the interval is then the paired one.
 
     Args:
-        values: One value a query.
+        values: One value a question.
         level: Share of the interval, between 0 and 1.
-        n: Resamples.
+        n: Resamples, at most a million.
         seed: Seed of the draws; the same seed gives the same interval.
 
     Returns:
@@ -44,80 +54,266 @@ def bootstrap_interval(
 
 
 def bootstrap_intervals(
-    columns: Mapping[str, Sequence[float] | np.ndarray],
-    *,
-    level: float = 0.95,
-    n: int = 10_000,
-    seed: int = 0,
+    columns: Mapping[str, Numbers], *, level: float = 0.95, n: int = 10_000, seed: int = 0
 ) -> dict[str, tuple[float, float]]:
-    """Intervals of several columns of one table of queries; each resample draws whole rows.
+    """Intervals of several columns of one table of questions; each resample draws whole rows.
 
     Args:
-        columns: Name -> one value a query; all of the same length.
-        level: As in :func:`bootstrap_interval`.
-        n: As in :func:`bootstrap_interval`.
-        seed: As in :func:`bootstrap_interval`.
+        columns: Name -> one value a question; all of the same length.
+        level: As for `bootstrap_interval`, as are ``n`` and ``seed``.
+        n: Resamples.
+        seed: Seed.
 
     Returns:
         Name -> lower and upper end.
 
     Raises:
-        InvalidInputError: As :func:`bootstrap_interval`, or if the columns differ in length.
+        InvalidInputError: As `bootstrap_interval`, or if the columns differ in length.
     """
     import numpy as np
 
-    if not _is_number(level) or not 0 < level < 1:
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise InvalidInputError(f"level is {level!r:.80}; give a number between 0 and 1, such as 0.95")
     if type(n) is not int or not 1 <= n <= 1_000_000:
         raise InvalidInputError(f"n is {n!r:.80}; give from 1 to 1000000 resamples")
     if type(seed) is not int or seed < 0:
         raise InvalidInputError(f"seed is {seed!r:.80}; give a whole number from 0 on")
-    if not isinstance(columns, Mapping) or not all(hasattr(each, "__len__") for each in columns.values()):
+    if not isinstance(columns, Mapping):
         raise InvalidInputError(f"the values are {columns!r:.80}; give lists of numbers")
     if not columns:
         return {}
-    lengths = {len(column) for column in columns.values()}
-    if len(lengths) != 1:
-        raise InvalidInputError(
-            f"the columns have different lengths {sorted(lengths)}; give one value a query"
-        )
-    (count,) = lengths
-    if count == 0:
-        raise InvalidInputError("there are no values; an interval needs at least one")
     try:
         table = np.array([np.asarray(column, dtype=np.float64) for column in columns.values()])
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(f"a value is no number ({error}); give a list of numbers") from error
-    if not np.isfinite(table).all():
-        raise InvalidInputError("a value is not finite; leave out what has no score instead of giving nan")
-
+        raise InvalidInputError(
+            f"the values are no lists of numbers of the same length ({error}); give one number a question"
+        ) from error
+    if table.ndim != 2 or not table.shape[1] or not np.isfinite(table).all():
+        raise InvalidInputError(
+            "a column is empty, or a value is not finite; leave out what has no score instead of giving nan"
+        )
+    count = table.shape[1]
     generator = np.random.default_rng(seed)
     means = np.empty((len(table), n))
-    step = max(1, _BLOCK // count)
+    step = max(1, _DRAWN // count)
     for start in range(0, n, step):
         stop = min(n, start + step)
         drawn = generator.integers(0, count, size=(stop - start, count))
-        if len(table) > _MANY:
-            means[:, start:stop] = table @ _times_drawn(drawn, count).T / count
-            continue
-        for row, column in enumerate(table):
-            means[row, start:stop] = column[drawn].mean(axis=1)
+        # how often each resample holds each row, so that one product gives the sums of all columns
+        places = drawn + (np.arange(len(drawn)) * count)[:, None]
+        times = np.bincount(places.ravel(), minlength=places.size).reshape(places.shape)
+        means[:, start:stop] = table @ times.T.astype(np.float64) / count
     tail = (1 - level) / 2
-    ends = np.quantile(means, [tail, 1 - tail], axis=1)
-    return {name: (float(ends[0, i]), float(ends[1, i])) for i, name in enumerate(columns)}
+    low, high = np.quantile(means, [tail, 1 - tail], axis=1)
+    return {name: (float(low[i]), float(high[i])) for i, name in enumerate(columns)}
 
 
-def _times_drawn(drawn: np.ndarray, count: int) -> np.ndarray:
-    """How often each resample holds each row: resamples by rows."""
+def column_intervals(
+    table: np.ndarray, *, level: float = 0.95, n: int = 10_000, seed: int = 0
+) -> list[Interval]:
+    """Interval of the mean of each column, over the questions that it has a value for.
+
+    Args:
+        table: Questions by columns; NaN where there is no value.
+        level: As for `bootstrap_interval`, as are ``n`` and ``seed``.
+        n: Resamples.
+        seed: Seed.
+
+    Returns:
+        One for each column; ``(None, None)`` below two values.
+
+    Example:
+        >>> import numpy as np
+        >>> column_intervals(np.array([[1.0, np.nan], [1.0, 0.5], [1.0, np.nan]]))
+        [(1.0, 1.0), (None, None)]
+    """
     import numpy as np
 
-    places = drawn + (np.arange(len(drawn)) * count)[:, None]
-    return (
-        np.bincount(places.ravel(), minlength=len(drawn) * count)
-        .reshape(len(drawn), count)
-        .astype(np.float64)
+    there = ~np.isnan(table)
+    alike: dict[int, list[int]] = {}  # columns with equally many values share their draws
+    for column, count in enumerate(there.sum(axis=0).tolist()):
+        alike.setdefault(count, []).append(column)
+    found: list[Interval] = [(None, None)] * table.shape[1]
+    for count, members in alike.items():
+        if count > 1:
+            values = {str(column): table[there[:, column], column] for column in members}
+            for name, interval in bootstrap_intervals(values, level=level, n=n, seed=seed).items():
+                found[int(name)] = interval
+    return found
+
+
+@dataclass(frozen=True)
+class SignFlip:
+    """What the sign-flip test says.
+
+    Args:
+        p: Two-sided p-value.
+        method: ``exact`` (every pattern of signs), ``permutation`` (random patterns), or ``none`` (all differences
+            are zero, so p is 1).
+        nonzero: Differences that are not zero.
+    """
+
+    p: float
+    method: Literal["exact", "permutation", "none"]
+    nonzero: int
+
+
+def sign_flip_test(differences: Numbers, *, seed: int = 0) -> SignFlip:
+    """Two-sided test of a mean difference of zero, by flipping the signs of the differences (Fisher, 1935).
+
+    If both systems are equally good, each difference could as well have had the other sign. The p-value is the
+    share of sign patterns whose sum is as far from zero as the one that was seen. Every pattern counts where there are
+    at most 9,999 of them (13 differences that are not zero), or where all differences have one size; else so many
+    random ones do, and then p is at least 0.0002.
+
+    Args:
+        differences: One for each question.
+        seed: Of the random patterns.
+
+    Raises:
+        InvalidInputError: If there is no difference, or one is not finite.
+        MissingExtraError: If SciPy is not installed.
+
+    Example:
+        >>> a = [.9, .8, .7, .6, .9, .8, .75, .85]
+        >>> b = [.7, .8, .6, .5, .7, .8, .70, .65]
+        >>> sign_flip_test([x - y for x, y in zip(a, b)])
+        SignFlip(p=0.03125, method='exact', nonzero=6)
+    """
+    import numpy as np
+
+    column = np.asarray(differences, dtype=np.float64)
+    if column.ndim != 1 or not len(column):
+        raise InvalidInputError("differences is empty or no flat list; give one number for each question")
+    return sign_flip_tests(column[:, None], seed=seed)[0]
+
+
+def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[SignFlip]:
+    """The test for every column of a table; above 50 columns with ten times as many random patterns.
+
+    Args:
+        table: Questions by columns; 0 where a question is in no pair, which changes no sum.
+        seed: Of the random patterns.
+
+    Raises:
+        InvalidInputError: If a difference is not finite.
+    """
+    import numpy as np
+
+    if not np.isfinite(table).all():
+        raise InvalidInputError(
+            "a difference is not finite; leave out questions that one of both has no score for"
+        )
+    largest = np.abs(table).max(axis=0, initial=0.0)
+    # scaled, so that what counts as the same sum does not depend on the metric's unit; 0.9 - 0.7 is not quite 0.2
+    scaled = np.round(table / np.where(largest > 0, largest, 1.0), _DECIMALS + 3)
+    found: dict[int, SignFlip] = {}
+    large = []
+    for number in range(table.shape[1]):
+        column = scaled[scaled[:, number] != 0, number]
+        if not len(column):
+            found[number] = SignFlip(1.0, "none", 0)
+        elif np.ptp(np.abs(column)) == 0:  # then the number of one sign is binomial
+            positive = int((column > 0).sum())
+            found[number] = SignFlip(mcnemar_p(positive, len(column) - positive), "exact", len(column))
+        elif 2 ** len(column) <= _PATTERNS:
+            found[number] = SignFlip(_p_values(column[:, None], _PATTERNS, seed)[0], "exact", len(column))
+        else:
+            large.append(number)
+    patterns = _PATTERNS if table.shape[1] <= _FEW_TESTS else _MORE_PATTERNS
+    for start in range(0, len(large), _COLUMNS):
+        block = large[start : start + _COLUMNS]
+        for number, p in zip(block, _p_values(scaled[:, block], patterns, seed), strict=True):
+            found[number] = SignFlip(p, "permutation", int(np.count_nonzero(scaled[:, number])))
+    return [found[number] for number in range(table.shape[1])]
+
+
+def _p_values(table: np.ndarray, patterns: int, seed: int) -> list[float]:
+    """SciPy flips the signs of a vector of ones; its product with the table is the table with flipped signs."""
+    import numpy as np
+
+    def sums(signs: np.ndarray, axis: int = -1) -> np.ndarray:
+        return np.asarray(np.round(signs @ table, _DECIMALS))
+
+    count = len(table)
+    tested = _scipy_stats().permutation_test(
+        (np.ones(count),),
+        sums,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=patterns,
+        batch=max(1, 1_000_000 // count),
+        axis=-1,
+        random_state=np.random.default_rng(seed),
     )
+    return [float(p) for p in np.minimum(tested.pvalue, 1.0)]
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def mcnemar_p(only_first: int, only_second: int) -> float:
+    """Two-sided exact p-value of McNemar's test (1947): do both get equally many questions?
+
+    Args:
+        only_first: Questions that only the first gets.
+        only_second: Questions that only the second gets.
+
+    Raises:
+        MissingExtraError: If SciPy is not installed.
+
+    Example:
+        >>> mcnemar_p(2, 2), mcnemar_p(6, 0)
+        (1.0, 0.03125)
+    """
+    if only_first + only_second == 0:
+        return 1.0
+    return float(_scipy_stats().binomtest(only_first, only_first + only_second, 0.5).pvalue)
+
+
+def adjust(p_values: Sequence[float], correction: Correction = "holm") -> list[float]:
+    """Correct p-values for their number; the order stays.
+
+    Args:
+        p_values: Of all tests that are looked at together.
+        correction: ``holm``, ``bh`` or ``none``.
+
+    Raises:
+        InvalidInputError: If a value is no probability, or the correction is unknown.
+        MissingExtraError: If SciPy is not installed and ``bh`` is wanted.
+
+    Example:
+        >>> [round(p, 4) for p in adjust([0.01, 0.04, 0.03, 0.005])]
+        [0.03, 0.06, 0.06, 0.02]
+    """
+    check_correction(correction)
+    values = [float(p) for p in p_values]
+    for p in values:
+        if not 0 <= p <= 1:  # nan is neither
+            raise InvalidInputError(f"{p!r} is no p-value; give numbers from 0 to 1")
+    if correction == "none" or not values:
+        return values
+    if correction == "bh":
+        return [float(p) for p in _scipy_stats().false_discovery_control(values, method="bh")]
+    adjusted, largest = [0.0] * len(values), 0.0
+    for step, index in enumerate(sorted(range(len(values)), key=values.__getitem__)):  # SciPy has no Holm
+        largest = max(largest, min(1.0, (len(values) - step) * values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+def check_correction(correction: Any) -> None:
+    """Refuse an unknown correction.
+
+    Raises:
+        InvalidInputError: It is none of those allowed.
+    """
+    if correction not in get_args(Correction):
+        raise InvalidInputError(
+            f"correction is {correction!r:.80}; allowed are {', '.join(get_args(Correction))}"
+        )
+
+
+def _scipy_stats() -> Any:
+    try:
+        from scipy import stats
+    except ImportError:
+        raise MissingExtraError("eval", "testing the difference between pipelines") from None
+    return stats

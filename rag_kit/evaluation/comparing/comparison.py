@@ -6,15 +6,14 @@ import sys
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.comparing.complementary import Complementarity, complementarity
 from rag_kit.evaluation.comparing.matching import Matched, match_results
 from rag_kit.evaluation.comparing.pairs import Pair, compare_pairs
-from rag_kit.evaluation.comparing.scores import Score, scores
-from rag_kit.evaluation.comparing.significance import Correction, check_correction
-from rag_kit.evaluation.comparing.slicing import Slice, check_slices, slice_scores
+from rag_kit.evaluation.comparing.scores import Score, Slice, check_slices, scores, slice_scores
+from rag_kit.evaluation.statistics import Correction, check_correction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +68,9 @@ class Comparison:
         self.pairs: list[Pair] = compare_pairs(
             matched, baseline=baseline, level=level, correction=correction, thresholds=given
         )
-        self.tests = _count_tests(self.pairs)
+        self.tests = sum(
+            (pair.p is not None) + (pair.mcnemar_p is not None and not pair.one_test) for pair in self.pairs
+        )
 
     @property
     def results(self) -> tuple[Results, ...]:
@@ -138,13 +139,12 @@ class Comparison:
         except ImportError:
             raise MissingExtraError("eval", "Comparison.to_pandas") from None
         if table == "complementarity":
-            return pd.DataFrame(_complementarity_records(self.complementarity))
-        if table not in ("table", "pairs", "slices"):
+            return pd.DataFrame([line for item in self.complementarity.values() for line in item.records()])
+        if table not in get_args(Table):
             raise InvalidInputError(
-                f"there is no table {table!r:.80}; allowed are table, pairs, slices, complementarity"
+                f"there is no table {table!r:.80}; allowed are {', '.join(get_args(Table))}"
             )
-        rows: list[Any] = getattr(self, table)
-        return pd.DataFrame([row.to_json() for row in rows])
+        return pd.DataFrame([row.to_json() for row in getattr(self, table)])
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain JSON."""
@@ -259,25 +259,3 @@ def _is_number(value: Any) -> bool:
     return (
         isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     )
-
-
-def _count_tests(pairs: list[Pair]) -> int:
-    own = sum(1 for pair in pairs if pair.p is not None)
-    return own + sum(1 for pair in pairs if pair.mcnemar_p is not None and not pair.one_test)
-
-
-def _complementarity_records(found: Mapping[str, Complementarity]) -> list[dict[str, Any]]:
-    records = []
-    for item in found.values():
-        steps = {step.pipeline: (place, step) for place, step in enumerate(item.greedy, start=1)}
-        for name in item.pipelines:
-            place, step = steps.get(name, (None, None))
-            records.append(
-                {
-                    "metric": item.metric, "pipeline": name, "got": len(item.got[name]),
-                    "only": len(item.only[name]), "n": item.n, "total": item.total, "place": place,
-                    "gain": step.gain if step else 0, "share_with_it": step.share if step else None,
-                    "union": item.union,
-                }
-            )  # fmt: skip
-    return records

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.evaluation.comparing.pairs import got_it
@@ -75,17 +75,31 @@ class Complementarity:
         """
         return [step.pipeline for step in self.greedy if self.n and step.gain / self.n > gain]
 
+    def records(self) -> list[dict[str, Any]]:
+        """A line for each pipeline: what it gets, what it alone gets, its place in the greedy set and its gain."""
+        steps = {step.pipeline: (place, step) for place, step in enumerate(self.greedy, start=1)}
+        found = []
+        for name in self.pipelines:
+            place, step = steps.get(name, (None, None))
+            found.append(
+                {
+                    "metric": self.metric,
+                    "pipeline": name,
+                    "got": len(self.got[name]),
+                    "only": len(self.only[name]),
+                    "place": place,
+                    "gain": step.gain if step else 0,
+                    "share_with_it": step.share if step else None,
+                    "union": self.union,
+                    "n": self.n,
+                    "total": self.total,
+                }
+            )
+        return found
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
-        return {
-            "metric": self.metric, "threshold": self.threshold, "n": self.n, "total": self.total,
-            "pipelines": list(self.pipelines), "union": self.union, "best_single": self.best_single,
-            "got": {name: list(ids) for name, ids in self.got.items()},
-            "only": {name: list(ids) for name, ids in self.only.items()},
-            "everyone": list(self.everyone), "nobody": list(self.nobody),
-            "greedy": [{"pipeline": s.pipeline, "gain": s.gain, "share": s.share} for s in self.greedy],
-            "matrix": [list(row) for row in self.matrix],
-        }  # fmt: skip
+        return asdict(self)
 
 
 def complementarity(
@@ -114,8 +128,7 @@ def complementarity(
     count = len(ids)
     both = got.T.astype(int) @ got.astype(int)
     alone = both.diagonal()
-    matrix = [[int(alone[i] - both[i, j]) if i != j else int(alone[i]) for j in range(len(names))]
-              for i in range(len(names))]  # fmt: skip
+    missed = alone[:, None] - both + np.diag(alone)
     return Complementarity(
         metric=metric, threshold=threshold, pipelines=names, n=count, total=matched.questions,
         got={name: named(got[:, i]) for i, name in enumerate(names)},
@@ -124,7 +137,7 @@ def complementarity(
         union=float((times > 0).mean()) if count else None,
         best_single=float(alone.max() / count) if count else None,
         greedy=_greedy(got, names, seconds),
-        matrix=tuple(tuple(row) for row in matrix),
+        matrix=tuple(map(tuple, missed.tolist())),
     )  # fmt: skip
 
 

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rag_kit.evaluation.comparing import Comparison, Complementarity
+    from rag_kit.evaluation.comparing.comparison import Comparison
+    from rag_kit.evaluation.comparing.complementary import Complementarity
 
 _CELL = 0.5
 """Inches of a cell."""

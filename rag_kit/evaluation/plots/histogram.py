@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rag_kit.evaluation.comparing import Comparison
+    from rag_kit.evaluation.comparing.comparison import Comparison
     from rag_kit.evaluation.runs import Results, Row
 
 Confidence = Callable[["Row"], float | None]
@@ -85,7 +85,7 @@ def confidence_histogram(
 
 
 def _runs(results: Any) -> list[tuple[str, Results]]:
-    from rag_kit.evaluation.comparing import Comparison
+    from rag_kit.evaluation.comparing.comparison import Comparison
     from rag_kit.evaluation.runs import Results
 
     if isinstance(results, Comparison):

@@ -9,7 +9,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.plots import style
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.comparing import Comparison
+    from rag_kit.evaluation.comparing.comparison import Comparison
 
 
 def chosen_metrics(comparison: Comparison, metrics: Sequence[str] | None) -> list[str]:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rag_kit.evaluation.comparing import Comparison, Score
+    from rag_kit.evaluation.comparing.comparison import Comparison
+    from rag_kit.evaluation.comparing.scores import Score
 
 _LABELLED = 8
 """Pipelines whose names stand beside their points; more are numbered, with the names below each other."""

@@ -13,7 +13,7 @@ from rag_kit.evaluation.reporting.page import page
 from rag_kit.evaluation.reporting.payload import different, report_payload
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.comparing import Comparison
+    from rag_kit.evaluation.comparing.comparison import Comparison
     from rag_kit.evaluation.reporting.shapes import ResultsLike
 
 _MARK = b'<meta name="generator" content="rag_kit.report">'
@@ -139,7 +139,7 @@ def _named(results: Any) -> tuple[list[str], list[ResultsLike]]:
 
 
 def _compare(names: list[str], results: list[ResultsLike], notes: list[str]) -> Any:
-    from rag_kit.evaluation.comparing import compare
+    from rag_kit.evaluation.comparing.comparison import compare
 
     named: Any = dict(zip(names, results, strict=True))
     try:

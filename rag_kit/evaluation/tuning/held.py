@@ -85,8 +85,7 @@ def judge_held(
         >>> round(held.difference, 5), round(held.low, 4), round(held.high, 4), held.p, held.better
         (0.10625, 0.05, 0.1625, 0.03125, True)
     """
-    from rag_kit.evaluation.comparing.significance import sign_flip_test
-    from rag_kit.evaluation.statistics import bootstrap_interval
+    from rag_kit.evaluation.statistics import bootstrap_interval, sign_flip_test
 
     shared = [key for key in best if key in default]
     if len(shared) < 2:

@@ -93,7 +93,7 @@ def best_number(finished: Mapping[int, Scores], higher_is_better: bool = True) -
 
 
 def _surely_worse(own: Scores, finished: Mapping[int, Scores], sign: float) -> str | None:
-    from rag_kit.evaluation.comparing.significance import sign_flip_test
+    from rag_kit.evaluation.statistics import sign_flip_test
 
     best = best_number(finished, sign > 0)
     if best is None:
