@@ -24,6 +24,7 @@ EXTRAS = {
     "postgres": ("langchain-postgres", "psycopg"),
     "sql": ("sqlglot",),
     "minilm": ("onnxruntime", "tokenizers", "onnx"),
+    "ocr": ("tesserocr",),
     "jupyter": ("ipykernel", "nbclient"),
     "qdrant": ("langchain-qdrant", "qdrant-client"),
     "mlflow": ("mlflow",),

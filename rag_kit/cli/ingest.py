@@ -45,6 +45,11 @@ def add_parser(commands: Any) -> None:
         help="further texts by which passages are found, such as summary,questions (children, summary, questions, "
         "keywords, qa, tags, translation; none to drop them)",
     )
+    parser.add_argument(
+        "--ocr",
+        metavar="LANGUAGES",
+        help="recognise text in pictures and scanned PDFs: eng, chi_sim, eng+chi_sim, ... (none to switch it off)",
+    )
     parser.add_argument("--model", metavar="NAME", help="chat model for these (default: RAG_KIT_CHAT_MODEL)")
     parser.add_argument(
         "--dry-run",
@@ -73,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     }
     if arguments.represent is not None:
         settings["represent"] = "" if arguments.represent == "none" else arguments.represent
+    if arguments.ocr is not None:
+        settings["ocr"] = "" if arguments.ocr == "none" else arguments.ocr
     if arguments.model is not None:
         settings["llm"] = chat_model(arguments.model)
     STATUS.clear()

@@ -40,7 +40,7 @@ class Converter:
     ) -> None:
         self._settings = settings
         self._limits = limits or ReadLimits()
-        self._reader = Reader(limits=self._limits, readers=readers)
+        self._reader = Reader(limits=limits, readers=readers, ocr=settings.ocr)
 
     def __enter__(self) -> Converter:
         return self

@@ -60,6 +60,7 @@ class Grouping:
 
     Attributes:
         unplaced: Chunks without offsets in their file.
+        recognised: File -> its pages that were read by OCR; 0 stands for a picture.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Grouping:
         self._strict = strict
         self._rehash = rehash
         self.unplaced = 0
+        self.recognised: dict[str, set[int]] = {}
 
     def groups(self, files: Mapping[str, SourceFile]) -> Iterator[Group]:
         """The groups of files, in their order.
@@ -121,6 +123,10 @@ class Grouping:
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
         self.unplaced += sum("start" not in document.metadata for document in documents)
+        if pages := {
+            int(one.metadata.get("page", 0)) for one in documents if one.metadata.get("ocr") is True
+        }:
+            self.recognised[file.file] = pages
         group.rows += rows
         group.chunks += documents
         group.sources += [source] * len(documents)

@@ -20,7 +20,7 @@ from rag_kit.indexing.ingestion.opening import opened, opened_to_look
 from rag_kit.indexing.ingestion.progress import Progress
 from rag_kit.indexing.ingestion.report import IngestReport
 from rag_kit.indexing.ingestion.representing import representing
-from rag_kit.indexing.ingestion.settings import settings_for
+from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
 from rag_kit.text import detect_language
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _GROUP = 256  # chunks that are embedded, and committed, together
 _GROUP_KEYWORD = 2_000
+_NAMED = 20  # files in one note
 
 
 def ingest(
@@ -53,6 +54,7 @@ def ingest(
     readers: Mapping[str, UserReader] | None = None,
     wait: float = 0.0,
     limits: ReadLimits | None = None,
+    ocr: str | None = None,
     rehash: bool = False,
     represent: Sequence[str] | str | None = None,
     llm: Any = None,
@@ -89,6 +91,8 @@ def ingest(
             over which they win.
         wait: Seconds to wait for another writer.
         limits: Caps for reading one file.
+        ocr: Languages of text to recognise in pictures and on PDF pages without text, as for `read`; ``""`` for none.
+            Default: as recorded in the index. Another value than recorded reads all given files again.
         rehash: Compare the bytes of files, even where size and time are the same.
         represent: Further texts by which each chunk is found: ``"summary"``, ``"questions"``, ``"keywords"``,
             ``"qa"``, ``"tags"``, ``"translation"``, ``"children"`` (``rag_kit.indexing.representing.kinds_of`` says
@@ -135,6 +139,7 @@ def ingest(
             splitter=splitter,
             tokenizer=tokenizer,
             represent=representer.recorded if representer is not None else {},
+            ocr=ocr,
         )
         listing = list_files(given, Path(folder), index.sources() if prune else [])
         if strict and listing.problems:
@@ -174,7 +179,7 @@ def ingest(
             parents, children = view.counts()
         report.chunks = index.stats()["chunks"] - children + parents
         report.embedding = index.embedding or "none"
-        report.notes += run.closing_notes(settings.name)
+        report.notes += run.closing_notes(settings)
     report.seconds = time.monotonic() - started
     return report
 
@@ -231,12 +236,19 @@ class _Run:
         if group.new:
             progress.tell(group.new[-1][0].file)
 
-    def closing_notes(self, splitter: str) -> list[str]:
-        """Notes on chunks without offsets, and on those in a language that the embedding model does not know."""
+    def closing_notes(self, settings: SplitSettings) -> list[str]:
+        """Notes on pages read by OCR, on chunks without offsets, and on those in a language the model does not know."""
         notes = []
+        if recognised := self._grouping.recognised:
+            files = [
+                file if 0 in pages else f"{file} page {', '.join(map(str, sorted(pages)))}"
+                for file, pages in recognised.items()
+            ]
+            more = f" and {len(files) - _NAMED} more files" if len(files) > _NAMED else ""
+            notes.append(f"read by OCR ({settings.ocr}): {'; '.join(files[:_NAMED])}{more}")
         if unplaced := self._grouping.unplaced:
             what = f"{unplaced} chunk{' has' if unplaced == 1 else 's have'} no place in the file"
-            notes.append(f"{what}: {splitter} rewrites the text")
+            notes.append(f"{what}: {settings.name} rewrites the text")
         if self._chinese:
             chunks = f"{self._chinese} Chinese chunk{'' if self._chinese == 1 else 's'}"
             notes.append(

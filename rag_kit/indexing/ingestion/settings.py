@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.readers.ocr import ocr_languages
 from rag_kit.indexing.splitting.api import chosen_splitter
 from rag_kit.indexing.splitting.named import SPLITTERS
 from rag_kit.indexing.splitting.packing import check_sizes
@@ -34,6 +35,7 @@ class SplitSettings:
         splitter: What cuts; ``None`` for the splitter by structure.
         name: What it is called, with its tokenizer.
         represent: What is recorded of representations; empty where there are none and never were.
+        ocr: Languages of text that is recognised in pictures; empty for none.
         notes: What to tell about a change of settings.
     """
 
@@ -42,6 +44,7 @@ class SplitSettings:
     splitter: Splitter | None = None
     name: str = "structure"
     represent: Mapping[str, Any] = field(default_factory=dict)
+    ocr: str = ""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -50,6 +53,8 @@ class SplitSettings:
         values: dict[str, Any] = {"chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
         if self.name != "structure":
             values["splitter"] = self.name
+        if self.ocr:
+            values["ocr"] = self.ocr
         return {**values, **self.represent}
 
     @property
@@ -72,6 +77,7 @@ def settings_for(
     splitter: Splitter | str | None = None,
     tokenizer: Tokenizer | None = None,
     represent: Mapping[str, Any] = MappingProxyType({}),
+    ocr: str | None = None,
 ) -> SplitSettings:
     """The settings given, else those recorded, else the defaults.
 
@@ -107,10 +113,14 @@ def settings_for(
     ]
     if "chunk_size" in recorded and was != called:
         changed.append(f"splitter changed from {was} to {called}")
+    ocr_was = str(recorded.get("ocr", ""))
+    ocr = ocr_languages(ocr) if (ocr := ocr_was if ocr is None else ocr) else ""
+    if "chunk_size" in recorded and ocr_was != ocr:
+        changed.append(f"OCR changed from {ocr_was or 'none'} to {ocr or 'none'}")
     if "represent" in recorded and any(recorded.get(name) != value for name, value in represent.items()):
         changed.append("what represents chunks (kinds, model or prompts) changed")
     notes = [f"{' and '.join(changed)}: all given files are split again"] if changed and not is_new else []
-    return SplitSettings(values["chunk_size"], values["chunk_overlap"], cut, called, represent, notes)
+    return SplitSettings(values["chunk_size"], values["chunk_overlap"], cut, called, represent, ocr, notes)
 
 
 def _recorded_tokenizer(index: DocumentIndex, name: str) -> str | None:

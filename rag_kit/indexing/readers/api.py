@@ -17,10 +17,12 @@ from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.files import printable_path
 from rag_kit.indexing.readers.formats import MIME, format_of
 from rag_kit.indexing.readers.limits import ReadLimits
+from rag_kit.indexing.readers.ocr import ocr_languages
 from rag_kit.indexing.readers.parts import Part, Unreadable
 from rag_kit.indexing.readers.process import ReaderProcess
 from rag_kit.indexing.readers.registry import UserReader, check_pattern, check_reader, reader_for
 
+_OCR_SECONDS = 1800.0  # a page takes about one
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
 
 
@@ -34,6 +36,7 @@ class Reader:
         root: Folder that no file may lie outside of, links resolved; metadata ``file`` is relative to it.
         links: Print the targets of links in HTML, docx and epub as ``[text](url)``; otherwise only their text.
         readers: Readers of this object by pattern, as for `register_reader`, over which they win.
+        ocr: Languages of text that is recognised in pictures and on pages without text, as for `read`.
 
     Example:
         >>> import pathlib, tempfile
@@ -51,8 +54,10 @@ class Reader:
         root: str | Path | None = None,
         links: bool = False,
         readers: Mapping[str, UserReader] | None = None,
+        ocr: str | None = None,
     ) -> None:
-        self.limits = limits or ReadLimits()
+        self.limits = limits
+        self.ocr = ocr_languages(ocr) if ocr else ""
         self.root = Path(root) if root is not None else None
         self.links = links
         self.readers = {check_pattern(name): check_reader(one) for name, one in (readers or {}).items()}
@@ -91,10 +96,16 @@ class Reader:
             self._process = None
 
     def read(
-        self, path: str | Path, *, limits: ReadLimits | None = None, root: str | Path | None = None
+        self,
+        path: str | Path,
+        *,
+        limits: ReadLimits | None = None,
+        root: str | Path | None = None,
+        ocr: str | None = None,
     ) -> list[Document]:
         """The documents of one file; arguments as in `read`, defaults from the constructor."""
-        limits = limits or self.limits
+        ocr = self.ocr if ocr is None else ocr_languages(ocr) if ocr else ""
+        limits = limits or self.limits or (ReadLimits(max_seconds=_OCR_SECONDS) if ocr else ReadLimits())
         base = Path(root) if root is not None else self.root
         path = Path(path)
         try:
@@ -108,14 +119,14 @@ class Reader:
             if user is not None:
                 kind = path.suffix.lower().lstrip(".")
                 return _documents(_user_parts(user, real), path, real, base, kind)
-            kind = format_of(path)
-            return _documents(self._convert(str(real), kind, limits), path, real, base, kind)
+            kind = format_of(path, ocr=bool(ocr))
+            return _documents(self._convert(str(real), kind, limits, ocr), path, real, base, kind)
         except Unreadable as error:
             shown = clean_text(printable_path(str(path)))
             advice = f" {error.advice}." if error.advice else ""
             raise ReadError(f"{shown}: {clean_text(error.reason)}.{advice}") from error
 
-    def _convert(self, path: str, kind: str, limits: ReadLimits) -> list[Part]:
+    def _convert(self, path: str, kind: str, limits: ReadLimits, ocr: str) -> list[Part]:
         with self._lock:
             if self._closed:
                 raise InvalidInputError("This Reader is closed; make a new one.")
@@ -128,7 +139,7 @@ class Reader:
                 self._stop()
             if self._process is None:
                 self._process = ReaderProcess(limits)
-            return self._process.convert(path, kind, limits, self.links)
+            return self._process.convert(path, kind, limits, self.links, ocr)
 
 
 _shared: Reader | None = None
@@ -154,7 +165,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def read(
-    path: str | Path, *, limits: ReadLimits | None = None, root: str | Path | None = None
+    path: str | Path,
+    *,
+    limits: ReadLimits | None = None,
+    root: str | Path | None = None,
+    ocr: str | None = None,
 ) -> list[Document]:
     """Read a local file into documents: one for each page, slide, table, chapter or record, else one in all.
 
@@ -165,13 +180,18 @@ def read(
         path: A file. Addresses (``https://...``) are not opened.
         limits: Caps; the defaults suit a laptop.
         root: Folder that the file may not lie outside of, links resolved; default: the file's own folder.
+        ocr: Recognise text in pictures and on PDF pages without text by tesseract, in these languages
+            (``"eng+chi_sim"``). Needs the extra ``ocr`` and tesseract's data; takes about a second a page, so
+            ``max_seconds`` is 1800 then unless ``limits`` says otherwise.
 
     Returns:
         Documents whose text is markdown. Metadata, all plain: ``source`` (``path`` as given; with ``root``, as
         ``file``), ``file`` (path relative to ``root``), ``format``, ``mime``, ``title``; and where they apply ``page``
-        (from 1; slides too), ``pages``, ``sheet``, ``chapter``, ``record``, ``row_start`` and ``row_end``, ``heading``.
+        (from 1; slides too), ``pages``, ``sheet``, ``chapter``, ``record``, ``row_start`` and ``row_end``, ``heading``,
+        ``ocr`` (true where the text was recognised).
 
     Raises:
+        MissingExtraError, ConfigurationError: What ``ocr`` needs is not there.
         ReadError: The file is missing, empty, broken, encrypted, mis-named, of an unknown kind, without text, or
             over a cap; the message names the file, the reason and what to do.
 
@@ -184,16 +204,20 @@ def read(
         | --- | --- |
         | Bern | Aare |
     """
-    return _shared_reader().read(path, limits=limits, root=root)
+    return _shared_reader().read(path, limits=limits, root=root, ocr=ocr)
 
 
 async def aread(
-    path: str | Path, *, limits: ReadLimits | None = None, root: str | Path | None = None
+    path: str | Path,
+    *,
+    limits: ReadLimits | None = None,
+    root: str | Path | None = None,
+    ocr: str | None = None,
 ) -> list[Document]:
     """`read` for async code: the wait for the reader process does not hold up the event loop."""
     from rag_kit.concurrency import run_in_thread
 
-    return await run_in_thread(lambda: read(path, limits=limits, root=root))
+    return await run_in_thread(lambda: read(path, limits=limits, root=root, ocr=ocr))
 
 
 def _resolved(path: Path, root: Path | None) -> Path:

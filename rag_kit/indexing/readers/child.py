@@ -1,6 +1,6 @@
 """The reader process: takes one file at a time from standard input, writes its parts as JSON lines.
 
-Protocol, one JSON object a line. In: ``{"path", "format", "limits", "links"}``. Out: ``{"ready": true}`` once;
+Protocol, one JSON object a line. In: ``{"path", "format", "limits", "links", "ocr"}``. Out: ``{"ready": true}`` once;
 then for each request any number of ``{"text", "metadata"}`` and at the end ``{"done": n}``,
 ``{"unreadable": reason, "advice": advice}`` or ``{"failed": reason}``. Nothing that is executed crosses the pipe.
 """
@@ -28,7 +28,7 @@ def _write(out: IO[str], message: dict[str, Any]) -> None:
 def _serve(request: dict[str, Any], out: IO[str]) -> None:
     limits = ReadLimits(**request["limits"])
     limit_time(limits.max_seconds)
-    context = Context(name=os.path.basename(request["path"]), limits=limits, links=bool(request["links"]))
+    context = Context(os.path.basename(request["path"]), limits, bool(request["links"]), str(request["ocr"]))
     count = 0
     try:
         for part in convert(request["path"], request["format"], context):

@@ -28,6 +28,7 @@ _CONVERTERS = {
     "eml": ("mail", "read_eml"),
     "mbox": ("mail", "read_mbox"),
 }
+_PICTURE = ("ocr", "read_picture")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -76,7 +77,7 @@ def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
     """
     data = read_bytes(path, context.limits.max_bytes)
     check_content(data, kind)
-    module, name = _CONVERTERS[kind]
+    module, name = _CONVERTERS.get(kind, _PICTURE)
     converter: Callable[[bytes, Context], Iterator[Part]] = getattr(
         importlib.import_module(f"rag_kit.indexing.readers.{module}"), name
     )

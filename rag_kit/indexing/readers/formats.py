@@ -47,6 +47,21 @@ MIME: dict[str, str] = {
     "eml": "message/rfc822",
     "mbox": "application/mbox",
 }
+#: Pictures, which are read where OCR is asked for.
+PICTURES = {
+    "png": "png",
+    "jpg": "jpeg",
+    "jpeg": "jpeg",
+    "tif": "tiff",
+    "tiff": "tiff",
+    "bmp": "bmp",
+    "webp": "webp",
+}
+MIME |= {suffix: f"image/{kind}" for suffix, kind in PICTURES.items()}
+#: How OCR is switched on.
+OCR_ADVICE = (
+    "Give ocr='eng' (--ocr eng), after pip install 'rag-kit[ocr]' and apt-get install tesseract-ocr-eng"
+)
 _ZIPPED = {"docx", "pptx", "xlsx", "epub"}
 _OWN = "or add a reader of your own: register_reader('*{0}', function)"
 #: Suffixes that are not read, what they are, and what to do.
@@ -66,9 +81,9 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
         f"Transcribe it and read the transcript as .txt, {_OWN}",
     ),
     (
-        ".png .jpg .jpeg .gif .tif .tiff .bmp .webp .heic",
-        "a picture, and text in pictures is not recognised (no OCR)",
-        f"Let an OCR program write a .txt or a .pdf with text, {_OWN}",
+        ".gif .heic .svg",
+        "a picture of a kind that is not read",
+        f"Save it as .png and read that with ocr='eng', {_OWN}",
     ),
     (".zip .tar .gz .7z .rar", "an archive, which is not opened", "Unpack it and read what is in it"),
 )
@@ -99,8 +114,8 @@ def supported_suffixes() -> list[str]:
     return sorted({*FORMATS, *registered_suffixes()})
 
 
-def format_of(path: PurePath) -> str:
-    """The format that a file's suffix stands for.
+def format_of(path: PurePath, *, ocr: bool = False) -> str:
+    """The format that a file's suffix stands for; pictures have one where their text is to be recognised.
 
     Raises:
         Unreadable: The suffix is none of the supported ones.
@@ -112,6 +127,10 @@ def format_of(path: PurePath) -> str:
     suffix = path.suffix.lower()
     if suffix in FORMATS:
         return FORMATS[suffix]
+    if suffix[1:] in PICTURES:
+        if ocr:
+            return suffix[1:]
+        raise Unreadable(f"{suffix} is a picture, and OCR is off", OCR_ADVICE)
     for suffixes, what, advice in _REFUSED:
         if suffix in suffixes.split():
             raise Unreadable(f"{suffix} is {what}", advice.format(suffix))
@@ -151,6 +170,8 @@ def check_content(data: bytes, kind: str) -> None:
                 "Give it the suffix of its real format",
             )
         return
+    if kind in PICTURES:
+        return  # whichever of them it is, Pillow sees
     if kind in _ZIPPED:
         if found == "an old or encrypted Office file (OLE)":
             raise Unreadable(

@@ -50,3 +50,4 @@ class Context:
     name: str
     limits: ReadLimits
     links: bool = False
+    ocr: str = ""

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from rag_kit.indexing.readers.formats import OCR_ADVICE
+from rag_kit.indexing.readers.ocr import recognised_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
 from rag_kit.indexing.readers.pdf_layout import Layout, Line
 from rag_kit.indexing.readers.pdf_lines import page_lines
@@ -35,10 +37,13 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         if count > context.limits.max_pages:
             raise over_limit(f"it has {count} pages", "max_pages", context.limits.max_pages)
         pages: list[list[Line]] = []
+        recognised: dict[int, str] = {}
         characters = 0
         for index in range(count):
-            lines = _page(document, index)
-            characters += sum(len(line.text) for line in lines)
+            lines, text = _page(document, index, context)
+            if text:
+                recognised[index + 1] = text
+            characters += sum(len(line.text) for line in lines) + len(text)
             if characters > context.limits.max_characters:
                 raise over_limit(
                     f"it has over {characters} characters", "max_characters", context.limits.max_characters
@@ -47,21 +52,21 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         title = _metadata_title(document)
     finally:
         document.close()
-    if not any(pages):
-        raise Unreadable(
-            f"no text found on its {count} page{'s' * (count != 1)}; scanned? OCR is not included",
-            "Run an OCR program over it (for example ocrmypdf) and read the result",
-        )
+    if not any(pages) and not recognised:
+        reason, advice = "; scanned? OCR is off", OCR_ADVICE
+        if context.ocr:
+            reason, advice = ", also not by OCR", "Check that it is the right file"
+        raise Unreadable(f"no text found on its {count} page{'s' * (count != 1)}{reason}", advice)
     edges = [{n: line.text for n, line in enumerate(lines) if _at_edge(line)} for lines in pages]
     pages = [
         [line for n, line in enumerate(lines) if n not in running]
         for lines, running in zip(pages, running_lines(edges), strict=True)
     ]
     layout = Layout(pages)
-    empty = sum(1 for lines in pages if not lines)
+    empty = sum(1 for lines in pages if not lines) - len(recognised)
     for number, lines in enumerate(pages, 1):
         before = layout.heading
-        text = layout.page_text(lines)
+        text = recognised.get(number) or layout.page_text(lines)
         title = title or layout.first_heading
         if not text.strip():
             continue
@@ -70,6 +75,8 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
             metadata["title"] = title
         if before:
             metadata["heading"] = before
+        if number in recognised:
+            metadata["ocr"] = True
         if empty:
             metadata["pages_without_text"] = empty
         yield Part(text, metadata)
@@ -79,15 +86,17 @@ def _at_edge(line: Line) -> bool:
     return not 0.09 <= line.place <= 0.91
 
 
-def _page(document: Any, index: int) -> list[Line]:
+def _page(document: Any, index: int, context: Context) -> tuple[list[Line], str]:
+    """The lines of a page, and where it has none the text that OCR finds, if that is asked for."""
     import pypdfium2
 
     try:
         page = document[index]
     except pypdfium2.PdfiumError:
-        return []  # a damaged page among good ones; it counts as one without text
+        return [], ""  # a damaged page among good ones; it counts as one without text
     try:
-        return page_lines(page)
+        lines = page_lines(page)
+        return lines, recognised_page(page, context) if context.ocr and not lines else ""
     finally:
         page.close()
 

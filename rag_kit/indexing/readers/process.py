@@ -30,6 +30,7 @@ _KEPT_VARIABLES = (
     "SYSTEMROOT",
     "LD_LIBRARY_PATH",
     "HOME",
+    "TESSDATA_PREFIX",
 )
 _ESCAPED = 12  # bytes that one character takes at most in ASCII JSON (a surrogate pair)
 
@@ -82,7 +83,7 @@ class ReaderProcess:
         """Whether the child runs, and belongs to this process (not to one this was forked from)."""
         return self.owner == os.getpid() and self._process.poll() is None
 
-    def convert(self, path: str, kind: str, limits: ReadLimits, links: bool) -> list[Part]:
+    def convert(self, path: str, kind: str, limits: ReadLimits, links: bool, ocr: str) -> list[Part]:
         """The parts of one file.
 
         The child is killed when it takes too long, says too much, dies, or when the wait is interrupted.
@@ -91,7 +92,7 @@ class ReaderProcess:
             Unreadable: With the reason, whatever happened.
         """
         self.files += 1
-        request = {"path": path, "format": kind, "limits": limits.to_dict(), "links": links}
+        request = {"path": path, "format": kind, "limits": limits.to_dict(), "links": links, "ocr": ocr}
         deadline = time.monotonic() + limits.max_seconds
         try:
             assert self._process.stdin is not None

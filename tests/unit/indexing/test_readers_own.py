@@ -141,7 +141,7 @@ def test_a_damaged_letter_is_read_or_refused(tmp_path: Path) -> None:
         ("a.key", "Keynote", "Export"),
         ("a.mp3", "no text", "Transcribe"),
         ("a.MP4", "no text", "Transcribe"),
-        ("a.png", "no OCR", "OCR program"),
+        ("a.heic", "picture", "Save it as .png"),
         ("a.doc", "old binary", "Save it as .docx"),
         ("a.zip", "archive", "Unpack"),
     ],

@@ -1,0 +1,136 @@
+"""Text recognition (OCR) by tesseract: pictures, and pages of a PDF that have no text.
+
+The binding `tesserocr` runs it inside the reader process, under that process's caps; no program is started.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
+from rag_kit.indexing.readers.parts import Context, Part, Unreadable, over_limit
+
+_DATA = (
+    "/usr/share/tesseract-ocr/*/tessdata",  # Debian
+    "/usr/share/tessdata",
+    "/usr/share/tesseract/tessdata",
+    "/usr/local/share/tessdata",
+    "/opt/homebrew/share/tessdata",
+)
+_DPI = 300
+_PAGE_PIXELS = 40_000_000  # an A2 page at 300 dpi; larger pages are rendered less finely
+_LONGEST = 32_000  # pixels of a side; tesseract's own bound is 32,767
+_CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
+_WRAP = "\x1f"  # where a line was wrapped
+_WRAPPED = 0.7  # a line that is shorter than this share of its block's longest was ended on purpose
+
+
+def ocr_languages(ocr: str) -> str:
+    """Check that tesseract can recognise some languages, and return them in the order that it reads best.
+
+    Args:
+        ocr: Tesseract's names joined by ``+``, such as ``"eng+chi_sim"``.
+
+    Raises:
+        InvalidInputError: It is no such list.
+        MissingExtraError: tesserocr is not installed.
+        ConfigurationError: The data of a language is not there.
+    """
+    if not isinstance(ocr, str) or not re.fullmatch(r"\w+(\+\w+)*", ocr):
+        raise InvalidInputError(
+            f"ocr must name tesseract's languages, as in 'eng' or 'eng+chi_sim', not {ocr!r}."
+        )
+    if find_spec("tesserocr") is None:
+        raise MissingExtraError("ocr", "Recognising text in pictures")
+    # the first language decides on the spaces between words: Chinese and Japanese have none
+    names = sorted(dict.fromkeys(ocr.split("+")), key=lambda name: not name.startswith(("chi", "jpn")))
+    _data_folder("+".join(names))
+    return "+".join(names)
+
+
+def _data_folder(languages: str) -> str:
+    prefix = os.environ.get("TESSDATA_PREFIX")
+    names = languages.split("+")
+    for folder in [prefix] if prefix else [found for one in _DATA for found in sorted(glob.glob(one))]:
+        if all(os.path.exists(f"{folder}/{name}.traineddata") for name in names):
+            return folder
+    packages = " ".join(f"tesseract-ocr-{name.replace('_', '-')}" for name in names)
+    raise ConfigurationError(
+        f"Tesseract's data for {languages} was not found: on Debian run apt-get install {packages}; elsewhere put the "
+        ".traineddata files into a folder and name it with TESSDATA_PREFIX."
+    )
+
+
+def read_picture(data: bytes, context: Context) -> Iterator[Part]:
+    """One part a picture; a TIFF may hold several, its pages."""
+    from PIL import Image, ImageOps, ImageSequence
+
+    _engine(context.ocr)  # before the picture, which may take all memory
+    Image.MAX_IMAGE_PIXELS = None  # the bound is max_pixels, below
+    limits = context.limits
+    image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "TIFF", "BMP", "WEBP"))
+    count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
+    if count > limits.max_pages:
+        raise over_limit(f"it has {count} pages", "max_pages", limits.max_pages)
+    for number, frame in enumerate(ImageSequence.Iterator(image), 1):
+        width, height = frame.size
+        if width * height > limits.max_pixels:
+            raise over_limit(f"it has {width} x {height} pixels", "max_pixels", limits.max_pixels)
+        if max(width, height) > _LONGEST:
+            raise Unreadable(
+                f"it has {width} x {height} pixels, a side of more than {_LONGEST}", "Cut it into several"
+            )
+        upright = ImageOps.exif_transpose(frame)
+        if upright.has_transparency_data:  # on paper
+            upright = upright.convert("RGBA")
+            upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright)
+        place = {"page": number, "pages": count} if count > 1 else {}
+        yield Part(_recognised(upright.convert("L"), context.ocr), {**place, "ocr": True})
+        if number == count:
+            return
+
+
+def recognised_page(page: Any, context: Context) -> str:
+    """The text in the picture of a PDF page."""
+    width, height = page.get_size()
+    scale = min(_DPI / 72, (_PAGE_PIXELS / max(width * height, 1)) ** 0.5, _LONGEST / max(width, height, 1))
+    return _recognised(page.render(scale=scale, grayscale=True).to_pil(), context.ocr)
+
+
+@lru_cache(maxsize=1)
+def _engine(languages: str) -> Any:
+    from tesserocr import PSM, PyTessBaseAPI
+
+    return PyTessBaseAPI(path=f"{_data_folder(languages)}/", lang=languages, psm=PSM.AUTO)
+
+
+def _recognised(image: Any, languages: str) -> str:
+    engine = _engine(languages)
+    try:
+        engine.SetImage(image)
+        engine.SetSourceResolution(_DPI)  # what pictures say of theirs is often wrong, and breaks lines up
+        found = str(engine.GetUTF8Text())
+    finally:
+        engine.Clear()
+    text = "\n\n".join(_joined(block.split("\n")) for block in re.split(r"\n\s*\n", found.strip()))
+    return re.sub(r"(?<=[\w,])\n\n(?=[a-z])", " ", text)  # a gap in the middle of a sentence is none
+
+
+def _joined(lines: list[str]) -> str:
+    """A block of lines as paragraphs: a line that was wrapped goes on in the next one.
+
+    Example:
+        >>> _joined(["The lake is very deep and cold in win-", "ter, and the boats lie", "on the shore."])
+        'The lake is very deep and cold in winter, and the boats lie\\non the shore.'
+    """
+    full = _WRAPPED * max(map(len, lines))
+    text = "".join(line.strip() + ("\n" if len(line) < full else _WRAP) for line in lines)
+    text = re.sub(f"(?<=\\w)-{_WRAP}(?=[a-z])|(?<=[{_CJK}]){_WRAP}(?=[{_CJK}])", "", text)
+    return text.replace(_WRAP, " ").strip()
