@@ -50,6 +50,11 @@ def add_parser(commands: Any) -> None:
         metavar="LANGUAGES",
         help="recognise text in pictures and scanned PDFs: eng, chi_sim, eng+chi_sim, ... (none to switch it off)",
     )
+    parser.add_argument(
+        "--keep-duplicates",
+        action=argparse.BooleanOptionalAction,
+        help="take in all files with the same text, or nearly the same; or one of them (default: one in each folder)",
+    )
     parser.add_argument("--model", metavar="NAME", help="chat model for these (default: RAG_KIT_CHAT_MODEL)")
     parser.add_argument(
         "--dry-run",
@@ -73,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     embeddings = embedding_model(arguments.embedding_model)
     settings: dict[str, Any] = {
         name: value
-        for name in ("chunk_size", "chunk_overlap", "splitter", "tokenizer")
+        for name in ("chunk_size", "chunk_overlap", "splitter", "tokenizer", "keep_duplicates")
         if (value := getattr(arguments, name)) is not None
     }
     if arguments.represent is not None:
@@ -100,6 +105,9 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for file, reason in report.failed:
             problem(f"not read: {file}: {reason}")
+        for file, original, likeness in report.duplicates:
+            what = "a copy" if likeness == 1 else f"a near copy ({likeness:.0%})"
+            hint(f"left out: {file} is {what} of {original}")
         for note in report.notes:
             hint(f"note: {note}")
         say(report.summary())

@@ -24,11 +24,13 @@ logger = logging.getLogger(__name__)
 
 #: A table of vectors by row number.
 VECTORS = "CREATE TABLE IF NOT EXISTS {} (n INTEGER PRIMARY KEY, vector BLOB NOT NULL, generation INTEGER NOT NULL);"
+#: Columns of ``sources`` that folders of before lack.
+COPIES = ("fingerprint BLOB NOT NULL DEFAULT x''", "original TEXT NOT NULL DEFAULT ''")
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS sources (
     source TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, checked_ns INTEGER NOT NULL,
-    sha256 TEXT NOT NULL, settings TEXT NOT NULL);
+    sha256 TEXT NOT NULL, settings TEXT NOT NULL, {", ".join(COPIES)});
 CREATE TABLE IF NOT EXISTS chunks (
     n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, ordinal INTEGER NOT NULL,
     text TEXT NOT NULL, metadata TEXT NOT NULL, hash BLOB NOT NULL, generation INTEGER NOT NULL);
@@ -73,6 +75,9 @@ class Store:
                 self._writer.execute("PRAGMA journal_mode=WAL")
                 self._writer.execute("PRAGMA synchronous=FULL")
                 self._writer.executescript(_SCHEMA)
+                if not knows_copies(self._writer):
+                    for column in COPIES:
+                        self._writer.execute(f"ALTER TABLE sources ADD COLUMN {column}")
                 self._first_time()
             self._reader = self._connect_reader()
 
@@ -237,6 +242,11 @@ def _refuse_links(path: Path) -> None:
             raise IndexFormatError(
                 f"{path.with_name(name)} is a link, which is not followed. Put the file itself in its place."
             )
+
+
+def knows_copies(connection: sqlite3.Connection) -> bool:
+    """Whether the store can say which files are copies; one of before cannot until it is opened for writing."""
+    return any(column[1] == "original" for column in connection.execute("PRAGMA table_info(sources)"))
 
 
 def in_groups(values: Iterable[Any], size: int = _MANY) -> Iterator[list[Any]]:

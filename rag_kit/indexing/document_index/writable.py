@@ -16,6 +16,7 @@ from rag_kit.indexing.document_index.filling import fill_vectors
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import make_rows
+from rag_kit.indexing.document_index.store import knows_copies
 from rag_kit.indexing.document_index.writing import Batch, SourceRecord, WriteReport, apply, missing_texts
 
 if TYPE_CHECKING:
@@ -214,8 +215,9 @@ class WritableIndex(ReadableIndex):
 
     def source_records(self) -> dict[str, SourceRecord]:
         """What is remembered about files, by source."""
-        query = "SELECT source, size, mtime_ns, checked_ns, sha256, settings FROM sources ORDER BY source"
         with self._store.reading() as connection:
+            more = ", CAST(fingerprint AS BLOB), original" if knows_copies(connection) else ""
+            query = f"SELECT source, size, mtime_ns, checked_ns, sha256, settings{more} FROM sources ORDER BY source"
             return {row[0]: SourceRecord(*row) for row in connection.execute(query)}
 
     def _state(self) -> State:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 from rag_kit.indexing.document_index.families.rows import FamilyRow
 from rag_kit.indexing.document_index.families.writing import Plan, plan_families, write_families
@@ -24,6 +24,8 @@ class SourceRecord:
         checked_ns: When the file was looked at.
         sha256: Hash of its bytes.
         settings: How it was read and split, as JSON.
+        fingerprint: What its copies are recognised by.
+        original: Of a copy, which has no chunks: the file that is kept, as JSON.
     """
 
     source: str
@@ -32,6 +34,8 @@ class SourceRecord:
     checked_ns: int
     sha256: str
     settings: str
+    fingerprint: bytes = b""
+    original: str = ""
 
 
 @dataclass
@@ -253,7 +257,7 @@ def _remember(connection: sqlite3.Connection, batch: Batch) -> None:
         "DELETE FROM sources WHERE source = ?", [(source,) for source in batch.removed_sources]
     )
     connection.executemany(
-        "INSERT OR REPLACE INTO sources (source, size, mtime_ns, checked_ns, sha256, settings) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        [(r.source, r.size, r.mtime_ns, r.checked_ns, r.sha256, r.settings) for r in batch.records],
+        "INSERT OR REPLACE INTO sources (source, size, mtime_ns, checked_ns, sha256, settings, fingerprint, original) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [astuple(record) for record in batch.records],
     )

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError, ReadError
+from rag_kit.indexing.ingestion.copies import fingerprint
 from rag_kit.indexing.ingestion.looking import Sight, file_hash, look
 from rag_kit.indexing.ingestion.settings import SplitSettings
 from rag_kit.indexing.readers import Reader, ReadLimits
@@ -50,11 +51,11 @@ class Converter:
     ) -> None:
         self._reader.close()
 
-    def convert(self, file: SourceFile) -> tuple[list[Document], Sight, str]:
+    def convert(self, file: SourceFile) -> tuple[list[Document], Sight, str, bytes]:
         """The chunks of a file, and what the file was then.
 
         Returns:
-            Chunks, sight and SHA-256 of the file that they were made from.
+            Chunks; sight, SHA-256 and fingerprint (empty where copies are kept) of the file that they were made from.
 
         Raises:
             ReadError: It cannot be read, holds no text, gives more chunks than the limit, or keeps changing.
@@ -80,6 +81,9 @@ class Converter:
             document.metadata["source"] = file.file
         most = self._limits.max_chunks
         settings = self._settings
+        # a search may be limited to a folder, in which a copy of another folder's file would be missed
+        folder = file.file.rpartition("/")[0] if settings.keep_duplicates is None else ""
+        mark = b"" if settings.keep_duplicates else fingerprint(documents, path, folder)
         cut = iter_chunks(documents, settings.chunk_size, settings.chunk_overlap, settings.splitter)
         try:
             chunks = list(islice(cut, most + 1))
@@ -92,7 +96,7 @@ class Converter:
             )
         if not any(chunk.page_content.strip() for chunk in chunks):
             raise ReadError(f"{file.file}: no text found in it.")
-        return chunks, before, digest
+        return chunks, before, digest, mark
 
 
 def _below(value: Any, root: Path) -> Any:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.writing import SourceRecord
-from rag_kit.indexing.ingestion.looking import Sight, file_hash, look
+from rag_kit.indexing.ingestion.copies import Copies
+from rag_kit.indexing.ingestion.looking import file_hash, look
 from rag_kit.indexing.readers.parts import Unreadable
 
 if TYPE_CHECKING:
@@ -92,11 +94,17 @@ class Grouping:
         Raises:
             ReadError: A file cannot be read, and ``strict`` was asked for.
         """
-        group = Group()
-        for source, file in files.items():
-            self.progress.tell(file.file)
+        group, copies, changed = Group(), Copies(self.records, files), list[str]()
+        # what others may be copies of comes first: files that the index keeps, then new ones, then copies of before
+        rank = {source: 2 * bool(record.original) for source, record in self.records.items()}
+        order = sorted(files, key=lambda source: rank.get(source, 1))
+        for source, read in chain(((s, False) for s in order), ((s, True) for s in changed)):
+            file = files[source]
             try:
-                self._add(group, source, file)
+                if read:
+                    self._read(group, copies, source, files)
+                elif not self._is_unchanged(group, copies, source, files):
+                    changed.append(source)
             except ReadError as error:
                 if self._strict:
                     raise ReadError(f"{error} Nothing was changed, for strict was asked for.") from error
@@ -109,19 +117,43 @@ class Grouping:
         if group.new or group.seen:
             yield group
 
-    def _add(self, group: Group, source: str, file: SourceFile) -> None:
+    def _is_unchanged(
+        self, group: Group, copies: Copies, source: str, files: Mapping[str, SourceFile]
+    ) -> bool:
         record = self.records.get(source)
-        if record is not None and record.settings == self._key and (same := self._same(file, record)):
-            if same is not record:
-                group.seen.append(same)
-            self._report.unchanged += 1
-            self.progress.count(same.size)
-            return
-        documents, sight, digest = self._converter.convert(file)
+        if record is None or record.settings != self._key:
+            return False
+        original = copies.original(record)
+        if record.original and original is None:
+            return False  # it is no copy any more
+        self.progress.tell(files[source].file)
+        if (same := self._same(files[source], record)) is None:
+            return False
+        if same is not record:
+            group.seen.append(same)
+        if original is None:
+            copies.keep(record)
+        else:
+            self._report.count_copy(source, *original, files)
+        self._report.unchanged += 1
+        self.progress.count(same.size)
+        return True
+
+    def _read(self, group: Group, copies: Copies, source: str, files: Mapping[str, SourceFile]) -> None:
+        file = files[source]
+        self.progress.tell(file.file)
+        documents, sight, digest, mark = self._converter.convert(file)
         try:
             rows = make_rows(documents, source=source)
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
+        record = copies.judged(
+            SourceRecord(source, sight.size, sight.mtime_ns, sight.seen_ns, digest, self._key, mark)
+        )
+        group.new.append((file, record))
+        if original := copies.original(record):
+            self._report.count_copy(source, *original, files)
+            return
         self.unplaced += sum("start" not in document.metadata for document in documents)
         if pages := {
             int(one.metadata.get("page", 0)) for one in documents if one.metadata.get("ocr") is True
@@ -130,7 +162,6 @@ class Grouping:
         group.rows += rows
         group.chunks += documents
         group.sources += [source] * len(documents)
-        group.new.append((file, _record(source, sight, digest, self._key)))
 
     def _same(self, file: SourceFile, record: SourceRecord) -> SourceRecord | None:
         """The record of a file that has not changed: the same, or with its new time; ``None`` if it has changed."""
@@ -139,14 +170,10 @@ class Grouping:
             if not self._rehash and sight.same_as_record(record):
                 return record
             if sight.size == record.size and file_hash(file.path) == record.sha256:
-                return _record(record.source, sight, record.sha256, record.settings)
+                return replace(record, mtime_ns=sight.mtime_ns, checked_ns=sight.seen_ns)
         except OSError as error:
             raise ReadError(f"{file.file}: it cannot be read ({error.strerror or error}).") from error
         return None
-
-
-def _record(source: str, sight: Sight, digest: str, settings: str) -> SourceRecord:
-    return SourceRecord(source, sight.size, sight.mtime_ns, sight.seen_ns, digest, settings)
 
 
 def _reason(error: ReadError, name: str) -> str:

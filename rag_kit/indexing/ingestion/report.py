@@ -6,6 +6,9 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.representing import Represented
 
 
@@ -18,6 +21,8 @@ class IngestReport:
         updated: Files that had changed, or were split anew.
         unchanged: Files that were in the index already.
         removed: Files that vanished and were removed.
+        duplicates: Files that are not in the index because they are copies of one that is: file, original, and how
+            near (1 for the same text).
         failed: Files that could not be read, each with the reason; an earlier version of one stays.
         chunks: Chunks in the index now.
         embedded: Texts that went through the embedding model.
@@ -39,6 +44,7 @@ class IngestReport:
     updated: int = 0
     unchanged: int = 0
     removed: int = 0
+    duplicates: list[tuple[str, str, float]] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     chunks: int = 0
     embedded: int = 0
@@ -57,6 +63,13 @@ class IngestReport:
         setattr(self, what, getattr(self, what) + 1)
         self.changes.append((file, what))
 
+    def count_copy(
+        self, source: str, original: str, likeness: float, files: Mapping[str, SourceFile]
+    ) -> None:
+        """Count a file that is left out; ``files`` names those of this ingest."""
+        name = files[original].file if original in files else original
+        self.duplicates.append((files[source].file, name, likeness))
+
     def count_representations(self, made: Represented) -> None:
         """Add what representations took."""
         self.calls, self.tokens = self.calls + made.calls, self.tokens + made.tokens
@@ -68,6 +81,10 @@ class IngestReport:
         """As plain JSON."""
         plain = asdict(self)
         plain["failed"] = [{"file": file, "reason": reason} for file, reason in self.failed]
+        plain["duplicates"] = [
+            {"file": file, "original": original, "likeness": round(likeness, 2)}
+            for file, original, likeness in self.duplicates
+        ]
         plain["changes"] = [{"file": file, "change": what} for file, what in self.changes]
         return plain
 
@@ -76,7 +93,8 @@ class IngestReport:
         lines = [
             f"{'dry run: ' if self.dry_run else ''}"
             f"{self.added} file{'' if self.added == 1 else 's'} added, {self.updated} updated, "
-            f"{self.unchanged} unchanged, {self.removed} removed, {len(self.failed)} not read; "
+            f"{self.unchanged} unchanged, {self.removed} removed, {len(self.failed)} not read"
+            f"{f', {len(self.duplicates)} left out as copies' if self.duplicates else ''}; "
             f"{self.chunks} chunks in the index ({self.seconds:.1f} s)"
         ]
         made = ", ".join(f"{count} {kind}" for kind, count in self.represented.items())

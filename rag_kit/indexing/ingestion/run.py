@@ -52,6 +52,7 @@ def ingest(
     splitter: Splitter | str | None = None,
     tokenizer: Tokenizer | None = None,
     readers: Mapping[str, UserReader] | None = None,
+    keep_duplicates: bool | None = None,
     wait: float = 0.0,
     limits: ReadLimits | None = None,
     ocr: str | None = None,
@@ -89,6 +90,9 @@ def ingest(
         tokenizer: What counts, for ``splitter="tokens"``.
         readers: Readers of your own by pattern (``{"*.eml": UnstructuredEmailLoader}``), as for `register_reader`,
             over which they win.
+        keep_duplicates: ``True`` to take in copies of other files, ``False`` to keep one of those with the same text,
+            or nearly the same with the same numbers and names; the report lists the others. Default: as recorded,
+            else one in each folder, since a search may be limited to a folder.
         wait: Seconds to wait for another writer.
         limits: Caps for reading one file.
         ocr: Languages of text to recognise in pictures and on PDF pages without text, as for `read`; ``""`` for none.
@@ -138,6 +142,7 @@ def ingest(
             chunk_overlap=chunk_overlap,
             splitter=splitter,
             tokenizer=tokenizer,
+            keep_duplicates=keep_duplicates,
             represent=representer.recorded if representer is not None else {},
             ocr=ocr,
         )
@@ -231,7 +236,8 @@ class _Run:
         progress = self._grouping.progress
         for file, record in group.new:
             known = record.source in self._grouping.records
-            self._report.count(file.file, "updated" if known else "added")
+            if not record.original:
+                self._report.count(file.file, "updated" if known else "added")
             progress.count(record.size)
         if group.new:
             progress.tell(group.new[-1][0].file)

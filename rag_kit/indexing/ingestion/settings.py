@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.splitting.parts import Splitter
 
 #: Goes up when readers or splitter give other chunks than before; then files are read again.
-READING = 2
+READING = 3
 _DEFAULTS = {"chunk_size": 1000, "chunk_overlap": 100}
 
 
@@ -34,6 +34,7 @@ class SplitSettings:
         chunk_overlap: Characters repeated between chunks.
         splitter: What cuts; ``None`` for the splitter by structure.
         name: What it is called, with its tokenizer.
+        keep_duplicates: Whether copies of other files go in, too; ``None`` for those in other folders only.
         represent: What is recorded of representations; empty where there are none and never were.
         ocr: Languages of text that is recognised in pictures; empty for none.
         notes: What to tell about a change of settings.
@@ -43,6 +44,7 @@ class SplitSettings:
     chunk_overlap: int
     splitter: Splitter | None = None
     name: str = "structure"
+    keep_duplicates: bool | None = None
     represent: Mapping[str, Any] = field(default_factory=dict)
     ocr: str = ""
     notes: list[str] = field(default_factory=list)
@@ -55,6 +57,8 @@ class SplitSettings:
             values["splitter"] = self.name
         if self.ocr:
             values["ocr"] = self.ocr
+        if self.keep_duplicates is not None:
+            values["keep_duplicates"] = self.keep_duplicates
         return {**values, **self.represent}
 
     @property
@@ -76,6 +80,7 @@ def settings_for(
     chunk_overlap: int | None,
     splitter: Splitter | str | None = None,
     tokenizer: Tokenizer | None = None,
+    keep_duplicates: bool | None = None,
     represent: Mapping[str, Any] = MappingProxyType({}),
     ocr: str | None = None,
 ) -> SplitSettings:
@@ -113,6 +118,10 @@ def settings_for(
     ]
     if "chunk_size" in recorded and was != called:
         changed.append(f"splitter changed from {was} to {called}")
+    kept = recorded.get("keep_duplicates")
+    keep = kept if keep_duplicates is None else keep_duplicates
+    if "chunk_size" in recorded and keep is not kept:
+        changed.append(f"keep_duplicates changed from {kept} to {keep}")
     ocr_was = str(recorded.get("ocr", ""))
     ocr = ocr_languages(ocr) if (ocr := ocr_was if ocr is None else ocr) else ""
     if "chunk_size" in recorded and ocr_was != ocr:
@@ -120,7 +129,8 @@ def settings_for(
     if "represent" in recorded and any(recorded.get(name) != value for name, value in represent.items()):
         changed.append("what represents chunks (kinds, model or prompts) changed")
     notes = [f"{' and '.join(changed)}: all given files are split again"] if changed and not is_new else []
-    return SplitSettings(values["chunk_size"], values["chunk_overlap"], cut, called, represent, ocr, notes)
+    sizes = values["chunk_size"], values["chunk_overlap"]
+    return SplitSettings(*sizes, cut, called, keep, represent, ocr, notes)
 
 
 def _recorded_tokenizer(index: DocumentIndex, name: str) -> str | None:

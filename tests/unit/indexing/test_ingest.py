@@ -392,7 +392,7 @@ def test_sources_are_relative_to_what_was_given(docs: Path, tmp_path: Path) -> N
     assert sources_of(tmp_path / "one") == {"泵.txt"}
     other = tmp_path / "other" / "file0.md"
     other.parent.mkdir()
-    other.write_bytes((docs / "file0.md").read_bytes())
+    other.write_bytes((docs / "file0.md").read_bytes() + b"\n\nAnother file.\n")
     assert (
         ingest(other.parent, tmp_path / "index").added == 1
     )  # a file of the same name elsewhere is another one
@@ -436,7 +436,7 @@ def test_an_index_with_absolute_sources_is_brought_up_to_date(
     with sqlite3.connect(folder / "store.sqlite3") as connection:  # as it was written before
         connection.execute("UPDATE chunks SET metadata = json_set(metadata, '$.source', source)")
         connection.execute(
-            """UPDATE sources SET settings = replace(settings, '"reading": 2', '"reading": 1')"""
+            """UPDATE sources SET settings = replace(settings, '"reading": 3', '"reading": 1')"""
         )
     connection.close()
     assert all(source.startswith(str(docs)) for source in sources_of(folder))

@@ -1,0 +1,179 @@
+"""Copies of a file among others: the same text, or nearly the same (MinHash)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import unicodedata
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.documents import to_plain
+from rag_kit.text.segment import tagged_words
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from rag_kit.indexing.document_index.writing import SourceRecord
+
+#: Share of four-word sequences that two texts must have in common. On texts of the shared sets it is reached by copies
+#: with a word in 200 changed; no threshold tells texts from one template apart, which is what `fingerprint` adds.
+NEAR = 0.95
+_SEED, _PERMUTATIONS, _BAND = 1, 128, 8
+_SHORTEST = 100  # words; in a shorter text one word can be what it is about
+_BEGINNING = 40  # characters, mostly a title, that near copies share
+_TABLE = 0.3  # a larger share of table rows makes a text a table
+_KEY = 16  # bytes
+_WORD = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]", re.I)
+_DASHES = str.maketrans("\u2010\u2011\u2012\u2013\u2014\u2212", "------")
+_LINE_END = re.compile(
+    r"(?<=[\u3000-\u303f\u3400-\u9fff\uff00-\uffef])\s+|\s+(?=[\u3000-\u303f\u3400-\u9fff\uff00-\uffef])"
+)
+_CHINESE = re.compile(r"[\u3400-\u9fff]+")
+# with its sign, unit and parts: -5, $100, 1.5, 2024-01-31, 三百
+_NUMBER = re.compile(r"[-+±<>≤≥=$€£¥]?\d+(?:[.,:/-]\d+)*\s?[%‰°$€£¥]?|[零〇一二三四五六七八九十百千万亿]+")
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w-]*|\b[A-Z]{2,}\b|\b\w*[a-z][A-Z]\w*")
+_NEGATION = re.compile(r"\b(?:not|no|nor|never|none|without|cannot)\b|n['’]t\b|[不没無无非未否勿]")
+_HEADING = re.compile(r"^#+ .*", re.M)
+_NAME_TAGS = ("nr", "ns", "nt", "nz")
+_FILE_FIELDS = frozenset(
+    "source file file_path filename file_name file_directory created created_at creationdate creation_date modified "  # noqa: SIM905
+    "modified_at last_modified moddate mtime ctime atime".split()
+)
+
+
+def fingerprint(documents: Sequence[Document], path: Path, folder: str = "") -> bytes:
+    """What is compared of a file: a key of its text, and where it may have near copies, one of what these share.
+
+    Near copies have the same metadata, apart from those of the file itself, and the same numbers and names in the same
+    order, so that two letters or invoices from one template never are. Tables and short texts have none.
+
+    Args:
+        documents: The file as it was read.
+        path: The file.
+        folder: Only files that are given the same one are copies.
+
+    Returns:
+        A key of metadata and text, then either nothing or a key of metadata, numbers and names, and a signature.
+    """
+    fields = json.dumps([folder, *(_fields(document, path) for document in documents)], sort_keys=True)
+    text = "\n".join(document.page_content for document in documents)
+    headings = _HEADING.findall(text)
+    table = sum(len(line) for line in text.splitlines() if line.startswith("|"))
+    records = any({"record", "row_start"} & document.metadata.keys() for document in documents)
+    text = " ".join(_LINE_END.sub("", text).split())
+    exact = _hash(fields, text)
+    text = unicodedata.normalize("NFKC", text).translate(_DASHES)
+    words = _WORD.findall(text.casefold())
+    if len(words) < _SHORTEST or table > _TABLE * len(text) or records:
+        return exact
+    from rensa import RMinHash
+
+    names = _NAME.findall(text)
+    for run in _CHINESE.findall(text):
+        names += [word for word, tag in tagged_words(run, guess=True) if tag in _NAME_TAGS]
+    signature = RMinHash(_PERMUTATIONS, _SEED)
+    signature.update([" ".join(four) for four in zip(words, words[1:], words[2:], words[3:], strict=False)])
+    values = b"".join(value.to_bytes(4, "little") for value in signature.digest())
+    kept = [_NUMBER.findall(text), names, _NEGATION.findall(text.casefold()), headings, text[:_BEGINNING]]
+    return exact + _hash(fields, json.dumps(kept)) + values
+
+
+def _fields(document: Document, path: Path) -> dict[str, Any]:
+    own = {str(path), path.as_posix(), path.name, path.stem}
+    return {
+        key: value
+        for key, value in to_plain(document.metadata).items()
+        if key not in _FILE_FIELDS and not (isinstance(value, str) and value in own)
+    }
+
+
+def _hash(*texts: str) -> bytes:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).digest()[:_KEY]
+
+
+class Originals:
+    """Files that are kept, by their fingerprints."""
+
+    def __init__(self) -> None:
+        self._exact: dict[bytes, str] = {}
+        self._bands: dict[bytes, list[tuple[str, bytes]]] = {}
+
+    def add(self, source: str, of: bytes) -> None:
+        """Add a file, if it has a fingerprint."""
+        if not of:
+            return
+        self._exact.setdefault(of[:_KEY], source)
+        for band in _bands(of):
+            self._bands.setdefault(band, []).append((source, of[2 * _KEY :]))
+
+    def find(self, of: bytes) -> tuple[str, float] | None:
+        """The file that another one is a copy of, and how much they have in common, 1 for the same text."""
+        if (source := self._exact.get(of[:_KEY])) is not None:
+            return source, 1.0
+        near = {source: signature for band in _bands(of) for source, signature in self._bands.get(band, ())}
+        if not near:
+            return None
+        found = max((_likeness(of[2 * _KEY :], signature), source) for source, signature in near.items())
+        # the same four words everywhere can stand in another order
+        return (found[1], min(found[0], 0.99)) if found[0] >= NEAR else None
+
+
+def _bands(of: bytes) -> list[bytes]:
+    """Keys of which near copies share at least one."""
+    guard, signature = of[_KEY : 2 * _KEY], of[2 * _KEY :]
+    step = 4 * _BAND
+    return [guard + bytes([at // step]) + signature[at : at + step] for at in range(0, len(signature), step)]
+
+
+def _likeness(one: bytes, other: bytes) -> float:
+    equal = sum(one[at : at + 4] == other[at : at + 4] for at in range(0, len(one), 4))
+    return equal / _PERMUTATIONS
+
+
+class Copies:
+    """Which files are copies of files that an index keeps.
+
+    Args:
+        records: What is remembered about files.
+        files: Sources that this ingest looks at; a file that it does not look at is kept as long as it is there.
+    """
+
+    def __init__(self, records: Mapping[str, SourceRecord], files: Container[str]) -> None:
+        self._kept: dict[str, str] = {}
+        self._originals = Originals()
+        self._waiting: list[SourceRecord] = []
+        for record in records.values():
+            if record.source not in files and not record.original and os.path.exists(record.source):
+                self.keep(record)
+
+    def keep(self, record: SourceRecord) -> None:
+        """Take a file for one that others may be copies of: it is in the index as it is on the disk."""
+        self._kept[record.source] = record.sha256
+        self._waiting.append(record)
+
+    def original(self, record: SourceRecord) -> tuple[str, float] | None:
+        """Of which file a record says that its own is a copy, and how near, if that file is kept as it was then."""
+        if not record.original:
+            return None
+        try:
+            source, sha256, likeness = json.loads(record.original)
+            return (str(source), float(likeness)) if self._kept.get(source) == sha256 else None
+        except (ValueError, TypeError, RecursionError):
+            return None
+
+    def judged(self, record: SourceRecord) -> SourceRecord:
+        """The record of a file that was read, with the file that it is a copy of, if it is one."""
+        for kept in self._waiting:
+            self._originals.add(kept.source, kept.fingerprint)
+        self._waiting.clear()
+        found = self._originals.find(record.fingerprint) if record.fingerprint else None
+        if found is None:
+            self.keep(record)
+            return record
+        original = json.dumps([found[0], self._kept[found[0]], found[1]])
+        return replace(record, original=original, fingerprint=b"")

@@ -1,0 +1,242 @@
+"""ingest keeps one of the files that are copies, exact or near; what was left out comes back when it must."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from rag_kit.cli.main import main
+from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing.readers import Reader
+
+_NO_VECTORS = ["--embedding-model", "none"]
+_SYLLABLES = ["ka", "lo", "mi", "nu", "pe", "ra", "si", "to", "vu", "ze"]
+_CHARACTERS = "水泵阀门管道压力温度机器工厂检查开关油液体启动停止安装维护部件说明注意操作人员清洁"
+
+
+def english(words: int = 300, seed: int = 1) -> str:
+    """A text without numbers and names."""
+    rng = random.Random(seed)
+    made = ["".join(rng.choices(_SYLLABLES, k=3)) for _ in range(words)]
+    return " ".join(word + "." * (number % 12 == 11) for number, word in enumerate(made)) + "."
+
+
+def chinese(characters: int = 600, seed: int = 1) -> str:
+    """The same in Chinese."""
+    rng = random.Random(seed)
+    made = rng.choices(_CHARACTERS, k=characters)
+    return "".join(c + "。" * (number % 20 == 19) for number, c in enumerate(made)) + "。"
+
+
+def put(folder: Path, **texts: str) -> Path:
+    """Write text files that are an hour old."""
+    folder.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        path = folder / f"{name}.txt"
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (time.time() - 3600,) * 2)
+    return folder
+
+
+def files_of(folder: Path) -> set[str]:
+    with DocumentIndex.open(folder) as index:
+        assert index.verify().ok
+        return {document.metadata["file"] for document in index.get(index.ids())}
+
+
+@pytest.mark.parametrize("text", [english(600), chinese(900)], ids=["en", "zh"])
+def test_copies_are_left_out_and_listed_and_not_read_again(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same text in another file, and one with small edits: one stays, the report and the command name the rest."""
+    lines = text.replace(". ", ".\n") if text[0] <= "z" else text.replace("。", "。\n")
+    near = text[:500] + text[501:]
+    docs = put(tmp_path / "docs", a=text, b=lines + "\n", c=near, d=english(seed=2))
+    report = ingest(docs, tmp_path / "index")
+    assert (report.added, len(report.duplicates)) == (2, 2) and "2 left out as copies" in report.summary()
+    (b, c) = sorted(report.duplicates)
+    assert b[:2] == ("b.txt", "a.txt") and c[:2] == ("c.txt", "a.txt") and 0.95 <= c[2] < 1
+    assert files_of(tmp_path / "index") == {"a.txt", "d.txt"}
+
+    monkeypatch.setattr(Reader, "read", lambda *given, **more: pytest.fail("an unchanged file was read"))
+    again = ingest(docs, tmp_path / "index", prune=True)
+    assert (again.unchanged, again.added, again.updated, again.removed) == (4, 0, 0, 0)
+    assert sorted(again.duplicates) == [b, c]
+    assert main(["ingest", str(docs), "--index", str(tmp_path / "index"), *_NO_VECTORS]) == 0
+    assert "left out: c.txt is a near copy (9" in capsys.readouterr().err
+
+
+def vanish(docs: Path) -> None:
+    (docs / "a.txt").unlink()
+
+
+def change(docs: Path) -> None:
+    put(docs, a=english(seed=3))
+
+
+def change_beside_a_new_file(docs: Path) -> None:
+    """The new file sorts first, and equals what the original was."""
+    put(docs, a=english(seed=3), A=english())
+
+
+def move(docs: Path) -> None:
+    (docs / "a.txt").rename(docs / "z.txt")
+
+
+@pytest.mark.parametrize("prune", [False, True])
+@pytest.mark.parametrize("happens", [vanish, change, change_beside_a_new_file, move])
+def test_a_copy_comes_back_when_its_original_goes_or_changes(
+    happens: Callable[[Path], None], prune: bool, tmp_path: Path
+) -> None:
+    """At the next ingest one file with the text is in the index, whatever became of the one that was kept."""
+    docs = put(tmp_path / "docs", a=english(), b=english())
+    assert len(ingest(docs, tmp_path / "index").duplicates) == 1
+    happens(docs)
+    ingest(docs, tmp_path / "index", prune=prune)
+    current = {path.name for path in docs.iterdir()}
+    with DocumentIndex.open(tmp_path / "index") as index:
+        found = {
+            d.metadata["file"] for d in index.get(index.ids()) if d.page_content.startswith(english()[:50])
+        }
+    assert len(found & current) == 1
+    if prune:
+        assert len(files_of(tmp_path / "index")) == (2 if "a.txt" in current else 1)
+
+
+def test_a_copy_comes_back_after_a_kill_between_writing_and_pruning(tmp_path: Path) -> None:
+    """kill -9 before, and after, the original is removed: the next ingest ends with the text once."""
+    for moment in ("before", "after"):
+        docs, folder = put(tmp_path / moment, a=english(), b=english()), tmp_path / f"index-{moment}"
+        ingest(docs, folder)
+        (docs / "a.txt").unlink()
+        code = f"""
+import os
+from rag_kit.indexing import DocumentIndex, ingest
+remove = DocumentIndex.delete_sources
+def dying(self, sources):
+    {"remove(self, sources)" if moment == "after" else "pass"}
+    os.kill(os.getpid(), 9)
+DocumentIndex.delete_sources = dying
+ingest({str(docs)!r}, {str(folder)!r}, prune=True)
+"""
+        assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == -9
+        ingest(docs, folder, prune=True)
+        assert files_of(folder) == {"b.txt"}
+
+
+@pytest.mark.parametrize("seed", [1, None], ids=["long", "short"])
+def test_documents_with_other_metadata_are_never_copies(seed: int | None, tmp_path: Path) -> None:
+    """The fields that a reader of one's own gives, such as a tenant, keep equal texts apart; the file's own do not."""
+    docs = put(tmp_path / "docs", a1="", a2="", b1="")
+    text = english() if seed else "Call us."
+
+    def tenants(path: Path) -> list[Document]:
+        return [Document(text, metadata={"tenant": path.stem[0], "modified": path.stem, "path": str(path)})]
+
+    report = ingest(docs, tmp_path / "index", readers={"*.txt": tenants})
+    assert report.duplicates == [("a2.txt", "a1.txt", 1.0)]
+    with DocumentIndex.open(tmp_path / "index") as index:
+        assert {d.metadata["tenant"] for d in index.get(index.ids())} == {"a", "b"}
+
+
+def _filled(template: str, *values: str) -> dict[str, str]:
+    return {f"f{number}": template.format(value) for number, value in enumerate(values)}
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        _filled("Invoice. " + english(900) + " Please pay {} dollars.", "100", "1000", "-100", "10.0"),
+        _filled(chinese(900) + "应付{}元。", "100", "三百", "三千"),
+        _filled("Dear {}, " + english(900), "Smith", "Jones"),
+        _filled(english(900) + " It goes to {} and no other.", "Berlin", "London"),
+        _filled(chinese(900) + "负责人是{}。", "张伟", "王芳"),
+        _filled(english(900) + " The pump is {}safe to open.", "", "not "),
+        _filled(chinese(900) + "水泵{}是安全的。", "", "不"),
+        _filled("# {}\n\n" + english(900), "pumps", "valves"),
+        _filled("The pump is {}.", "red", "green", "blue"),
+    ],
+    ids=["sums", "sums zh", "addressee", "place", "person zh", "not", "not zh", "heading", "short"],
+)
+def test_what_differs_in_what_matters_is_no_near_copy(texts: dict[str, str], tmp_path: Path) -> None:
+    """Numbers, names, negations and headings; and texts so short that a word is what they are about."""
+    report = ingest(put(tmp_path / "docs", **texts), tmp_path / "index")
+    assert report.duplicates == [] and report.added == len(texts)
+
+
+def test_tables_are_copies_only_if_they_are_equal(tmp_path: Path) -> None:
+    """Two tables that share all rows but one are two tables."""
+    rows = [" ".join(english(2, seed).split()).replace(" ", ",") for seed in range(200)]
+    docs = put(tmp_path / "docs")
+    for name, last in {"a": "pump,red", "b": "pump,green", "c": "pump,red"}.items():
+        (docs / f"{name}.csv").write_text("\n".join(["name,value", *rows, last]))
+    report = ingest(docs, tmp_path / "index")
+    assert report.duplicates == [("c.csv", "a.csv", 1.0)]
+
+
+def test_keep_duplicates_is_recorded(tmp_path: Path) -> None:
+    """It takes copies in, now and in later calls; turned off, they go out again. A dry run only counts them."""
+    docs, folder = put(tmp_path / "docs", a=english(), b=english()), tmp_path / "index"
+    assert ingest(docs, folder, dry_run=True).duplicates == [("b.txt", "a.txt", 1.0)]
+    assert main(["ingest", str(docs), "--index", str(folder), "--keep-duplicates", *_NO_VECTORS]) == 0
+    put(docs, c=english())
+    report = ingest(docs, folder)
+    assert (report.added, report.unchanged, report.duplicates) == (1, 2, [])
+    assert files_of(folder) == {"a.txt", "b.txt", "c.txt"}
+    report = ingest(docs, folder, keep_duplicates=False)
+    assert "keep_duplicates changed from True to False" in report.notes[0] and len(report.duplicates) == 2
+    assert files_of(folder) == {"a.txt"}
+
+
+def test_copies_in_other_folders_stay_unless_they_are_unwanted(tmp_path: Path) -> None:
+    """A search limited to a folder finds what is in it; ``keep_duplicates=False`` keeps one of all."""
+    docs, folder = put(tmp_path / "docs", a=english()), tmp_path / "index"
+    put(docs / "北京", b=english(), c=english())
+    assert ingest(docs, folder).duplicates == [("北京/c.txt", "北京/b.txt", 1.0)]
+    with DocumentIndex.open(folder) as index:
+        assert index.search_keyword(english()[:6], filter={"file": {"$startswith": "北京/"}})
+    report = ingest(docs, folder, keep_duplicates=False)
+    assert [copy[1] for copy in report.duplicates] == ["a.txt", "a.txt"] and files_of(folder) == {"a.txt"}
+    assert len(ingest(docs, folder).duplicates) == 2
+
+
+def test_a_folder_from_before_learns_about_copies(tmp_path: Path) -> None:
+    """An index of an earlier version is read, planned for and brought up to date; damaged records are read again."""
+    docs, folder = put(tmp_path / "docs", a=english(), b=english()), tmp_path / "index"
+    ingest(docs, folder, keep_duplicates=True)
+
+    def store(*statements: str) -> None:
+        with sqlite3.connect(folder / "store.sqlite3") as connection:
+            for statement in statements:
+                connection.execute(statement)
+        connection.close()
+
+    store("ALTER TABLE sources DROP COLUMN fingerprint", "ALTER TABLE sources DROP COLUMN original")
+    assert files_of(folder) == {"a.txt", "b.txt"}
+    assert ingest(docs, folder, keep_duplicates=False, dry_run=True).duplicates == [("b.txt", "a.txt", 1.0)]
+    assert len(ingest(docs, folder, keep_duplicates=False).duplicates) == 1
+    for damage in ("'[1'", "'[[], 2, 3]'", "7", '\'["/nowhere", "x", 1]\''):
+        store(f"UPDATE sources SET original = {damage} WHERE original != ''")
+        assert len(ingest(docs, folder).duplicates) == 1, damage
+        assert files_of(folder) == {"a.txt"}
+
+
+def test_same_settings_give_the_same_fingerprint(tmp_path: Path) -> None:
+    """A changed file that becomes a copy loses its passages; one that stops being one gets them again."""
+    docs, folder = put(tmp_path / "docs", a=english(), b=english(seed=2)), tmp_path / "index"
+    ingest(docs, folder)
+    put(docs, b=english() + " ")
+    report: Any = ingest(docs, folder)
+    assert report.duplicates == [("b.txt", "a.txt", 1.0)] and files_of(folder) == {"a.txt"}
+    put(docs, b=english(seed=4))
+    assert ingest(docs, folder).updated == 1 and files_of(folder) == {"a.txt", "b.txt"}
