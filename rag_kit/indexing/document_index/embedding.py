@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rag_kit.concurrency import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, ModelOutputError
 from rag_kit.indexing.document_index.store import in_groups
 from rag_kit.indexing.document_index.vectors import Vectors, unit
-from rag_kit.models.clients import embed_documents
+from rag_kit.models.clients import connections_of, embed_documents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 EMBED_BATCH = 512
+_REQUESTS = 4  # to an endpoint at a time
 
 
 def name_of(embeddings: Embeddings) -> str:
@@ -47,38 +50,57 @@ def check_model(folder: Path, recorded: str | None, given: str | None, *, writin
         )
 
 
-def embed_texts(
+def embed_ahead(
     embeddings: Embeddings,
-    texts: Mapping[bytes, str],
+    wanted: Iterable[Mapping[bytes, str]],
     dimension: int | None,
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[dict[bytes, bytes], int | None]:
-    """Embed texts, batch by batch.
+    max_concurrency: int | None = None,
+) -> Generator[dict[bytes, bytes]]:
+    """Embed groups of texts while the caller uses the vectors of those before; an endpoint gets several requests.
 
     Args:
         embeddings: The model.
-        texts: Texts by their hash.
+        wanted: Groups of texts by their hash; drawn on the caller's thread.
         dimension: Length that the vectors must have; ``None`` takes that of the first.
-        progress: Told after each batch how many texts of how many are done.
+        max_concurrency: Most requests to an endpoint at a time; default 4. Other models are called once at a time.
 
-    Returns:
-        Stored vectors (float32, little endian) by hash, and their length.
+    Yields:
+        Of each group the stored vectors (float32, little endian) by hash.
 
     Raises:
-        ModelOutputError: The model gave vectors of the wrong number, length, or not finite.
+        ModelError: The model failed.
+        ModelOutputError: It gave vectors of the wrong number, length, or not finite.
     """
+
+    def embedded(piece: tuple[list[tuple[bytes, str]], bool]) -> tuple[list[bytes], Vectors, bool]:
+        texts, last = piece
+        if not texts:
+            return [], np.empty((0, dimension or 1), np.float32), last
+        answer = embed_documents(embeddings, [text for _, text in texts])
+        return [key for key, _ in texts], check_vectors(answer, len(texts), None), last
+
+    width = (max_concurrency or _REQUESTS) if connections_of(embeddings) else 1
     vectors: dict[bytes, bytes] = {}
-    for group in in_groups(texts.items(), EMBED_BATCH):
-        answer = embed_documents(embeddings, [text for _, text in group])
-        array = check_vectors(answer, len(group), dimension)
-        dimension = array.shape[1]
-        vectors.update((key, row.tobytes()) for (key, _), row in zip(group, array, strict=True))
-        if progress is not None:
-            progress(len(vectors), len(texts))
-    return vectors, dimension
+    with closing(map_ahead(embedded, _pieces(wanted), max_concurrency=width)) as made:
+        for keys, array, last in made:
+            if keys:
+                dimension = check_vectors(array, len(keys), dimension).shape[1]
+            vectors.update((key, row.tobytes()) for key, row in zip(keys, array, strict=True))
+            if last:
+                yield vectors
+                vectors = {}
 
 
-def check_vectors(answer: Sequence[Sequence[float]], count: int, dimension: int | None) -> Vectors:
+def _pieces(wanted: Iterable[Mapping[bytes, str]]) -> Iterator[tuple[list[tuple[bytes, str]], bool]]:
+    """What one call embeds, and whether it is the last of its group; an empty group has one empty piece."""
+    for texts in wanted:
+        pieces = list(in_groups(texts.items(), EMBED_BATCH)) or [[]]
+        yield from ((piece, number == len(pieces)) for number, piece in enumerate(pieces, 1))
+
+
+def check_vectors(
+    answer: Sequence[Sequence[float]] | Sequence[Vectors] | Vectors, count: int, dimension: int | None
+) -> Vectors:
     """What a model answered, as an array of shape (count, dimension).
 
     Raises:

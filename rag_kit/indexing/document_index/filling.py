@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from rag_kit.indexing.document_index.embedding import EMBED_BATCH, embed_texts
+from rag_kit.indexing.document_index.embedding import EMBED_BATCH, embed_ahead
 from rag_kit.indexing.document_index.rows import text_hash
 from rag_kit.indexing.document_index.store import VECTORS, Store
 from rag_kit.indexing.document_index.writing import known_vectors
@@ -24,8 +26,9 @@ def fill_vectors(
     embeddings: Embeddings,
     name: str,
     progress: Callable[[int, int], None] | None = None,
+    max_concurrency: int | None = None,
 ) -> int:
-    """Embed the chunks that have no vector by a model, batch by batch; what a kill leaves, the next call uses.
+    """Embed the chunks that have no vector by a model, ahead of writing; what a kill leaves, the next call uses.
 
     Vectors of another model than the index has are collected beside the old ones, which serve searches until
     one transaction puts the new ones in their place.
@@ -35,6 +38,7 @@ def fill_vectors(
         embeddings: The model.
         name: Its name.
         progress: Called with how many of how many chunks are done.
+        max_concurrency: As for ``embed_ahead``.
 
     Returns:
         How many texts were embedded.
@@ -48,28 +52,42 @@ def fill_vectors(
             generation = state.generation + (table == "vectors")
             lacking = f"FROM chunks c LEFT JOIN {table} v USING (n) WHERE v.n IS NULL"
             total = connection.execute(f"SELECT count(*) {lacking}").fetchone()[0]
-        while True:
-            with store.looking() as connection:
-                query = f"SELECT c.n, c.hash, c.text, c.metadata {lacking} ORDER BY c.n LIMIT {EMBED_BATCH}"
-                rows = connection.execute(query).fetchall()
-                vectors = known_vectors(connection, {row[1] for row in rows}, table, titles=state.titles)
-            if not rows:
-                break
-            searched = [embedded_row(row[2], row[3], titles=state.titles) for row in rows]
-            hashes = [text_hash(text) for text in searched]
-            texts = {key: text for key, text in zip(hashes, searched, strict=True) if key not in vectors}
-            fresh, dimension = embed_texts(embeddings, texts, dimension)
-            vectors.update(fresh)
-            embedded += len(fresh)
-            with store.writing() as connection:
-                connection.executemany(
-                    f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)",
-                    [(row[0], vectors[key], generation) for row, key in zip(rows, hashes, strict=True)],
-                )
-                store.set_meta(**{"dimension" if table == "vectors" else "next_dimension": dimension})
-            done += len(rows)
-            if progress is not None:
-                progress(done, total)
+        waiting: deque[tuple[list[tuple[int, bytes, bytes]], Collection[bytes]]] = deque()
+
+        def wanted() -> Iterator[dict[bytes, str]]:
+            """The texts without a vector, of one batch of rows after the other."""
+            last = -1
+            query = f"SELECT c.n, c.hash, c.text, c.metadata {lacking} AND c.n > ? ORDER BY c.n LIMIT {EMBED_BATCH}"
+            while True:
+                with store.looking() as connection:
+                    found = connection.execute(query, (last,)).fetchall()
+                    made = known_vectors(connection, {row[1] for row in found}, table, titles=state.titles)
+                if not found:
+                    return
+                last = found[-1][0]
+                texts = [embedded_row(row[2], row[3], titles=state.titles) for row in found]
+                rows = [(row[0], row[1], text_hash(text)) for row, text in zip(found, texts, strict=True)]
+                coming = set(made).union(*(keys for _, keys in waiting))
+                new = {row[2]: text for row, text in zip(rows, texts, strict=True) if row[2] not in coming}
+                waiting.append((rows, new.keys()))
+                yield new
+
+        with closing(embed_ahead(embeddings, wanted(), dimension, max_concurrency)) as groups:
+            for vectors in groups:
+                rows, _ = waiting.popleft()
+                embedded += len(vectors)
+                with store.writing() as connection:
+                    others = {digest for _, digest, key in rows if key not in vectors}
+                    vectors |= known_vectors(connection, others, table, titles=state.titles)
+                    connection.executemany(
+                        f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)",
+                        [(n, vectors[key], generation) for n, _, key in rows],
+                    )
+                    dimension = len(vectors[rows[0][2]]) // 4
+                    store.set_meta(**{"dimension" if table == "vectors" else "next_dimension": dimension})
+                done += len(rows)
+                if progress is not None:
+                    progress(done, total)
         with store.writing() as connection:
             if table == _NEXT:
                 _switch(connection)

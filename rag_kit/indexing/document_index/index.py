@@ -220,7 +220,13 @@ class DocumentIndex(WritableIndex):
         report.repaired = done
         return report
 
-    def reembed(self, embeddings: Embeddings, progress: Callable[[int, int], None] | None = None) -> int:
+    def reembed(
+        self,
+        embeddings: Embeddings,
+        progress: Callable[[int, int], None] | None = None,
+        *,
+        max_concurrency: int | None = None,
+    ) -> int:
         """Give all documents vectors by another model.
 
         The old vectors serve every search until one transaction puts the new ones in their place; what was done
@@ -229,6 +235,7 @@ class DocumentIndex(WritableIndex):
         Args:
             embeddings: The new model, which the index is then open with. Other processes open it again with it.
             progress: Called with how many of how many documents are done.
+            max_concurrency: Most requests to an endpoint at a time; default 4.
 
         Returns:
             How many texts were embedded; 0 where all vectors are by this model already.
@@ -248,7 +255,7 @@ class DocumentIndex(WritableIndex):
             (1, 16)
         """
         name = name_of(embeddings)
-        embedded = fill_vectors(self._store, embeddings, name, progress)
+        embedded = fill_vectors(self._store, embeddings, name, progress, max_concurrency)
         self.embeddings, self._embedding_name = embeddings, name
         self._check = True
         self.flush()

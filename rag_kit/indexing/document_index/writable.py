@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.changes import forget_removals
-from rag_kit.indexing.document_index.embedding import check_model, embed_texts, name_of
+from rag_kit.indexing.document_index.embedding import check_model, check_vectors, embed_ahead, name_of
 from rag_kit.indexing.document_index.families.rows import family_rows
 from rag_kit.indexing.document_index.filling import fill_vectors
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.reading import ReadableIndex
-from rag_kit.indexing.document_index.rows import make_rows
+from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.store import knows_copies
 from rag_kit.indexing.document_index.writing import Batch, SourceRecord, WriteReport, apply, missing_texts
 
@@ -152,33 +155,66 @@ class WritableIndex(ReadableIndex):
         """Remove all documents of some sources; returns how many were removed."""
         return len(self.write(Batch(removed_sources=sources)).removed)
 
-    def write(self, batch: Batch, progress: Callable[[int, int], None] | None = None) -> WriteReport:
-        """Embed what is new, then do a batch of changes in one transaction.
+    def write(self, batch: Batch) -> WriteReport:
+        """Embed what is new, then do a batch of changes in one transaction."""
+        with closing(self.write_all([batch])) as reports:
+            return next(reports)
+
+    def write_all(
+        self, batches: Iterable[Batch], *, max_concurrency: int | None = None
+    ) -> Generator[WriteReport]:
+        """Write batches in order, each in one transaction, and embed the next ones meanwhile.
 
         Args:
-            batch: The changes.
-            progress: Told how many of how many texts are embedded.
+            batches: Drawn when needed, on the caller's thread.
+            max_concurrency: Most requests to an embedding endpoint at a time; default 4.
+
+        Yields:
+            What each changed, once it is committed. An error leaves those before it written.
         """
-        with self._store.write_lock:
-            vectors = None
-            embedded = 0
-            dimension = None
-            rows = batch.all_rows
+        waiting: deque[tuple[Batch, Mapping[bytes, str]]] = deque()
+
+        def wanted() -> Iterator[Mapping[bytes, str]]:
+            for batch in batches:
+                texts = self._missing(batch.all_rows)
+                for _, others in waiting:
+                    texts = {key: text for key, text in texts.items() if key not in others}
+                waiting.append((batch, texts))
+                yield texts
+
+        model = self.embeddings
+        dimension = self._state().dimension
+        made = (
+            ({} for _ in wanted())
+            if model is None
+            else embed_ahead(model, wanted(), dimension, max_concurrency)
+        )
+        with closing(made):
+            for vectors in made:
+                yield self._apply(waiting.popleft()[0], vectors)
+
+    def _missing(self, rows: Sequence[Row]) -> dict[bytes, str]:
+        """The texts of rows that have no vector in the store yet, by their hash."""
+        if self.embeddings is None or not rows:
             if rows:
-                if self.embeddings is not None:
-                    self.add_vectors()
-                    state = self._state()
-                    dimension = state.dimension
-                    texts = missing_texts(self._store, rows, titles=state.titles)
-                    embedded = len(texts)
-                    vectors, dimension = embed_texts(self.embeddings, texts, dimension, progress)
-                else:
-                    check_model(self.folder, self._state().embedding, None, writing=True)
+                check_model(self.folder, self._state().embedding, None, writing=True)
+            return {}
+        self.add_vectors()
+        return missing_texts(self._store, rows, titles=self._state().titles)
+
+    def _apply(self, batch: Batch, vectors: Mapping[bytes, bytes]) -> WriteReport:
+        def embed(texts: Mapping[bytes, str]) -> Mapping[bytes, bytes]:
+            assert self.embeddings is not None
+            return next(embed_ahead(self.embeddings, [texts], self._state().dimension))
+
+        with self._store.write_lock:
+            has_vectors = self.embeddings is not None and bool(batch.all_rows)
             with self._store.writing():
-                report = apply(self._store, batch, vectors)
-                if dimension is not None:
-                    self._store.set_meta(dimension=dimension)
-            report.embedded = embedded
+                report = apply(self._store, batch, vectors if has_vectors else None, embed)
+                if vectors:
+                    first = np.frombuffer(next(iter(vectors.values())), "<f4")
+                    check_vectors([first], 1, self._state().dimension)
+                    self._store.set_meta(dimension=len(first))
             if not self._store.in_transaction:
                 self._save_vectors()
         return report

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 
 from rag_kit.indexing.document_index.families.rows import FamilyRow
@@ -128,13 +128,19 @@ def missing_texts(store: Store, rows: Sequence[Row], *, titles: bool) -> dict[by
     return {key: text for text in texts if (key := text_hash(text)) not in known}
 
 
-def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes] | None) -> WriteReport:
+def apply(
+    store: Store,
+    batch: Batch,
+    vectors: Mapping[bytes, bytes] | None,
+    embed: Callable[[Mapping[bytes, str]], Mapping[bytes, bytes]],
+) -> WriteReport:
     """Do it all in one transaction.
 
     Args:
         store: The store.
         batch: What to do.
         vectors: Vectors new to the store, by the hash of what is searched; ``None`` for an index without vectors.
+        embed: Makes those of texts that were in the store when ``vectors`` were made, and are not any more.
 
     Returns:
         What changed. Where nothing did, the generation stays.
@@ -151,6 +157,10 @@ def apply(store: Store, batch: Batch, vectors: Mapping[bytes, bytes] | None) -> 
         if vectors is not None:
             known = known_vectors(connection, {row.hash for row in rows}, titles=state.titles)
             pool = {**known, **vectors}
+            texts = [embedded_row(row.text, row.metadata, titles=state.titles) for row in rows]
+            lacking = {key: text for text in texts if (key := text_hash(text)) not in pool}
+            pool.update(embed(lacking) if lacking else {})
+            report.embedded = len(vectors) + len(lacking)
         write_families(connection, plan, batch.families)
         report.parents = Changes(plan.added, plan.updated, plan.unchanged, list(plan.removed))
         if removed:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from rag_kit.concurrency.branch import check_abandoned
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.rows import Row, make_rows
@@ -99,6 +100,7 @@ class Grouping:
         rank = {source: 2 * bool(record.original) for source, record in self.records.items()}
         order = sorted(files, key=lambda source: rank.get(source, 1))
         for source, read in chain(((s, False) for s in order), ((s, True) for s in changed)):
+            check_abandoned()
             file = files[source]
             try:
                 if read:

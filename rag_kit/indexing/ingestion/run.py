@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_kit.concurrency import draw_ahead, map_ahead
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.families.rows import FamilyRow, family_rows
 from rag_kit.indexing.document_index.writing import Batch
@@ -67,7 +70,8 @@ def ingest(
     A file is unchanged if its size and time are (or, when it was written within two seconds of being read, or
     with ``rehash``, if its SHA-256 is); then it is neither read nor embedded. Of a changed file, only chunks
     whose text is new to the index are embedded. Files are committed in groups: after a kill at any moment the
-    index is whole, and the same call goes on where it stopped.
+    index is whole, and the same call goes on where it stopped. While one group is written, the next ones are read
+    and embedded on other threads, which call readers, models and ``progress``, the latter one call at a time.
 
     ``metadata["source"]`` of a chunk is its file's path below the folder that was given, or the name of a file that was
     given itself. The absolute path stays in the index, where ``DocumentIndex.sources`` lists it.
@@ -104,7 +108,7 @@ def ingest(
             prompt, split all given files again. A model's replies are kept in the index, and none is asked for twice.
         llm: Chat model for these; default: the configured one. The embedded one makes summaries, keywords and
             tags by rule.
-        max_concurrency: Most calls of it at a time; default 8.
+        max_concurrency: Most calls of it at a time, default 8, and most requests to an embedding endpoint, default 4.
         dry_run: Write nothing; the report says what would be done, and with how many calls and tokens.
 
     Returns:
@@ -170,7 +174,7 @@ def ingest(
                 settings.record(index)
                 _add_vectors(index, report)
             run = _Run(index, representer, grouping, report)
-            run.all(listing.files)
+            run.all(listing.files, max_concurrency)
             if prune:
                 gone = [source for source in records if listing.vanished(source)]
                 if not dry_run:
@@ -201,20 +205,35 @@ class _Run:
         self._report = report
         self._chinese = 0  # Chinese chunks, where the embedding model knows English only
 
-    def all(self, files: Mapping[str, SourceFile]) -> None:
-        """Write every file that changed."""
-        for group in self._grouping.groups(files):
-            if not self._report.dry_run:
-                self._write(group)
-            elif self._representer is not None:
-                self._report.count_representations(self._representer.plan(group.chunks, group.sources))
-            self._count(group)
+    def all(self, files: Mapping[str, SourceFile], max_concurrency: int | None) -> None:
+        """Write every file that changed; the next ones are read, represented and embedded meanwhile."""
+        waiting: deque[Group] = deque()
 
-    def _write(self, group: Group) -> None:
-        """Write a group in one transaction."""
+        def batches() -> Iterator[Batch]:
+            for group, batch in prepared:
+                waiting.append(group)
+                yield batch
+
+        with (
+            closing(draw_ahead(self._grouping.groups(files))) as groups,
+            closing(map_ahead(self._batch, groups)) as prepared,
+        ):
+            if self._report.dry_run:
+                for group, _ in prepared:
+                    self._count(group)
+                return
+            with closing(self._index.write_all(batches(), max_concurrency=max_concurrency)) as reports:
+                for report in reports:
+                    self._report.embedded += report.embedded
+                    self._count(waiting.popleft())
+
+    def _batch(self, group: Group) -> tuple[Group, Batch]:
+        """A group, and what its transaction writes; of a dry run nothing."""
         new, failed = [record for _, record in group.new], set[str]()
         rows, families = group.rows, list[FamilyRow]()
-        if self._representer is not None and self._representer.kinds:
+        if self._representer is not None and self._report.dry_run:
+            self._report.count_representations(self._representer.plan(group.chunks, group.sources))
+        elif self._representer is not None and self._representer.kinds:
             made = self._representer.represent(group.chunks, group.sources, self._grouping.progress.calls)
             self._report.count_representations(made)
             rows, families = [], family_rows(made.families, sources=group.sources)
@@ -227,8 +246,7 @@ class _Run:
         # another value than any ingest has: such a file is read again
         new = [replace(record, settings="") if record.source in failed else record for record in new]
         whole = [record.source for record in new]
-        batch = Batch(rows=rows, families=families, whole=whole, records=[*new, *group.seen])
-        self._report.embedded += self._index.write(batch).embedded
+        return group, Batch(rows=rows, families=families, whole=whole, records=[*new, *group.seen])
 
     def _count(self, group: Group) -> None:
         if getattr(self._index.embeddings, "english_only", False):

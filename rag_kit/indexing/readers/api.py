@@ -85,9 +85,11 @@ class Reader:
         return process.pid if process is not None and process.alive else None
 
     def close(self) -> None:
-        """End the reader process; the reader cannot be used afterwards."""
+        """End the reader process, also while another thread waits for it; the reader cannot be used afterwards."""
+        self._closed = True
+        if (process := self._process) is not None:
+            process.stop()
         with self._lock:
-            self._closed = True
             self._stop()
 
     def _stop(self) -> None:

@@ -177,17 +177,21 @@ class ReaderProcess:
             "It may be damaged: open it in the program that made it and save it again",
         )
 
-    def kill(self) -> None:
-        """End the child and whatever it may have started; safe to call twice."""
-        if self.owner != os.getpid():
-            return
-        if self._process.poll() is None:
+    def stop(self) -> None:
+        """End the child and whatever it may have started; a thread that waits for it gets an error."""
+        if self.owner == os.getpid() and self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if hasattr(os, "killpg"):
                     os.killpg(self._process.pid, signal.SIGKILL)
                 else:
                     self._process.kill()
-            self._process.wait()
+
+    def kill(self) -> None:
+        """End the child, and close what connects to it; safe to call twice."""
+        if self.owner != os.getpid():
+            return
+        self.stop()
+        self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._errors):
             if stream is not None:
                 with contextlib.suppress(OSError):

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
+import threading
 import time
 from pathlib import Path
 from time import time_ns
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from support.embedding import WordEmbeddings
+from support.openai_server import OpenAIServer, Recorded
 
+import rag_kit.indexing.document_index.embedding as embedding
+import rag_kit.indexing.document_index.filling as filling
 import rag_kit.indexing.ingestion.converting as converting
 import rag_kit.indexing.ingestion.looking as looking
 from rag_kit.errors import (
@@ -23,6 +29,7 @@ from rag_kit.errors import (
 )
 from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.readers import Reader
+from rag_kit.models import embedding_model
 
 
 @pytest.fixture
@@ -189,8 +196,6 @@ def test_prune_removes_what_vanished_below_the_paths(docs: Path, tmp_path: Path)
 def test_prune_keeps_documents_that_no_file_gave(docs: Path, tmp_path: Path) -> None:
     """What was written by upsert is no vanished file."""
     ingest(docs, tmp_path / "index")
-    from langchain_core.documents import Document
-
     with DocumentIndex.open(tmp_path / "index", mode="w") as index:
         index.upsert(
             [Document("by hand", id="h", metadata={"source": str(docs / "hand.md"), "file": "hand"})]
@@ -310,6 +315,131 @@ def test_embedding_failure_keeps_what_was_committed(
     assert report.unchanged == len(held) and report.added == 6 - len(held)
     ingest(docs, tmp_path / "undisturbed", embeddings=WordEmbeddings())
     assert sorted(rows(tmp_path / "index")) == sorted(rows(tmp_path / "undisturbed"))
+
+
+class Waiting(WordEmbeddings):
+    """Waits, in a batch with a word, for an event; as an endpoint does."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__()
+        self.word, self.begun, self.go = word, threading.Event(), threading.Event()
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        if any(self.word in text for text in texts):
+            self.begun.set()
+            assert self.go.wait(20)
+        return super().embed_documents(texts)
+
+
+def test_files_are_read_while_others_are_embedded(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the first group is at the endpoint the next one is read, and no more than a few."""
+    import rag_kit.indexing.ingestion.run as run
+
+    monkeypatch.setattr(run, "_GROUP", 1)  # a file each
+    for number in range(5, 40):
+        (docs / f"file{number:02}.md").write_text(f"Item{number} has some value.")
+    model, reads, ahead = Waiting("Item0"), list[str](), list[int]()
+    original = Reader.read
+
+    def read(self: Reader, path: Any, **options: Any) -> Any:
+        reads.append(Path(path).name)
+        if len(reads) == 3:  # the second file is ready, and the first is not embedded
+            assert model.begun.wait(20) and not model.texts
+            model.go.set()
+        return original(self, path, **options)
+
+    def progress(name: str, done: int, total: int, **_: Any) -> None:
+        ahead.append(len(reads) - done)
+
+    monkeypatch.setattr(Reader, "read", read)
+    report = ingest(docs, tmp_path / "index", embeddings=model, progress=progress)
+    assert report.added == 41 and max(ahead) <= 12
+    with DocumentIndex.open(tmp_path / "index", embeddings=model) as index:
+        rows = [row["file"] for row in index.metadata_rows()]
+        assert index.verify().ok and len(dict.fromkeys(rows)) == 41
+
+
+def test_an_endpoint_gets_several_requests_at_once(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over HTTP: two requests meet there, and no third with max_concurrency=2; in ingest, upsert and reembed."""
+    import rag_kit.indexing.ingestion.run as run
+
+    monkeypatch.setattr(run, "_GROUP", 1)
+    monkeypatch.setattr(embedding, "EMBED_BATCH", 10)
+    monkeypatch.setattr(filling, "EMBED_BATCH", 10)
+    lock, now, most, first = threading.Lock(), [0], [0], threading.Semaphore(0)
+    meeting = threading.Barrier(2)
+
+    def answer(request: Recorded) -> None:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        if first.acquire(blocking=False):
+            meeting.wait(20)
+        with lock:
+            now[0] -= 1
+
+    with OpenAIServer(embeddings=[answer]) as server:
+        old, new = (
+            embedding_model(f"openai:{name}", base_url=server.url, api_key="sk-test")
+            for name in ("old", "new")
+        )
+        assert old is not None and new is not None
+        first.release(2)  # the first two requests wait for each other
+        assert ingest(docs, tmp_path / "index", embeddings=old, max_concurrency=2).added == 6 and most == [2]
+        with DocumentIndex.open(tmp_path / "index", mode="w", embeddings=old) as index:
+            first.release(2)
+            index.upsert([Document(f"number {n}", id=str(n)) for n in range(40)])
+            most[0] = 0
+            first.release(2)
+            assert index.reembed(new, max_concurrency=2) > 40
+            assert index.verify().ok and len(index.vectors(index.ids())) == len(index.ids())
+        assert most == [2]
+
+
+def test_a_text_that_leaves_the_index_while_others_are_embedded(
+    docs: Path, tmp_path: Path, model: WordEmbeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A paragraph that moves to a later file had a vector when that file was prepared; it has one afterwards, too."""
+    import rag_kit.indexing.ingestion.run as run
+
+    monkeypatch.setattr(run, "_GROUP", 1)
+    (docs / "a.md").write_text("A heron waits.")
+    ingest(docs, tmp_path / "index", embeddings=model)
+    (docs / "a.md").write_text("Nobody waits there now.")
+    (docs / "b.md").write_text("A heron waits.")
+    (docs / "c.md").write_text("A heron waits.")
+    ingest(docs, tmp_path / "index", embeddings=model)
+    with DocumentIndex.open(tmp_path / "index", embeddings=model) as index:
+        found = {document.metadata["file"] for document, _ in index.search_dense("A heron waits.", 2)}
+        assert found == {"b.md", "c.md"} and index.verify().ok
+
+
+def test_ctrl_c_ends_at_once_and_leaves_a_whole_index(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not wait for the request that is under way; what was committed stays, and the next run does the rest."""
+    import rag_kit.indexing.ingestion.run as run
+
+    monkeypatch.setattr(run, "_GROUP", 1)
+    model = Waiting("Item3")
+    interrupt = threading.Thread(
+        target=lambda: model.begun.wait(20) and os.kill(os.getpid(), signal.SIGINT), daemon=True
+    )
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        ingest(docs, tmp_path / "index", embeddings=model)
+    assert not model.go.is_set()
+    model.go.set()
+    committed = {file for file, _ in rows(tmp_path / "index")}
+    assert committed <= {"file0.md", "file1.md", "file2.md"}
+    report = ingest(docs, tmp_path / "index", embeddings=model)
+    assert (report.unchanged, report.added) == (len(committed), 6 - len(committed))
+    with DocumentIndex.open(tmp_path / "index", embeddings=model) as index:
+        assert index.verify().ok
 
 
 def test_vectors_are_added_when_a_model_comes_later(
