@@ -46,14 +46,10 @@ if TYPE_CHECKING:
         log_to_mlflow,
         log_to_phoenix,
     )
-    from rag_kit.evaluation.tuning import (
-        PipelineSpace,
-        RetrieverSpace,
-        SearchSpace,
-        TuningResult,
-        atune,
-        tune,
-    )
+    from rag_kit.evaluation.tuning.api import atune, tune
+    from rag_kit.evaluation.tuning.result import TuningResult
+    from rag_kit.evaluation.tuning.retrievers import RetrieverSpace
+    from rag_kit.evaluation.tuning.space import PipelineSpace, SearchSpace
     from rag_kit.retrieval.exact import ExactVectorRetriever
 
 __all__ = [
@@ -123,12 +119,12 @@ __getattr__, __dir__ = lazy_attributes(
         "aabilities": ".rgb",
         "GivenPassages": ".rgb",
         "AbilityReport": ".rgb",
-        "PipelineSpace": ".tuning",
-        "RetrieverSpace": ".tuning",
-        "SearchSpace": ".tuning",
-        "TuningResult": ".tuning",
-        "atune": ".tuning",
-        "tune": ".tuning",
+        "PipelineSpace": ".tuning.space",
+        "RetrieverSpace": ".tuning.retrievers",
+        "SearchSpace": ".tuning.space",
+        "TuningResult": ".tuning.result",
+        "atune": ".tuning.api",
+        "tune": ".tuning.api",
         "aevaluate": ".runs",
         "write_report": ".reporting",
         "assert_quality": ".runs",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rag_kit.concurrency import check_seconds, run_coroutine, run_in_thread
 from rag_kit.documents import to_plain
@@ -15,21 +16,18 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.scorers import get_metric
-from rag_kit.evaluation.tuning.checking import VERSION
-from rag_kit.evaluation.tuning.history import History
-from rag_kit.evaluation.tuning.log import TuningLog
-from rag_kit.evaluation.tuning.optimiser import import_optuna
-from rag_kit.evaluation.tuning.plan import Plan
-from rag_kit.evaluation.tuning.pruning import Pruning, check_pruning
-from rag_kit.evaluation.tuning.result import TuningResult, check_level
+from rag_kit.evaluation.tuning.result import TuningResult
 from rag_kit.evaluation.tuning.search import Search
 from rag_kit.evaluation.tuning.space import PipelineSpace, SearchSpace
-from rag_kit.evaluation.tuning.spending import Spending
 from rag_kit.evaluation.tuning.split import split_examples
+from rag_kit.evaluation.tuning.study import StudyFolder, import_optuna
 from rag_kit.evaluation.tuning.writing import importable
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge import Judge
+
+#: When a setting is given up before it has answered every question; `tune` says more.
+Pruning = Literal["paired", "median", "halving", "none"]
 
 
 def tune(
@@ -61,9 +59,10 @@ def tune(
     ``pruning`` says so. The winner and the default setting are then asked the second part, which no setting has
     seen: its paired interval says what was gained, and ``result.verdict`` whether that can be told from noise.
 
-    Everything is written to ``out`` as it comes. The same call with the same folder goes on where it was killed,
-    and asks nothing again that has a score; with a larger ``n_trials`` or cap it goes on where it ended. Which
-    settings are tried depends on the arguments alone, not on kills and caps.
+    Everything is written to ``out`` as it comes: an Optuna study, and the scores of each setting as ``evaluate`` keeps
+    them. The same call with the same folder goes on where it was killed, and asks nothing again that has a score;
+    with a larger ``n_trials`` or cap it goes on where it ended. Which settings are tried depends on the arguments
+    alone, not on kills and caps.
 
     Args:
         make_pipeline: Makes the pipeline of a setting (blocking, or a coroutine function): anything that ``evaluate``
@@ -81,7 +80,7 @@ def tune(
         prices: As for ``evaluate``.
         held_aside: Share of the questions for the second part; 0 for none.
         pruning: ``"paired"``: a setting is given up when it is worse than the best one on the same questions
-            (sign-flip test, one-sided 5%); ``"median"``; ``"halving"``; ``"none"``.
+            (sign-flip test, one-sided 5%); ``"median"`` and ``"halving"``: Optuna's pruners; ``"none"``.
         min_coverage: Least share of questions with a value, of those that the default setting has; a setting with
             fewer cannot win.
         level: Share of the intervals.
@@ -112,10 +111,7 @@ def tune(
         >>> dict(result.best), result.held_aside.difference, result.held_aside.better
         ({'shy': False}, 0.5, True)
     """
-    arguments = {
-        key: value for key, value in locals().items() if key not in ("make_pipeline", "dataset", "metric")
-    }
-    return run_coroutine(atune(make_pipeline, dataset, metric, **arguments))
+    return run_coroutine(atune(**locals()))
 
 
 async def atune(
@@ -141,18 +137,26 @@ async def atune(
     progress: bool | Callable[[str], None] = True,
 ) -> TuningResult:
     """`tune`, for code that runs in an event loop already."""
-    _check_count("n_trials", n_trials)
-    _check_count("max_concurrency", max_concurrency)
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    for name, value in (("n_trials", n_trials), ("max_concurrency", max_concurrency)):
+        if type(value) is not int or not 1 <= value <= 100_000:
+            raise InvalidInputError(f"{name} is {value!r:.80}; give a whole number from 1 to 100000")
+    if type(seed) is not int:
         raise InvalidInputError(f"seed is {seed!r:.80}; give a whole number")
-    _check_share("held_aside", held_aside, 0.9)
-    _check_share("min_coverage", min_coverage, 1.0)
-    check_pruning(pruning)
-    check_level(level)
+    _check_share("held_aside", held_aside, 0, 0.9)
+    _check_share("min_coverage", min_coverage, 0, 1)
+    _check_share("level", level, 1e-9, 1 - 1e-9)
+    if pruning not in get_args(Pruning):
+        raise InvalidInputError(f"pruning is {pruning!r:.80}; allowed are {', '.join(get_args(Pruning))}")
     check_seconds("timeout", timeout)
-    spending = Spending(max_calls=max_calls, max_seconds=max_seconds, max_money=max_money)
+    caps = {"calls": max_calls, "seconds": max_seconds, "money": max_money}
+    for kind, cap in caps.items():
+        _check_cap(f"max_{kind}", cap, whole=kind == "calls")
     if max_money is not None and prices is None:
         raise InvalidInputError("max_money was given without prices; give prices as for evaluate")
+    if not callable(progress) and not isinstance(progress, bool):
+        raise InvalidInputError(
+            f"progress is {progress!r:.80}; give True, False or a function that gets a line"
+        )
     the_space, make = _space_of(make_pipeline, space)
     await run_in_thread(import_optuna)
     the_metric = await run_in_thread(get_metric, metric)
@@ -160,36 +164,58 @@ async def atune(
         raise InvalidInputError(f"{the_metric.name} needs a judge; give judge=Judge(...)")
     examples, left_out = _usable(dataset, the_metric)
     split = split_examples(examples, held_aside, seed)
-    plan = Plan(
-        make=make, space=the_space, metric=the_metric, judge=judge, split=split, n_trials=n_trials, pruning=pruning,
-        min_coverage=min_coverage, max_concurrency=max_concurrency, timeout=timeout, prices=prices, seed=seed,
-        told=_teller(progress),
-    )  # fmt: skip
-    header = await run_in_thread(_header, plan, examples, left_out, held_aside)
-    maker = make_pipeline.source() if isinstance(make_pipeline, PipelineSpace) else importable(make_pipeline)
-    with_log = TuningLog(out)
+    questions = hashlib.sha256()
+    for example in sorted(examples, key=lambda example: example.id):
+        questions.update(json.dumps(example.to_json(), sort_keys=True).encode())
+    header = {  # what must be the same for a search to be taken up again
+        "version": 2,
+        "metric": the_metric.name,
+        "metric_settings": to_plain(the_metric.settings()),
+        "higher_is_better": the_metric.higher_is_better,
+        "judge": None if judge is None else to_plain(judge.fingerprint()),
+        "space": the_space.to_json(),
+        "default": the_space.default,
+        "identity": to_plain(await run_in_thread(the_space.identity)),
+        "questions": questions.hexdigest(),
+        "counts": {"search": len(split.search), "held": len(split.held), "left_out": left_out},
+        "tags": list(split.tags),
+        "held_aside": held_aside,
+        "seed": seed,
+        "pruning": pruning,
+        "min_coverage": min_coverage,
+    }
+    folder = await run_in_thread(
+        lambda: StudyFolder(Path(out), header, higher_is_better=the_metric.higher_is_better)
+    )
     try:
-        log = await run_in_thread(with_log.__enter__)
-        await run_in_thread(log.begin, header)
-        history = History(log.events)
-        for number, tried in history.tried.items():
-            if the_space.settle(tried.settings) != tried.settings:
-                raise InvalidInputError(
-                    f"setting {number} in {log.path.name} is no whole setting of the space"
-                )
-        for event in log.events:
-            if event["event"] == "score":
-                spending.add(event, questions=1, seconds=event["seconds"])
-        spending.begin(history.elapsed)
-        reason = await Search(plan, log, history, spending).run()
-        stopped = {"event": "stopped", "reason": reason, "level": level, "maker": to_plain(maker)}
-        if {**history.stopped, "elapsed": 0} != {**stopped, "elapsed": 0}:
-            event = {**stopped, "elapsed": round(spending.elapsed, 3)}
-            await run_in_thread(log.append, event)
-            history.add(event)
-        return history.result()
+        search = Search(
+            make=make,
+            space=the_space,
+            metric=the_metric,
+            judge=judge,
+            split=split,
+            folder=Path(out),
+            study=folder.study,
+            n_trials=n_trials,
+            caps=caps,
+            pruning=pruning,
+            min_coverage=min_coverage,
+            max_concurrency=max_concurrency,
+            timeout=timeout,
+            prices=prices,
+            seed=seed,
+            notify=_notifier(progress),
+        )
+        reason = await search.run()
+        ended = {"reason": reason, "level": level, "maker": importable(make_pipeline)}
+        return await run_in_thread(search.end, ended)
+    except OSError as error:
+        raise InvalidInputError(
+            f"{str(out)!r} cannot be written ({error.strerror or error}); what stands in it is kept. Make room, and "
+            "call again with the same arguments"
+        ) from error
     finally:
-        await run_in_thread(with_log.__exit__, None, None, None)
+        await run_in_thread(folder.close)
 
 
 def _space_of(make_pipeline: Any, space: Any) -> tuple[SearchSpace, Callable[[dict[str, Any]], Any]]:
@@ -212,7 +238,7 @@ def _space_of(make_pipeline: Any, space: Any) -> tuple[SearchSpace, Callable[[di
 
 def _usable(dataset: Any, metric: Metric) -> tuple[list[Example], int]:
     """The questions that have what the metric reads, and how many have not."""
-    if isinstance(dataset, (str, bytes, Mapping, Path)) or not isinstance(dataset, Iterable):
+    if isinstance(dataset, str | bytes | Mapping | Path) or not isinstance(dataset, Iterable):
         raise InvalidInputError(
             f"dataset is {dataset!r:.80}; give an EvaluationSet (EvaluationSet.load reads one), or a list of examples"
         )
@@ -232,45 +258,20 @@ def _usable(dataset: Any, metric: Metric) -> tuple[list[Example], int]:
     return usable, len(examples) - len(usable)
 
 
-def _header(plan: Plan, examples: Sequence[Example], left_out: int, held_aside: float) -> dict[str, Any]:
-    """What must be the same for a search to be taken up again."""
-    digest = hashlib.sha256()
-    for example in sorted(examples, key=lambda example: example.id):
-        digest.update(json.dumps(example.to_json(), sort_keys=True).encode())
-    return {
-        "version": VERSION,
-        "metric": plan.metric.name,
-        "metric_settings": to_plain(plan.metric.settings()),
-        "higher_is_better": plan.metric.higher_is_better,
-        "judge": None if plan.judge is None else to_plain(plan.judge.fingerprint()),
-        "space": plan.space.to_json(),
-        "default": plan.space.default,
-        "identity": to_plain(plan.space.identity()),
-        "questions": digest.hexdigest(),
-        "counts": {"search": len(plan.split.search), "held": len(plan.split.held), "left_out": left_out},
-        "tags": list(plan.split.tags),
-        "held_aside": held_aside,
-        "seed": plan.seed,
-        "pruning": plan.pruning,
-        "min_coverage": plan.min_coverage,
-    }
+def _check_share(name: str, value: Any, least: float, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise InvalidInputError(f"{name} is {value!r:.80}; give a number between {round(least)} and {most:g}")
 
 
-def _check_count(name: str, value: Any) -> None:
-    if type(value) is not int or not 1 <= value <= 100_000:
-        raise InvalidInputError(f"{name} is {value!r:.80}; give a whole number from 1 to 100000")
-
-
-def _check_share(name: str, value: Any, most: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
-        raise InvalidInputError(f"{name} is {value!r:.80}; give a number from 0 to {most:g}")
-
-
-def _teller(progress: Any) -> Callable[[str], None]:
-    if callable(progress):
-        return progress  # type: ignore[no-any-return]
-    if not isinstance(progress, bool):
+def _check_cap(name: str, cap: Any, *, whole: bool) -> None:
+    right = type(cap) is int or (not whole and type(cap) is float and math.isfinite(cap))
+    if cap is not None and not (right and cap > 0):
         raise InvalidInputError(
-            f"progress is {progress!r:.80}; give True, False or a function that gets a line"
+            f"{name} is {cap!r:.80}; give a {'whole ' * whole}number above 0, or None for no cap"
         )
+
+
+def _notifier(progress: bool | Callable[[str], None]) -> Callable[[str], None]:
+    if callable(progress):
+        return progress
     return (lambda line: print(line, file=sys.stderr)) if progress else (lambda line: None)

@@ -5,17 +5,23 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError, MissingExtraError
-from rag_kit.evaluation.tuning.held import HeldAside
-from rag_kit.evaluation.tuning.pruning import best_number
+from rag_kit.evaluation.tuning.space import label
+from rag_kit.evaluation.tuning.study import load_study, quiet
+from rag_kit.evaluation.tuning.verdict import HeldAside, judge_held
 
 if TYPE_CHECKING:
     import pandas as pd
 
 State = Literal["complete", "pruned", "failed", "unfinished"]
+_STATES: dict[str, State] = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
+_FEW = 30
+_SHOWN = 10  # settings in the table
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Trial:
         calls: Model calls of the pipeline and the judge.
         tokens: Their tokens.
         money: Their price; ``None`` where it is not known.
-        seconds: Wall-clock seconds.
+        seconds: Seconds that the pipeline took for all questions together.
     """
 
     number: int
@@ -58,7 +64,6 @@ class TuningResult:
     """What a search found.
 
     Args:
-        best: The setting with the best mean over the search part; the default one where nothing was finished.
         trials: The settings tried, in order; the first is the default.
         held_aside: Winner against default on the other part; ``None`` where nothing was held aside, or the budget
             did not suffice.
@@ -66,12 +71,11 @@ class TuningResult:
         higher_is_better: Its direction.
         stopped: Why the search ended.
         notes: What a reader should know.
-        setup: The search itself, as its log has it: space, seed, counts.
+        setup: What was searched: space, seed, counts.
         usage: Calls, tokens, money (``None`` where not known) and seconds of all sittings.
         maker: Module and name of the function that makes a pipeline, where a file can import it.
     """
 
-    best: Mapping[str, Any]
     trials: tuple[Trial, ...]
     held_aside: HeldAside | None
     metric: str
@@ -80,7 +84,74 @@ class TuningResult:
     notes: tuple[str, ...] = ()
     setup: Mapping[str, Any] = field(default_factory=dict, repr=False)
     usage: Mapping[str, Any] = field(default_factory=dict)
-    maker: tuple[tuple[str, str], str] | None = None
+    maker: tuple[str, str] | None = None
+
+    @classmethod
+    def load(cls, folder: Path | str) -> TuningResult:
+        """Read what a search wrote to its folder, also while it goes on.
+
+        Raises:
+            InvalidInputError: If there is no search in the folder, or it is damaged.
+        """
+        found = cls.of(load_study(Path(folder)))
+        if not found.trials:
+            raise InvalidInputError(f"{str(folder)!r} holds no setting yet")
+        return found
+
+    @classmethod
+    def of(cls, study: Any) -> TuningResult:
+        """The result that a study of `tune` stands for.
+
+        Raises:
+            InvalidInputError: If the study is no such one.
+        """
+        try:
+            return cls._of(study)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InvalidInputError(
+                f"the study is damaged, or is none of tune's ({type(error).__name__}: {error}); give another folder"
+            ) from error
+
+    @classmethod
+    def _of(cls, study: Any) -> TuningResult:
+        attributes = study.user_attrs
+        setup = attributes["search"]
+        trials = _trials(study)
+        ended, judged = attributes.get("ended", {}), attributes.get("held", {})
+        usage = no_usage()
+        for each in [*(vars(trial) for trial in trials), *(record["usage"] for record in judged.values())]:
+            add_usage(usage, each)
+        usage["seconds"] = attributes.get("elapsed", 0.0)
+        found = cls(
+            trials=trials,
+            held_aside=None,
+            metric=setup["metric"],
+            higher_is_better=setup["higher_is_better"],
+            stopped=ended.get("reason", "it still goes on, or was killed"),
+            setup=setup,
+            usage=usage,
+            maker=tuple(ended["maker"]) if ended.get("maker") else None,
+        )
+        if not trials:
+            return found
+        best, default = (
+            judged.get(label(dict(each)), {}).get("scores", {}) for each in (found.best, found.default)
+        )
+        looks = len(judged) - (label(dict(found.default)) in judged)
+        held = judge_held(
+            best,
+            default,
+            total=setup["counts"]["held"],
+            higher_is_better=found.higher_is_better,
+            level=ended.get("level", 0.95),
+            looks=looks,
+        )
+        return cls(**{**vars(found), "held_aside": held, "notes": tuple(_notes(setup["counts"], held))})
+
+    @property
+    def best(self) -> Mapping[str, Any]:
+        """The setting with the best mean over the search part; the default one where nothing was finished."""
+        return self.best_trial.settings
 
     @property
     def default(self) -> Mapping[str, Any]:
@@ -89,10 +160,10 @@ class TuningResult:
 
     @property
     def best_trial(self) -> Trial:
-        """The trial of the best setting."""
-        finished = {trial.number: trial.scores for trial in self.trials if trial.state == "complete"}
-        number = best_number(finished, self.higher_is_better)
-        return self.trials[0 if number is None else number]
+        """The trial of the best setting; of equal ones the first."""
+        finished = [trial for trial in self.trials if trial.state == "complete"]
+        sign = 1.0 if self.higher_is_better else -1.0
+        return max(finished, key=lambda trial: sign * (trial.value or 0.0), default=self.trials[0])
 
     @property
     def verdict(self) -> str:
@@ -107,13 +178,12 @@ class TuningResult:
                 "default is too good: it was chosen for it."
             )
         held = self.held_aside
-        told = (
+        gain = (
             f"{held.difference:+.3f} {self.metric} against the default on {held.pairs} questions held aside "
             f"({held.level:.0%} interval {held.low:+.3f} to {held.high:+.3f}, p = {held.p:.2g})"
         )
-        if held.better:
-            return f"The best setting is better: {told}."
-        return f"The gain is not distinguishable from noise: {told}."
+        start = "The best setting is better" if held.better else "The gain is not distinguishable from noise"
+        return f"{start}: {gain}."
 
     def write_python(self, path: Path | str) -> Path:
         """Write the best setting as a Python file that makes its pipeline.
@@ -125,32 +195,31 @@ class TuningResult:
 
         return write_python(self, Path(path))
 
-    @classmethod
-    def load(cls, folder: Path | str) -> TuningResult:
-        """Read what a search wrote to its folder, also while it goes on.
-
-        Raises:
-            InvalidInputError: If there is no search in the folder, or a line is damaged.
-        """
-        from rag_kit.evaluation.tuning.history import load_result
-
-        return load_result(Path(folder))
-
     def study(self) -> Any:
-        """The trials as an Optuna study, for its plots and importances.
+        """The trials as an Optuna study in memory, for its plots and importances.
 
         Raises:
             MissingExtraError: If Optuna is not installed.
         """
-        from rag_kit.evaluation.tuning.optimiser import Optimiser
         from rag_kit.evaluation.tuning.space import SearchSpace
 
-        space = SearchSpace(dict(self.setup["space"]), self.setup["default"])
-        optimiser = Optimiser(space, higher_is_better=self.higher_is_better)
-        for trial in self.trials:
-            values = {} if trial.value is None else {trial.asked: trial.value}
-            optimiser.add(trial.settings, trial.state.replace("unfinished", "pruned"), trial.value, values)
-        return optimiser.study
+        parameters = SearchSpace(dict(self.setup["space"])).parameters
+        with quiet() as optuna:
+            study = optuna.create_study(direction="maximize" if self.higher_is_better else "minimize")
+            states = {"complete": "COMPLETE", "pruned": "PRUNED", "unfinished": "PRUNED", "failed": "FAIL"}
+            for trial in self.trials:
+                study.sampler = optuna.samplers.PartialFixedSampler(
+                    {name: parameters[name].kept(value) for name, value in trial.settings.items()},
+                    optuna.samplers.RandomSampler(seed=0),
+                )
+                asked = study.ask()
+                for name in trial.settings:
+                    parameters[name].suggest(asked)
+                if trial.value is not None:
+                    asked.report(trial.value, step=trial.asked)
+                state = optuna.trial.TrialState[states[trial.state]]
+                study.tell(asked, trial.value if trial.state == "complete" else None, state=state)
+        return study
 
     def to_pandas(self) -> pd.DataFrame:
         """One line a setting.
@@ -162,33 +231,109 @@ class TuningResult:
             import pandas as pd
         except ImportError:
             raise MissingExtraError("eval", "TuningResult.to_pandas") from None
-        return pd.DataFrame([_record(trial, self.metric) for trial in self.trials]).set_index("number")
+        rows = []
+        for trial in self.trials:
+            row = {**vars(trial), self.metric: trial.value}
+            row |= {f"setting.{name}": value for name, value in row.pop("settings").items()}
+            del row["scores"]
+            rows.append(row)
+        return pd.DataFrame(rows).set_index("number")
 
     def __str__(self) -> str:
-        from rag_kit.evaluation.tuning.showing import text
+        from rag_kit.evaluation.reporting.tables import text_table
 
-        return text(self)
+        notes = [f"note: {note}" for note in self.notes]
+        head = [self.verdict, f"best: {_settings(self.best_trial)}", self._ended(), *notes, ""]
+        header = ["setting", self.metric, "state", "values"]
+        return "\n".join(
+            [*map(clean_text, head), text_table(header, self._table(), right=[0, 1], max_width=120)]
+        )
 
     def _repr_html_(self) -> str:
-        from rag_kit.evaluation.tuning.showing import html
+        from rag_kit.evaluation.reporting.tables import html_table
 
-        return html(self)
+        table = html_table(["setting", self.metric, "state", "values"], self._table(), notes=self.notes)
+        said = "".join(f"<p>{escape(clean_text(text))}</p>" for text in (self.verdict, self._ended()))
+        return f"<div>{said}{table}</div>"
+
+    def _ended(self) -> str:
+        states = [trial.state for trial in self.trials]
+        counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+        return (
+            f"ended: {self.stopped}; {len(states)} settings ({counts}); {self.usage['calls']} model calls, "
+            f"{self.usage['seconds']:.0f} s"
+        )
+
+    def _table(self) -> list[list[object]]:
+        """Complete ones first, the best on top; the default is always shown."""
+        sign = -1.0 if self.higher_is_better else 1.0
+        ranked = sorted(self.trials, key=lambda t: (t.state != "complete", sign * (t.value or 0.0), t.number))
+        shown = (
+            ranked[:_SHOWN] if self.trials[0] in ranked[:_SHOWN] else [*ranked[: _SHOWN - 1], self.trials[0]]
+        )
+        return [
+            [t.number, "-" if t.value is None else f"{t.value:.4f}", t.state, _settings(t)] for t in shown
+        ]
 
 
-def _record(trial: Trial, metric: str) -> dict[str, Any]:
-    row = {"number": trial.number, "state": trial.state, metric: trial.value, "asked": trial.asked}
-    row |= {f"setting.{name}": value for name, value in trial.settings.items()}
-    return row | {
-        "calls": trial.calls, "tokens": trial.tokens, "money": trial.money, "seconds": trial.seconds,
-        "reason": trial.reason,
-    }  # fmt: skip
+def no_usage() -> dict[str, Any]:
+    """Nothing used."""
+    return {"calls": 0, "tokens": 0, "money": 0.0, "seconds": 0.0}
 
 
-def check_level(level: object) -> None:
-    """Refuse what is no share.
+def add_usage(total: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add to a count; a price that is not known makes the sum unknown."""
+    for kind in total:
+        unknown = total[kind] is None or more[kind] is None
+        total[kind] = None if unknown else total[kind] + more[kind]
 
-    Raises:
-        InvalidInputError: If it is not between 0 and 1.
-    """
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise InvalidInputError(f"level is {level!r:.80}; give a number between 0 and 1, such as 0.95")
+
+def _trials(study: Any) -> tuple[Trial, ...]:
+    """A trial for each setting, in the order of their beginnings; of one that was begun again the last."""
+    found: dict[str, Any] = {}
+    for each in study.get_trials(deepcopy=False):
+        if settings := each.user_attrs.get("settings"):
+            found[label(settings)] = each
+    trials = []
+    for number, each in enumerate(found.values()):
+        own = each.user_attrs
+        state: State = _STATES.get(each.state.name, "unfinished") if "reason" in own else "unfinished"
+        usage = own.get("usage", no_usage())
+        trials.append(
+            Trial(
+                number,
+                own["settings"],
+                state,
+                own.get("scores", {}),
+                own.get("asked", 0),
+                own.get("reason", ""),
+                **usage,
+            )
+        )
+    return tuple(trials)
+
+
+def _notes(counts: Mapping[str, int], held: HeldAside | None) -> list[str]:
+    notes = []
+    if counts["left_out"]:
+        notes.append(f"{counts['left_out']} questions lack what the metric reads and were left out.")
+    if counts["search"] < _FEW or 0 < counts["held"] < _FEW:
+        notes.append(
+            f"{counts['search']} questions to search with and {counts['held']} held aside are few: only great "
+            "differences can be told from noise."
+        )
+    if held is not None and held.looks > 1:
+        notes.append(
+            f"{held.looks} settings were judged on the questions held aside, one after the other; each further look "
+            "makes the verdict weaker."
+        )
+    if held is not None and held.pairs < held.total:
+        notes.append(
+            f"{held.total - held.pairs} of the {held.total} questions held aside have no value of both."
+        )
+    return notes
+
+
+def _settings(trial: Trial) -> str:
+    values = ", ".join(f"{name}={value!r}" for name, value in trial.settings.items())
+    return ("default: " if trial.number == 0 else "") + values

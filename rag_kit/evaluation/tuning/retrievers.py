@@ -82,10 +82,6 @@ class RetrieverSpace(PipelineSpace):
         """The documents' hash and the models' names."""
         return self.workshop.identity()
 
-    def source(self) -> tuple[tuple[str, str], str]:
-        """`build_retriever`, over documents that the caller of the written file gives."""
-        return ("rag_kit.evaluation.tuning", "build_retriever"), "documents, *, embeddings=None, llm=None"
-
 
 def build_retriever(
     documents: Sequence[Any],

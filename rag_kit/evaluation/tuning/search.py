@@ -3,61 +3,101 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
+import random
+import statistics
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_kit._redact import redact
 from rag_kit.concurrency import run_in_thread
 from rag_kit.concurrency.bridge import acall_function
+from rag_kit.documents import clean_text
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError, RagKitError
 from rag_kit.evaluation.runs.asking import resolve
-from rag_kit.evaluation.tuning.events import score_events, told
-from rag_kit.evaluation.tuning.history import History, Part, Tried
-from rag_kit.evaluation.tuning.optimiser import Optimiser
-from rag_kit.evaluation.tuning.plan import Plan
-from rag_kit.evaluation.tuning.pruning import reason_to_stop
-from rag_kit.evaluation.tuning.split import blocks
+from rag_kit.evaluation.tuning.result import Trial, TuningResult, add_usage, no_usage
+from rag_kit.evaluation.tuning.space import Parameter, SearchSpace, label
+from rag_kit.evaluation.tuning.split import Split, blocks
+from rag_kit.evaluation.tuning.study import quiet
+from rag_kit.evaluation.tuning.verdict import surely_worse
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.tuning.log import TuningLog
-    from rag_kit.evaluation.tuning.spending import Spending
+    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.metric import Metric
+    from rag_kit.evaluation.runs import Results
 
-_FAILURES = 5
-"""Settings that may fail one after the other before the search ends: then it is hardly the settings."""
-_FIRST = 4
-"""Questions asked before anything is known of what one costs."""
+_STARTUP = 8  # settings drawn at random before TPE's model of the space is believed
+_ATTEMPTS = 25
+_FEWEST = 3  # finished settings before Optuna's pruners say anything
+_FAILURES = 5  # in a row; then it is hardly the settings
 
 
 class _Ended(Exception):
     """The search cannot go on; the text says why."""
 
 
-class _NotMadeError(Exception):
-    """A setting has no pipeline; the text says why."""
+class _Failed(Exception):
+    """A setting has no pipeline, or too few values; the text says why."""
 
 
+@dataclass
 class Search:
-    """One sitting of a search.
+    """One sitting of a search. Its scores lie in folders that ``evaluate`` goes on with, its trials in the study.
 
     Args:
-        plan: What is searched.
-        log: Where it is written, open.
-        history: What the log holds.
-        spending: What may still be used.
+        make: Makes the pipeline of a setting.
+        space: What may be changed.
+        metric: What is compared.
+        judge: For the metric.
+        split: The questions of both parts.
+        folder: Where scores are kept.
+        study: The Optuna study.
+        n_trials: Most settings.
+        caps: ``calls``, ``seconds`` and ``money``; ``None`` for no cap.
+        pruning: The rule.
+        min_coverage: Least share of questions with a value, of those that the default setting has.
+        max_concurrency: Questions asked at a time.
+        timeout: Seconds for one question.
+        prices: As for ``evaluate``.
+        seed: Of the proposals.
+        notify: Gets a line for each setting.
     """
 
-    def __init__(self, plan: Plan, log: TuningLog, history: History, spending: Spending) -> None:
-        self.plan = plan
-        self.log = log
-        self.history = history
-        self.spending = spending
-        self._pipelines: dict[int, Any] = {}
-        self._asked: set[tuple[int, Part, str]] = set()
+    make: Callable[[dict[str, Any]], Any]
+    space: SearchSpace
+    metric: Metric
+    judge: Judge | None
+    split: Split
+    folder: Path
+    study: Any
+    n_trials: int
+    caps: Mapping[str, float | None]
+    pruning: str
+    min_coverage: float
+    max_concurrency: int
+    timeout: float | None
+    prices: Any
+    seed: int
+    notify: Callable[[str], None]
+    _began: float = field(default_factory=time.monotonic)
+    _made: dict[str, Any] = field(default_factory=dict)
+    _held: dict[str, Any] = field(default_factory=dict)  # setting -> scores, count and usage on that part
 
     async def run(self) -> str:
         """Search, then judge the winner; why it ended."""
+        self.found = await run_in_thread(TuningResult.of, self.study)
+        self._held = await run_in_thread(lambda: dict(self.study.user_attrs.get("held", {})))
+        for number, trial in enumerate(self.found.trials):
+            if self.space.settle(trial.settings) != trial.settings:
+                raise InvalidInputError(f"setting {number} of the folder is no whole setting of the space")
+        self._before = float(self.found.usage["seconds"])
         try:
             why = await self._settings()
         except _Ended as ended:
@@ -68,71 +108,220 @@ class Search:
             why = f"{why}; the winner could not be judged on all questions held aside: {ended}"
         return why
 
+    def end(self, ended: Mapping[str, Any]) -> TuningResult:
+        """Write why the search ended, where that is news; gives what was found. It blocks."""
+        if self.study.user_attrs.get("ended") != json.loads(json.dumps(ended)):
+            self.study.set_user_attr("ended", ended)
+        return TuningResult.of(self.study)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of all sittings."""
+        return self._before + time.monotonic() - self._began
+
     async def _settings(self) -> str:
-        plan, history = self.plan, self.history
-        optimiser = await run_in_thread(self._optimiser)
         failures = 0
-        for number in range(plan.n_trials):
-            known = history.tried.get(number)
-            if known is None or known.end is None:
-                if known is None:
-                    settings = (
-                        plan.space.default if number == 0 else await run_in_thread(optimiser.propose, number)
-                    )
-                    if settings is None:
-                        return f"every setting of the space was tried ({number})"
-                    self._look_ahead()
-                    await self._write({"event": "trial", "trial": number, "settings": settings})
-                await self._try(number)
-                failures = failures + 1 if self._state(number) == "failed" else 0
+        for number in range(self.n_trials):
+            known = self.found.trials[number] if number < len(self.found.trials) else None
+            if known is None or known.state == "unfinished":
+                if number:
+                    self._check_caps(blocks(len(self.split.search))[0])
+                settings = known.settings if known else await run_in_thread(self._propose, number)
+                if settings is None:
+                    return f"every setting of the space was tried ({number})"
+                known = await self._try(number, dict(settings), again=known is not None)
+                failures = failures + 1 if known.state == "failed" else 0
                 if failures == _FAILURES:
-                    reason = history.trial(number).reason
-                    return f"{_FAILURES} settings failed one after the other, the last one because {reason}"
-            tried = history.tried[number]
-            await run_in_thread(self._add_to, optimiser, tried)
-        return f"n_trials={plan.n_trials}"
+                    return f"{_FAILURES} settings failed one after the other, the last one because {known.reason}"
+        return f"n_trials={self.n_trials}"
 
-    def _optimiser(self) -> Optimiser:
-        plan = self.plan
-        return Optimiser(plan.space, seed=plan.seed, higher_is_better=plan.metric.higher_is_better)
+    def _propose(self, number: int) -> dict[str, Any] | None:
+        """A setting that was not tried yet; it follows from the seed, the number and the settings before."""
+        if number == 0:
+            return self.space.default
+        tried = {label(dict(trial.settings)) for trial in self.found.trials}
+        study = self.found.study()  # in memory: what is only asked leaves no trace
+        with quiet() as optuna:
+            for attempt in range(_ATTEMPTS):
+                seed = self._draw(number, attempt)
+                study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
+                asked = study.ask()
+                settings = self.space.pick(partial(_suggested, asked))
+                if label(settings) not in tried:
+                    return settings
+                study.tell(asked, state=optuna.trial.TrialState.FAIL)
+        # TPE draws the same good setting again and again where choices are few: then one of the others, by lot
+        every = self.space.settings() or []
+        left = [settings for settings in every if label(settings) not in tried]
+        return random.Random(self._draw(number, _ATTEMPTS)).choice(left) if left else None
 
-    def _add_to(self, optimiser: Optimiser, tried: Tried) -> None:
-        values = list(tried.values().values())
-        mean = sum(values) / len(values) if values else None
-        assert tried.end is not None, "only a setting that has ended is told"
-        optimiser.add(
-            tried.settings, tried.end["state"], mean, {} if mean is None else {len(tried.search): mean}
+    def _draw(self, number: int, attempt: int) -> int:
+        return int.from_bytes(hashlib.sha256(f"{self.seed}/{number}/{attempt}".encode()).digest()[:4], "big")
+
+    async def _try(self, number: int, settings: dict[str, Any], *, again: bool) -> Trial:
+        """Ask block after block; what is known is written to the study after each."""
+        trial = await run_in_thread(self._begin, settings)
+        state, reason = "complete", ""
+        try:
+            for end in blocks(len(self.split.search)):
+                results = await self._ask(settings, self.split.search[:end], "search", retry_errors=again)
+                again = False
+                scores = _scores(results, self.metric.name)
+                await run_in_thread(self._record, trial, results, scores, end)
+                self._check_coverage(number, results, scores, end)
+                if number and end < len(self.split.search):
+                    reason = await run_in_thread(self._reason_to_stop, trial, scores)
+                    if reason:
+                        state = "pruned"
+                        break
+        except _Failed as error:
+            state, reason = "failed", str(error)
+        await run_in_thread(self._end, trial, state, reason)
+        self._forget_pipelines()
+        known = self.found.trials[number]
+        value = "-" if known.value is None else f"{known.value:.4f}"
+        best = self.found.best_trial
+        self.notify(
+            f"setting {number} of {self.n_trials}: {state}, {self.metric.name} {value} on {known.asked} questions"
+            + (f", best {best.value:.4f} (setting {best.number})" if best.value is not None else "")
+            + f"; {self.found.usage['calls']} calls, {self.elapsed:.0f} s"
         )
+        return known
 
-    async def _try(self, number: int) -> None:
-        """Ask block after block; writes how the setting ended."""
-        questions = self.plan.split.search
-        try:
-            await self._make(number)
-        except _NotMadeError as error:
-            await self._end(number, "failed", str(error))
+    def _begin(self, settings: dict[str, Any]) -> Any:
+        with quiet() as optuna:
+            kept = {name: self.space.parameters[name].kept(value) for name, value in settings.items()}
+            self.study.sampler = optuna.samplers.PartialFixedSampler(
+                kept, optuna.samplers.RandomSampler(seed=0)
+            )
+            trial = self.study.ask()
+            self.space.pick(partial(_suggested, trial))
+        trial.set_user_attr("settings", settings)
+        return trial
+
+    def _record(self, trial: Any, results: Results, scores: Mapping[str, float], asked: int) -> None:
+        trial.set_user_attr("scores", dict(scores))
+        trial.set_user_attr("asked", asked)
+        trial.set_user_attr("usage", _usage(results, self.metric.name, self.prices))
+        if scores:
+            trial.report(statistics.fmean(scores.values()), step=asked)
+        self.found = TuningResult.of(self.study)
+
+    def _end(self, trial: Any, state: str, reason: str) -> None:
+        with quiet() as optuna:
+            states = {"complete": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
+            trial.set_user_attr("reason", reason)
+            scores = trial.user_attrs.get("scores") or {}
+            value = statistics.fmean(scores.values()) if state == "complete" else None
+            self.study.tell(trial, value, state=optuna.trial.TrialState[states[state]])
+            self.study.set_user_attr("elapsed", round(self.elapsed, 3))
+        self.found = TuningResult.of(self.study)
+
+    def _check_coverage(self, number: int, results: Results, scores: Mapping[str, float], asked: int) -> None:
+        """A setting with too few values cannot be compared; the default one must have any."""
+        name = self.metric.name
+        cells = [row.cells[name] for row in results.rows if name in row.cells]
+        reasons = Counter(_plain(cell.reason) for cell in cells if cell.value is None)
+        common = reasons.most_common(1)[0][0] if reasons else "no reason is known"
+        if number == 0:
+            if not scores:
+                raise InvalidInputError(
+                    f"{name} has no value for any of the first {asked} questions with the default setting: {common}"
+                )
             return
-        for end in blocks(len(questions)):
-            await self._ask(number, "search", questions[:end], reserve=self._reserve())
-            shown = [example.id for example in questions[:end]]
-            if reason := self._too_few(number, shown):
-                await self._end(number, "failed", reason)
-                return
-            if (
-                number
-                and end < len(questions)
-                and (reason := await run_in_thread(self._prune, number, shown))
-            ):
-                await self._end(number, "pruned", reason)
-                return
-        await self._end(number, "complete", "")
+        shown = {example.id for example in self.split.search[:asked]}
+        wanted = sum(key in shown for key in self.found.trials[0].scores)
+        if len(scores) < self.min_coverage * wanted:
+            raise _Failed(
+                f"{len(scores)} of {asked} questions have a value, with the default {wanted}: {common}"
+            )
 
-    async def _make(self, number: int) -> None:
-        settings = self.plan.space.settle(self.history.tried[number].settings)
+    def _reason_to_stop(self, trial: Any, scores: Mapping[str, float]) -> str:
+        if self.pruning == "none" or not scores:
+            return ""
+        if self.pruning == "paired":
+            return surely_worse(scores, self.found.best_trial.scores, self.metric.higher_is_better) or ""
+        with quiet() as optuna:
+            first = blocks(len(self.split.search))[0]
+            self.study.pruner = (
+                optuna.pruners.MedianPruner(n_startup_trials=_FEWEST)
+                if self.pruning == "median"
+                else optuna.pruners.SuccessiveHalvingPruner(min_resource=first, reduction_factor=2)
+            )
+            name = type(self.study.pruner).__name__
+            return f"Optuna's {name} gave it up" if trial.should_prune() else ""
+
+    async def _judge_winner(self) -> None:
+        """The default and the winner answer the questions held aside."""
+        held = self.split.held
+        if not held or not self.found.trials or self.found.trials[0].state != "complete":
+            return
+        best = self.found.best_trial
+        for settings in dict.fromkeys(map(label, (dict(self.found.default), dict(best.settings)))):
+            if self._held.get(settings, {}).get("asked") == len(held):
+                continue
+            chosen = next(t.settings for t in self.found.trials if label(dict(t.settings)) == settings)
+            try:
+                results = await self._ask(dict(chosen), held, "held", retry_errors=True)
+            except _Failed as error:
+                raise _Ended(str(error)) from error
+            self._held[settings] = {
+                "scores": _scores(results, self.metric.name),
+                "asked": len(results.rows),
+                "usage": _usage(results, self.metric.name, self.prices),
+            }
+            await run_in_thread(self.study.set_user_attr, "held", self._held)
+            self.found = await run_in_thread(TuningResult.of, self.study)
+            if len(results.rows) < len(held):
+                raise _Ended(str(results.manifest.get("stopped_by")))
+
+    async def _ask(
+        self, settings: dict[str, Any], examples: Sequence[Example], part: str, *, retry_errors: bool
+    ) -> Results:
+        """Scores of those questions; what an earlier call or sitting has asked is not asked again."""
+        from rag_kit.evaluation.runs import aevaluate
+
+        key = _key(settings)
+        pipeline = await self._pipeline(key, settings)
+        reserve = self._check_caps(len(examples), part, known=self._asked(settings, part))
+        calls, seconds = self._left("calls"), self._left("seconds")
         try:
-            async with asyncio.timeout(self.spending.left("seconds")) as clock:
-                pipeline = await acall_function(self.plan.make, settings)
-            pipeline = await run_in_thread(resolve, pipeline)
+            results = await aevaluate(
+                pipeline,
+                list(examples),
+                [self.metric],
+                judge=self.judge,
+                out=self.folder / f"{key}-{part}",
+                name="tuned",
+                version=key,  # the pipeline follows from the setting
+                timeout=self.timeout,
+                max_concurrency=self.max_concurrency,
+                max_calls=None if calls is None else max(1, int(calls - reserve)),
+                deadline=seconds,
+                prices=self.prices,
+                progress=False,
+                retry_errors=retry_errors,
+            )
+        except BudgetExceededError as error:
+            raise _Ended(str(error)) from error
+        if self.caps["money"] is not None and None in _money(results, self.prices):
+            raise InvalidInputError(
+                "max_money was given, and the price of a model that was asked is not known; name it in prices, or '*' "
+                "for every other model, such as prices={'*': {'input': 0.15, 'output': 0.6}}"
+            )
+        if part == "search" and len(results.rows) < len(examples):
+            raise _Ended(
+                str(results.manifest.get("stopped_by") or "a cap was reached while questions were asked")
+            )
+        return results
+
+    async def _pipeline(self, key: str, settings: dict[str, Any]) -> Any:
+        if key in self._made:
+            return self._made[key]
+        try:
+            async with asyncio.timeout(self._left("seconds")) as clock:
+                made = await acall_function(self.make, settings)
+            pipeline = await run_in_thread(resolve, made)
         except BudgetExceededError as error:
             raise _Ended(str(error)) from error
         except MissingExtraError:
@@ -140,143 +329,96 @@ class Search:
         except Exception as error:
             if clock.expired():
                 raise _Ended(
-                    f"max_seconds={self.spending.caps['seconds']:g}: making setting {number} took too long"
+                    f"max_seconds={self.caps['seconds']:g}: making a pipeline took too long"
                 ) from error
-            why = told(f"{type(error).__name__}: {error}")
-            if number:
-                raise _NotMadeError(f"the pipeline could not be made: {why}") from error
+            why = _plain(f"{type(error).__name__}: {error}")
+            if settings != self.space.default:
+                raise _Failed(f"the pipeline could not be made: {why}") from error
             if isinstance(error, RagKitError):
                 raise
             raise InvalidInputError(
                 f"the pipeline of the default setting {settings!r:.300}: {why}"
             ) from error
-        kept = (0, self.history.best())
-        self._pipelines = {key: each for key, each in self._pipelines.items() if key in kept}
-        self._pipelines[number] = pipeline
+        self._made[key] = pipeline
+        return pipeline
 
-    def _too_few(self, number: int, shown: Sequence[str]) -> str | None:
-        """Whether a setting has too few values to be compared; the default one must have any."""
-        tried, default = self.history.tried[number], self.history.tried[0]
-        values, least = tried.values(), default.values()
-        have, wanted = sum(key in values for key in shown), sum(key in least for key in shown)
-        if number == 0 and have == 0:
-            raise InvalidInputError(
-                f"{self.plan.metric.name} has no value for any of the first {len(shown)} questions with the default "
-                f"setting: {_common(tried)}"
-            )
-        if number == 0 or have >= self.plan.min_coverage * wanted:
-            return None
-        return f"{have} of {len(shown)} questions have a value, with the default {wanted}: {_common(tried)}"
+    def _forget_pipelines(self) -> None:
+        """Keep those of the default and the best setting: a pipeline may hold an index."""
+        kept = {_key(dict(self.found.default)), _key(dict(self.found.best))}
+        self._made = {key: made for key, made in self._made.items() if key in kept}
 
-    def _prune(self, number: int, shown: Sequence[str]) -> str | None:
-        values = self.history.tried[number].values()
-        return reason_to_stop(
-            self.plan.pruning,
-            {key: values[key] for key in shown if key in values},
-            self.history.finished(),
-            {each: tried.values() for each, tried in self.history.tried.items() if each < number},
-            higher_is_better=self.plan.metric.higher_is_better,
+    def _left(self, kind: str) -> float | None:
+        used = self.elapsed if kind == "seconds" else self.found.usage[kind] or 0
+        cap = self.caps[kind]
+        return None if cap is None else max(0.0, cap - used)
+
+    def _asked(self, settings: Mapping[str, Any], part: str) -> int:
+        wanted = label(dict(settings))
+        if part == "held":
+            return int(self._held.get(wanted, {}).get("asked", 0))
+        return max((t.asked for t in self.found.trials if label(dict(t.settings)) == wanted), default=0)
+
+    def _check_caps(self, questions: int, part: str = "search", known: int = 0) -> float:
+        """See that so many questions can be asked and the winner judged; gives the calls kept for the latter.
+
+        Raises:
+            _Ended: If a cap would be passed, by what a question took so far.
+        """
+        asked = sum(each.asked for each in self.found.trials) + sum(e["asked"] for e in self._held.values())
+        later = 0 if part == "held" else 2 * len(self.split.held) - self._asked(self.space.default, "held")
+        kept = 0.0
+        for kind, cap in self.caps.items():
+            left = self._left(kind)
+            used = self.elapsed if kind == "seconds" else self.found.usage[kind] or 0
+            each = used / asked if asked else 0.0
+            if left is not None and (left <= 0 or left < each * (max(0, questions - known) + later)):
+                reserve = min(left, each * later)
+                more = f", {reserve:.3g} are kept to judge the winner" if reserve else ""
+                raise _Ended(f"max_{kind}={cap:g}: {used:.3g} are used{more}")
+            if kind == "calls":
+                kept = each * later
+        return kept
+
+
+def _suggested(trial: Any, parameter: Parameter) -> Any:
+    return parameter.suggest(trial)
+
+
+def _key(settings: Mapping[str, Any]) -> str:
+    """Name of the folders that keep the scores of a setting."""
+    return hashlib.sha256(label(settings).encode()).hexdigest()[:16]
+
+
+def _scores(results: Results, metric: str) -> dict[str, float]:
+    return {
+        row.example.id: float(cell.value)
+        for row in results.rows
+        if (cell := row.cells.get(metric)) is not None and cell.value is not None
+    }
+
+
+def _money(results: Results, prices: Any) -> list[float | None]:
+    pipeline, judge = results.money("pipeline", prices=prices), results.money("judge", prices=prices)
+    return [None if a is None or b is None else a + b for a, b in zip(pipeline, judge, strict=True)]
+
+
+def _usage(results: Results, metric: str, prices: Any) -> dict[str, Any]:
+    total = no_usage()
+    for row, money in zip(results.rows, _money(results, prices), strict=True):
+        cell = row.cells.get(metric)
+        calls, tokens = (cell.calls, cell.tokens) if cell is not None else (0, 0)
+        add_usage(
+            total,
+            {
+                "calls": row.output.calls + calls,
+                "tokens": row.output.tokens + tokens,
+                "money": money,
+                "seconds": row.output.seconds,
+            },
         )
-
-    async def _judge_winner(self) -> None:
-        """The winner and the default answer the questions held aside, side by side, so that pairs are complete."""
-        best, held = self.history.best(), self.plan.split.held
-        if best is None or not held or self._state(0) != "complete":
-            return
-        numbers = list(dict.fromkeys((0, best)))
-        step = 4 * self.plan.max_concurrency
-        for start in range(0, len(held), step):
-            for number in numbers:
-                try:
-                    await self._ask(number, "held", held[start : start + step], reserve=0)
-                except _NotMadeError as error:
-                    raise _Ended(str(error)) from error
-
-    async def _ask(self, number: int, part: Part, examples: Sequence[Example], *, reserve: int) -> None:
-        """Ask those questions that have no score yet; each batch is written before the next one is begun."""
-        known = self.history.tried[number].part(part)
-        # what failed in an earlier sitting may have been the network
-        missing = [
-            example for example in examples
-            if example.id not in known
-            or (known[example.id]["status"] == "error" and (number, part, example.id) not in self._asked)
-        ]  # fmt: skip
-        if missing and number not in self._pipelines:
-            await self._make(number)
-        while missing:
-            size = 4 * self.plan.max_concurrency if self.spending.measured else _FIRST
-            batch, missing = missing[:size], missing[size:]
-            if why := self.spending.ended(len(batch), reserve):
-                raise _Ended(why)
-            self._asked.update((number, part, example.id) for example in batch)
-            await self._ask_batch(number, part, batch)
-
-    async def _ask_batch(self, number: int, part: Part, batch: Sequence[Example]) -> None:
-        from rag_kit.evaluation.runs import aevaluate
-
-        plan, started = self.plan, time.monotonic()
-        calls = self.spending.left("calls")
-        try:
-            results = await aevaluate(
-                self._pipelines[number], list(batch), [plan.metric], judge=plan.judge, timeout=plan.timeout,
-                max_concurrency=plan.max_concurrency, max_calls=None if calls is None else int(calls),
-                deadline=self.spending.left("seconds"), prices=plan.prices, progress=False,
-                version="tuned",  # nothing is kept by evaluate, so it need not hash the pipeline
-            )  # fmt: skip
-        except BudgetExceededError as error:
-            raise _Ended(str(error)) from error
-        seconds = time.monotonic() - started
-        events = score_events(results, plan.metric.name, number, part, seconds, prices=plan.prices)
-        for event in events:
-            self.spending.add(event, questions=1, seconds=event["seconds"])
-        for event in events:
-            event["elapsed"] = round(self.spending.elapsed, 3)
-        await self._write(*events)
-        if self.spending.caps["money"] is not None and not self.spending.money_known:
-            raise InvalidInputError(
-                "max_money was given, and the price of a model that was asked is not known; name it in prices, or '*' "
-                "for every other model, such as prices={'*': {'input': 0.15, 'output': 0.6}}"
-            )
-        if len(events) < len(batch):
-            raise _Ended(
-                str(results.manifest.get("stopped_by") or "a cap was reached while questions were asked")
-            )
-
-    def _state(self, number: int) -> str:
-        end = self.history.tried[number].end
-        return "unfinished" if end is None else str(end["state"])
-
-    def _reserve(self) -> int:
-        """Questions that must stay possible: the winner's and the default's on the part held aside."""
-        asked = len(self.history.tried[0].held) if 0 in self.history.tried else 0
-        return 2 * len(self.plan.split.held) - asked
-
-    def _look_ahead(self) -> None:
-        """End before a setting is begun that could not be asked its first block."""
-        first = blocks(len(self.plan.split.search))[0]
-        if 0 in self.history.tried and (why := self.spending.ended(first, self._reserve())):
-            raise _Ended(why)
-
-    async def _end(self, number: int, state: str, reason: str) -> None:
-        elapsed = round(self.spending.elapsed, 3)
-        await self._write(
-            {"event": "end", "trial": number, "state": state, "reason": reason, "elapsed": elapsed}
-        )
-        trial, best = self.history.trial(number), self.history.best()
-        value = "-" if trial.value is None else f"{trial.value:.4f}"
-        shown = "" if best is None else f", best {self.history.trial(best).value:.4f} (setting {best})"
-        self.plan.told(
-            f"setting {number} of {self.plan.n_trials}: {state}, {self.plan.metric.name} {value} on {trial.asked} "
-            f"questions{shown}; {self.history.calls} calls, {elapsed:.0f} s"
-        )
-
-    async def _write(self, *events: Mapping[str, Any]) -> None:
-        for event in events:  # first, so that nothing is written that could not be read again
-            self.history.add(event)
-        await run_in_thread(self.log.append, *events)
+    return total
 
 
-def _common(tried: Tried) -> str:
-    """The most frequent reason for which there is no value."""
-    reasons = Counter(str(event["reason"]) for event in tried.search.values() if event["value"] is None)
-    return reasons.most_common(1)[0][0] if reasons else "no reason is known"
+def _plain(reason: str) -> str:
+    """A reason without keys and control characters, short."""
+    return clean_text(redact(reason))[:300]

@@ -6,7 +6,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Passage, RetrieverSpace, tune
-from rag_kit.evaluation.tuning import build_retriever
+from rag_kit.evaluation.tuning.retrievers import build_retriever
 from rag_kit.models import chat_model
 from rag_kit.retrieval.hybrid import HybridRetriever
 

@@ -1,7 +1,6 @@
 """The search: what wins, what is given up, what a cap does, and what is asked again."""
 
 import asyncio
-import json
 import random
 import shutil
 import statistics
@@ -14,9 +13,9 @@ from support.blocking import blockbuster_ctx
 from support.tuning import SPACE, Told, Wrong, make, questions, value
 
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
-from rag_kit.evaluation import Cell, Example, Metric, Output, TuningResult, atune, tune
-from rag_kit.evaluation.tuning.pruning import reason_to_stop
+from rag_kit.evaluation import Cell, Example, Metric, Output, Results, TuningResult, atune, tune
 from rag_kit.evaluation.tuning.split import split_examples
+from rag_kit.evaluation.tuning.verdict import surely_worse
 
 
 def search(out, make_pipeline=make, **given):
@@ -65,7 +64,7 @@ def test_bad_settings_are_given_up_early_and_good_ones_are_not(found):
     result, _ = found
     pruned = [trial for trial in result.trials if trial.state == "pruned"]
     assert pruned
-    assert all(trial.asked < 42 and "worse than setting" in trial.reason for trial in pruned)
+    assert all(trial.asked < 42 and "worse than the best setting" in trial.reason for trial in pruned)
     assert all(trial.asked == 42 for trial in result.trials if trial.state == "complete")
     assert any(trial.settings["kind"] == "bad" for trial in pruned)
     assert all(trial.state == "pruned" for trial in result.trials if trial.settings["kind"] == "bad")
@@ -73,23 +72,20 @@ def test_bad_settings_are_given_up_early_and_good_ones_are_not(found):
 
 def test_no_setting_sees_a_question_held_aside(found):
     """The questions of the two parts are apart, and only winner and default are asked the second."""
-    result, folder = found
-    events = [json.loads(line) for line in (folder / "tuning.jsonl").read_text().splitlines()]
-    scores = [event for event in events if event["event"] == "score"]
-    searched = {event["id"] for event in scores if event["part"] == "search"}
-    held = {event["id"] for event in scores if event["part"] == "held"}
+    _, folder = found
+    asked = {part: [Results.load(path) for path in folder.glob(f"*-{part}")] for part in ("search", "held")}
+    searched, held = ({row.example.id for run in runs for row in run.rows} for runs in asked.values())
     assert len(searched) == 42 and len(held) == 18 and not searched & held
-    assert {event["trial"] for event in scores if event["part"] == "held"} == {0, result.best_trial.number}
-    tags = [int(key[1:]) % 2 for key in held]
-    assert sum(tags) == 9, "both types are there in like shares"
+    assert (len(asked["search"]), len(asked["held"])) == (20, 2)
+    assert sum(int(key[1:]) % 2 for key in held) == 9, "both types are there in like shares"
 
 
 def test_an_unchanged_search_asks_nothing(found, tmp_path):
     """The same call with the same folder gives the same result, and neither asks nor writes."""
     result, folder = found
-    before = (folder / "tuning.jsonl").read_bytes()
+    before = {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
     again = search(folder, n_trials=20)
-    assert (folder / "tuning.jsonl").read_bytes() == before
+    assert {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()} == before
     assert (again.best, again.held_aside, again.verdict) == (result.best, result.held_aside, result.verdict)
 
     def never(settings):
@@ -169,9 +165,9 @@ def test_too_few_questions_give_nothing_up():
     best = {str(n): 0.9 for n in range(10)}
     for count, stops in ((4, False), (5, True)):
         own = {str(n): 0.1 for n in range(count)}
-        assert (reason_to_stop("paired", own, {0: best}, {0: best}) is not None) is stops
-    same = dict.fromkeys(best, 0.9)
-    assert reason_to_stop("paired", same, {0: best}, {0: best}) is None
+        assert (surely_worse(own, best, True) is not None) is stops
+    assert surely_worse(dict.fromkeys(best, 0.9), best, True) is None
+    assert surely_worse(dict.fromkeys(best, 0.1), best, False) is None
 
 
 class Counting:
@@ -261,7 +257,7 @@ def test_a_setting_that_cannot_be_made_is_passed_over(tmp_path):
     result = search(tmp_path, sometimes)
     failed = [trial for trial in result.trials if trial.settings["kind"] == "good"]
     assert failed and all(trial.state == "failed" and "no such model" in trial.reason for trial in failed)
-    assert "abcdefghijkl" not in (tmp_path / "tuning.jsonl").read_text()
+    assert "abcdefghijkl" not in (tmp_path / "study.log").read_text()
     assert result.best["kind"] == "plain"
 
 
@@ -419,22 +415,30 @@ def test_two_searches_in_one_folder_at_a_time_are_refused(tmp_path):
         search(tmp_path, nested)
 
 
-def test_a_cut_off_line_is_dropped_and_a_damaged_one_is_named(tmp_path):
-    """What a kill leaves behind is repaired; anything else is refused by line."""
+def test_a_cut_off_line_is_dropped_and_a_damaged_file_is_named(tmp_path):
+    """What a kill leaves behind is repaired; a file that was changed is refused, whether searched or read."""
     first = search(tmp_path, n_trials=3)
-    path = tmp_path / "tuning.jsonl"
-    whole = path.read_bytes()
-    lines = whole.splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:50]) + lines[50][:20])
-    assert TuningResult.load(tmp_path).trials
+    path = tmp_path / "study.log"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:20]) + lines[20][:20])
     again = search(tmp_path, n_trials=3)
     assert [t.scores for t in again.trials] == [t.scores for t in first.trials]
-    path.write_bytes(b"".join(lines[:50]) + b"not json\n" + b"".join(lines[50:]))
-    with pytest.raises(InvalidInputError, match=r"tuning\.jsonl:51"):
-        search(tmp_path, n_trials=3)
-    path.write_bytes(b"".join(lines[:50]) + b'{"event": "score", "trial": 77}\n')
-    with pytest.raises(InvalidInputError, match="no event of a search"):
-        search(tmp_path, n_trials=3)
+    other = (
+        b"".join(lines)
+        .replace(b'"kind": "plain"', b'"kind": "evil"')
+        .replace(b'"kind":"plain"', b'"kind":"evil"')
+    )
+    for damaged in (
+        b"".join([*lines[:20], b"not json\n", *lines[20:]]),
+        b"".join(lines).replace(b'"search":', b'"searched":', 1),
+        other,
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(InvalidInputError):
+            search(tmp_path, n_trials=3)
+        if damaged is not other:
+            with pytest.raises(InvalidInputError):
+                TuningResult.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -538,6 +542,6 @@ def test_cells_keep_their_error(tmp_path):
             return Cell.ok(1.0)
 
     search(tmp_path, metric=Fails(), n_trials=1, held_aside=0.0)
-    events = [json.loads(line) for line in (tmp_path / "tuning.jsonl").read_text().splitlines()]
-    (event,) = [event for event in events if event.get("id") == "q001"]
-    assert event["value"] is None and event["status"] == "error" and "broken" in event["reason"]
+    (folder,) = tmp_path.glob("*-search")
+    (cell,) = [row.cells["ours_fails"] for row in Results.load(folder).rows if row.example.id == "q001"]
+    assert cell.value is None and cell.status == "error" and "broken" in cell.reason

@@ -1,4 +1,4 @@
-"""The winner of a search against the default setting, on questions that the search has not seen."""
+"""Settings compared on the questions that both have answered: giving one up, and judging the winner."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rag_kit.evaluation.statistics import bootstrap_interval, sign_flip_test
+
+_LEVEL = 0.05  # one-sided chance at which a setting is called worse
+
 
 @dataclass(frozen=True)
 class Judged:
-    """One setting on the questions held aside.
+    """A setting on the questions held aside.
 
     Args:
-        mean: Mean of the values.
-        low: Lower end of its interval.
+        mean: Mean of its values.
+        low: Lower end of the bootstrap interval.
         high: Upper end.
         n: Questions with a value.
-        total: Questions asked.
+        total: Questions held aside.
     """
 
     mean: float
@@ -28,20 +32,20 @@ class Judged:
 
 @dataclass(frozen=True)
 class HeldAside:
-    """The winner and the default setting on questions that the search has not seen.
+    """The winner against the default setting, on questions that no setting was chosen by.
 
     Args:
         best: The winner.
         default: The default setting.
-        difference: Mean of winner minus default, over the questions on which both have a value.
-        low: Lower end of the paired interval of the difference.
+        difference: Mean of winner minus default over the questions that both have a value for.
+        low: Lower end of its paired bootstrap interval.
         high: Upper end.
-        p: Two-sided p-value of the sign-flip test.
-        pairs: Questions on which both have a value.
+        p: p-value of the sign-flip test.
+        pairs: Questions that both have a value for.
         total: Questions held aside.
         level: Share of the intervals.
-        better: Whether the winner is better beyond noise: the interval leaves out 0 on the good side, and ``p`` is
-            at most ``1 - level``.
+        better: Whether the gain is told from noise: the interval leaves out 0 on the good side, and ``p`` is at most
+            ``1 - level``.
         looks: Settings that were judged on these questions, in all sittings; each further one makes the verdict
             weaker.
     """
@@ -85,12 +89,9 @@ def judge_held(
         >>> round(held.difference, 5), round(held.low, 4), round(held.high, 4), held.p, held.better
         (0.10625, 0.05, 0.1625, 0.03125, True)
     """
-    from rag_kit.evaluation.statistics import bootstrap_interval, sign_flip_test
-
-    shared = [key for key in best if key in default]
-    if len(shared) < 2:
+    differences = [best[key] - default[key] for key in best if key in default]
+    if len(differences) < 2:
         return None
-    differences = [best[key] - default[key] for key in shared]
     low, high = bootstrap_interval(differences, level=level)
     p = sign_flip_test(differences).p
     good_side = low > 0 if higher_is_better else high < 0
@@ -101,7 +102,7 @@ def judge_held(
         low=low,
         high=high,
         p=p,
-        pairs=len(shared),
+        pairs=len(differences),
         total=total,
         level=level,
         better=good_side and p <= 1 - level + 1e-12,
@@ -109,8 +110,28 @@ def judge_held(
     )
 
 
-def _judged(values: Sequence[float], total: int, level: float) -> Judged:
-    from rag_kit.evaluation.statistics import bootstrap_interval
+def surely_worse(own: Mapping[str, float], best: Mapping[str, float], higher_is_better: bool) -> str | None:
+    """Why a setting is worse than the best one on the questions that both have a value for (one-sided 5%).
 
-    low, high = bootstrap_interval(values, level=level)
-    return Judged(statistics.fmean(values), low, high, len(values), total)
+    Example:
+        >>> best = {str(n): 1.0 for n in range(10)}
+        >>> surely_worse({str(n): 0.5 for n in range(8)}, best, True)
+        'worse than the best setting on the 8 questions so far: 0.5 against 1, p = 0.0039'
+    """
+    shared = [key for key in own if key in best]
+    sign = 1.0 if higher_is_better else -1.0
+    differences = [sign * (own[key] - best[key]) for key in shared]
+    if not differences or sum(differences) >= 0:
+        return None
+    p = sign_flip_test(differences).p / 2  # the signs are symmetric, so half of it lies on this side
+    if p > _LEVEL:
+        return None
+    mean, other = (statistics.fmean(scores[key] for key in shared) for scores in (own, best))
+    return (
+        f"worse than the best setting on the {len(shared)} questions so far: {mean:.3g} against {other:.3g}, "
+        f"p = {p:.2g}"
+    )
+
+
+def _judged(values: Sequence[float], total: int, level: float) -> Judged:
+    return Judged(statistics.fmean(values), *bootstrap_interval(values, level=level), len(values), total)
