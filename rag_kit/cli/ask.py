@@ -33,6 +33,7 @@ GRAPHS = {
     "crag": "build_crag",
     "self-rag": "build_self_rag",
     "adaptive": "build_adaptive_rag",
+    "decomposed": "build_decomposed_rag",
 }
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         forget_facts,
     )
     from rag_kit.graphs.crag import CragContext, CragState, build_crag
+    from rag_kit.graphs.decomposed import DecomposedContext, DecomposedState, build_decomposed_rag
     from rag_kit.graphs.evaluators import (
         CrossEncoderEvaluator,
         Evaluator,
@@ -57,6 +58,8 @@ __all__ = [
     "CragContext",
     "CragState",
     "CrossEncoderEvaluator",
+    "DecomposedContext",
+    "DecomposedState",
     "Evaluator",
     "Fitted",
     "FunctionEvaluator",
@@ -80,6 +83,7 @@ __all__ = [
     "build_adaptive_rag",
     "build_conversational_rag",
     "build_crag",
+    "build_decomposed_rag",
     "build_plain_rag",
     "build_self_rag",
     "fit_thresholds",
@@ -94,6 +98,9 @@ __getattr__, __dir__ = lazy_attributes(
         "build_crag": ".crag",
         "CragContext": ".crag",
         "CragState": ".crag",
+        "build_decomposed_rag": ".decomposed",
+        "DecomposedContext": ".decomposed",
+        "DecomposedState": ".decomposed",
         "build_self_rag": ".self_rag",
         "SelfRagContext": ".self_rag",
         "SelfRagState": ".self_rag",

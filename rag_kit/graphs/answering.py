@@ -13,7 +13,7 @@ from langgraph.types import Overwrite
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.citing import CitationJudge, cited
-from rag_kit.graphs.context import CitationCheck
+from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
@@ -21,7 +21,7 @@ from rag_kit.graphs.state import Turn, Update
 from rag_kit.graphs.steps import Steps, write
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import render_passages
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations import DECLINED, is_declined
 
 
 class Answering:
@@ -89,19 +89,20 @@ class Answering:
         text = yield write(self.llm, prompt, values, stream=stream and not self.guards.answer)
         return {"answer": text.strip(), "notes": notes}
 
-    def cite(
-        self,
-        question: str,
-        answer: str,
-        documents: Sequence[Document],
-        language: str,
-        check: CitationCheck = "words",
-    ) -> Steps[Update]:
+    def kept(self, answer: str) -> Steps[str]:
+        """An answer to a part of a question as the guards leave it; "" if it declines, or they refuse it."""
+        if is_declined(answer):
+            return ""
+        verdict = yield from self.guards.check_answer(answer)
+        return "" if isinstance(verdict, Refusal) else verdict
+
+    def cite(self, state: Mapping[str, Any], context: RagContext) -> Steps[Update]:
         """Check every citation against its passage, let the guards see the answer, remember the turn.
 
         Returns:
             ``citations``, ``uncited``, ``status``, ``history``, ``notes``, and ``answer`` where a guard changed it.
         """
+        question, answer, language = state["asked"], state["answer"], state["language"]
         update: Update = {"notes": []}
         verdict = yield from self.guards.check_answer(answer)
         if isinstance(verdict, Refusal):
@@ -109,8 +110,8 @@ class Answering:
         if verdict != answer:
             update["answer"] = answer = verdict
             update["notes"] = ["answer: changed by a guard"]
-        shown = fitting(documents, self.max_passage_chars)
-        if check == "model" and not is_extractive(self.llm):
+        shown = fitting(state["documents"], self.max_passage_chars)
+        if context.citation_check == "model" and not is_extractive(self.llm):
             found = yield from self.judge.cited(question, answer, shown, language)
             update["notes"] += found.pop("notes", [])
         else:

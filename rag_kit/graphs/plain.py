@@ -75,30 +75,30 @@ def build_plain_rag(
         ('The index is written to the folder named by --index.[1]', 'grounded')
     """
     check_parts(retriever, llm)
-    nodes = _Nodes(retriever, llm, prompts, guards or Guards(), max_passage_chars)
+    loaded = GraphPrompts(["condense", "answer"], prompts)
+    nodes = PlainNodes(retriever, llm, loaded, guards or Guards(), max_passage_chars)
     graph = RagGraph(PlainRagState, PlainRagContext, output, "plain_rag")
     ends = {END: REFUSED} if nodes.opening.guards.question else {}
     graph.add_edge(START, "condense")
     graph.add_step("condense", nodes.condense, {"retrieve": READY, **ends}, first=True)
     graph.add_step("retrieve", nodes.retrieve, "answer", fetches=True)
     graph.add_step("answer", nodes.answer, "cite")
-    graph.add_step("cite", nodes.cite, END)
+    graph.add_step("cite", nodes.answering.cite, END)
     return graph.compile(checkpointer, store=store)
 
 
-class _Nodes:
-    """The four nodes; prompts are loaded and dictionaries warmed here, so that no node blocks on a file."""
+class PlainNodes:
+    """The four nodes; dictionaries are warmed here, so that no node blocks on a file."""
 
     def __init__(
         self,
         retriever: BaseRetriever,
         llm: BaseChatModel,
-        folder: Path | None,
+        prompts: GraphPrompts,
         guards: Guards,
         max_passage_chars: int,
     ) -> None:
         self.retriever = retriever
-        prompts = GraphPrompts(["condense", "answer"], folder)
         self.opening = Opening(llm, prompts, guards)
         self.answering = Answering(llm, prompts, guards, max_passage_chars)
         warm_up()
@@ -120,13 +120,5 @@ class _Nodes:
                 state["documents"],
                 state["language"],
                 instructions=context.answer_instructions,
-            )
-        )
-
-    def cite(self, state: PlainRagState, context: PlainRagContext) -> Steps[Update]:
-        """Check every citation against the passage that it names."""
-        return (
-            yield from self.answering.cite(
-                state["asked"], state["answer"], state["documents"], state["language"], context.citation_check
             )
         )

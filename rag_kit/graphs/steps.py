@@ -197,20 +197,26 @@ def inner(name: str, make: Callable[[], Steps[Any]]) -> Step:
     return Step(name, lambda config: run(make(), config), lambda config: arun(make(), config))
 
 
-def attempt(step: Step) -> Step:
-    """A step that the run can do without: a model's error is handed back instead of raised; caps still raise."""
+def attempt(
+    step: Step, allowed: Callable[[Exception], bool] = lambda error: isinstance(error, ModelError)
+) -> Step:
+    """A step that the run can do without: an error that is allowed, by default a model's, is handed back."""
 
     def sync(config: RunnableConfig) -> Any:
         try:
             return step.sync(config)
-        except ModelError as error:
-            return error
+        except Exception as error:
+            if allowed(error):
+                return error
+            raise
 
     async def native(config: RunnableConfig) -> Any:
         try:
             return await step.native(config)
-        except ModelError as error:
-            return error
+        except Exception as error:
+            if allowed(error):
+                return error
+            raise
 
     return Step(step.name, sync, native)
 

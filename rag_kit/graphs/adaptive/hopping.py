@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -14,19 +13,18 @@ from langgraph.types import Command
 from rag_kit.documents import document_key
 from rag_kit.graphs.adaptive.context import AdaptiveContext
 from rag_kit.graphs.adaptive.state import AdaptiveState, Hop
-from rag_kit.graphs.answering import Answering, fitting
-from rag_kit.graphs.guards import Guards, Refusal
+from rag_kit.graphs.answering import Answering
+from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import Steps, ask, fetch, write
-from rag_kit.prompts import Markup, render_history, render_passages
+from rag_kit.graphs.steps import Steps, ask, fetch
+from rag_kit.prompts import Markup, render_history
 from rag_kit.text import fold
-from rag_kit.text.citations import DECLINED, is_declined
+from rag_kit.text.citations import DECLINED, renumbered
 
 MAX_HISTORY = 8_000
 MAX_NOTED = 500
-_MARKS = re.compile(r"\s?[\[［【]\s*\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*\s*[\]］】]")
 #: Calls of a step (ask for it, answer it) and of the last answer.
 _CALLS_LEFT = 3
 
@@ -87,19 +85,11 @@ class HoppingNodes:
     def answer_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Update]:
         """Note what the passages say to the sub-question; the note is for the next steps, not for the user."""
         question, documents = state["sub_question"], state["hop_documents"][-1]
-        text = ""
-        if documents:
-            limit = self.answering.max_passage_chars
-            prompt = self.prompts.pick("answer", state["language"], context.answer_instructions)
-            values = {
-                "question": question,
-                "passages": render_passages(fitting(documents, limit), max_chars=limit),
-            }
-            written = yield write(self.llm, prompt, values, stream=False)
-            text = "" if is_declined(written) else " ".join(_MARKS.sub("", written).split())[:MAX_NOTED]
-        if text:
-            verdict = yield from self.guards.check_answer(text)
-            text = "" if isinstance(verdict, Refusal) else verdict
+        written = yield from self.answering.answer(
+            question, documents, state["language"], instructions=context.answer_instructions, stream=False
+        )
+        text = yield from self.answering.kept(renumbered(written["answer"], {}))
+        text = " ".join(text.split())[:MAX_NOTED]
         return {"hops": [*state["hops"], Hop(question=question, answer=text)]}
 
     def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Update]:
@@ -116,13 +106,13 @@ class HoppingNodes:
         return {**update, "documents": documents, "hop_documents": []}
 
 
-def noted(hops: list[Hop]) -> Markup:
+def noted(hops: list[Hop], max_chars: int | None = MAX_HISTORY) -> Markup:
     """The steps so far for a prompt."""
     turns = []
     for hop in hops:
         language = "zh" if any("\u3400" <= char <= "\u9fff" for char in hop["question"]) else "en"
         turns += [("user", hop["question"]), ("assistant", hop["answer"] or DECLINED[language])]
-    return render_history(turns, max_chars=MAX_HISTORY) if turns else Markup("")
+    return render_history(turns, max_chars=max_chars) if turns else Markup("")
 
 
 def taken_in_turn(found: list[list[Document]]) -> list[Document]:

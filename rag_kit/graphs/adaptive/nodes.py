@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -20,10 +19,9 @@ from rag_kit.graphs.state import Turn, Update
 from rag_kit.graphs.steps import Steps, ask, write
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import Markup, render_history
-from rag_kit.text.citations import is_declined
+from rag_kit.text.citations import is_declined, renumbered
 
 MAX_HISTORY = 8_000
-_MARKS = re.compile(r"\s?[\[［【]\s*\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*\s*[\]］】]")
 _NODES: dict[Route, str] = {
     "direct": "direct",
     "single": "single",
@@ -120,15 +118,13 @@ class AdaptiveNodes:
         if is_declined(text):
             return handed_over
         # a number in brackets would read as a citation, and nothing stands behind it
-        return Command(update={"answer": _MARKS.sub("", text).strip()}, goto="finish")
+        return Command(update={"answer": renumbered(text, {}).strip()}, goto="finish")
 
     def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Update]:
         """Check what leaves: citations where something was looked up, guards wherever they have not seen it yet."""
         asked, answer, route = state["asked"], state["answer"], state["route"]
         if route == "multi":
-            update = yield from self.answering.cite(
-                asked, answer, state["documents"], state["language"], context.citation_check
-            )
+            update = yield from self.answering.cite(state, context)
             return {**update, **(forgotten() if update["status"] == "refused" else {})}
         if route == "direct":
             verdict = yield from self.guards.check_answer(answer)

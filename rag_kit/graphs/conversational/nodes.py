@@ -161,9 +161,7 @@ class ConversationalNodes:
 
     def cite(self, state: ConversationalState, context: ConversationalContext) -> Steps[Command[Any]]:
         """Check every citation; then, side by side, remember and offer questions, where that is wanted."""
-        update = yield from self.answering.cite(
-            state["asked"], state["answer"], state["documents"], state["language"], context.citation_check
-        )
+        update = yield from self.answering.cite(state, context)
         extras = []
         if update["status"] != "refused":
             if self.remembers and context.user_id and get_runtime().store is not None:

@@ -124,9 +124,7 @@ class CragNodes:
 
     def cite(self, state: CragState, context: CragContext) -> Steps[Update]:
         """Check every citation against the passage that it names."""
-        update = yield from self.answering.cite(
-            state["asked"], state["answer"], state["documents"], state["language"], context.citation_check
-        )
+        update = yield from self.answering.cite(state, context)
         # of a refused answer nothing leaves that it was made from
         return {**update, **_forgotten()} if update["status"] == "refused" else update
 

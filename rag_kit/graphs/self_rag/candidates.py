@@ -30,11 +30,11 @@ from rag_kit.graphs.self_rag.state import Beam, Candidate, Scoring
 from rag_kit.graphs.steps import Step, Steps, ask, write
 from rag_kit.prompts import PromptTemplate, render_passages
 from rag_kit.text import sentences
+from rag_kit.text.citations import renumbered
 
 PROMPTS = ("retrieve_needed", "continue_answer", "continue_unaided", "critique", "critique_usefulness")
 _FIELDS = {"relevance": RELEVANCE, "support": SUPPORT, "usefulness": USEFULNESS, "retrieve": RETRIEVE}
 _WORST = {"relevance": "irrelevant", "support": "none", "usefulness": "1"}
-_MARKS = re.compile(r"\s?[\[［【]\s*\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*\s*[\]］】]")
 _END = re.compile(r"^\W*END\W*$")
 
 
@@ -165,7 +165,7 @@ def tidy(text: str, count: int) -> str:
     """
     if _END.match(text):
         return ""
-    bare = _MARKS.sub("", text).strip()
+    bare = renumbered(text, {}).strip()
     found = sentences(bare)
     # a model that says something and then END means the end of its text
     if len(found) > 1 and _END.match(found[-1].text):

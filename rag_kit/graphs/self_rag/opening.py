@@ -46,9 +46,7 @@ class Ends:
 
     def cite(self, state: SelfRagState, context: SelfRagContext) -> Steps[Update]:
         """Check every citation against its passage, let the guards see the answer."""
-        update = yield from self.answering.cite(
-            state["asked"], state["answer"], state["documents"], state["language"], context.citation_check
-        )
+        update = yield from self.answering.cite(state, context)
         if update["status"] == "refused":
             return {**update, **emptied()}
         if update["status"] == "uncited" and not state["documents"]:

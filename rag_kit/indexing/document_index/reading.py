@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import Filter
+from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.indexing.document_index import changes, verifying
-from rag_kit.indexing.document_index.embedding import name_of
+from rag_kit.indexing.document_index.embedding import name_of, query_vector
 from rag_kit.indexing.document_index.families.reading import Families, FamilyView
 from rag_kit.indexing.document_index.keyword import KeywordLeg
 from rag_kit.indexing.document_index.keyword_view import KeywordView, check_k
 from rag_kit.indexing.document_index.leg import Leg
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.row_masks import RowMasks
-from rag_kit.indexing.document_index.searching import Searcher
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
-from rag_kit.indexing.searched import REPRESENTATION
+from rag_kit.indexing.searched import REPRESENTATION, passages
 from rag_kit.models.clients import aembed_query, embed_query
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ class ReadableIndex:
         self._vectors = VectorLeg(folder, RowMasks(self._keyword.loaded_metadata))
         self._legs: tuple[Leg, ...] = (self._vectors, self._keyword)
         self.families = Families(store)
-        self._searcher = Searcher(store, self._keyword, self._vectors)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Documents by id, in the order of the ids; those that are not there are left out.
@@ -145,7 +143,7 @@ class ReadableIndex:
             FilterError: The filter is malformed.
             InvalidInputError: k is not a whole number above 0.
         """
-        return self._searcher.keyword_view().search(query, k, filter)
+        return self.keyword_view().search(query, k, filter)
 
     async def asearch_keyword(
         self, query: str, k: int = 4, filter: Filter | None = None
@@ -155,11 +153,13 @@ class ReadableIndex:
 
     def keyword_maximum(self, query: str) -> float:
         """What no keyword score for the query can exceed (see ``BM25Index.maximum``)."""
-        return self._searcher.keyword_view().maximum(query)
+        return self.keyword_view().maximum(query)
 
     def keyword_view(self) -> KeywordView:
         """The keyword leg to read from: its terms, search with a weight for each, counts for feedback."""
-        return self._searcher.keyword_view()
+        with self._store.reading() as connection:
+            state = self._store.state(connection)
+            return KeywordView(self._keyword.follow(connection, state), state.derived)
 
     def search_dense(
         self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None
@@ -182,7 +182,7 @@ class ReadableIndex:
         if isinstance(query, str):
             assert self.embeddings is not None
             query = embed_query(self.embeddings, query)
-        return self._searcher.dense(query, k, filter)
+        return self._nearest(query, k, filter)
 
     async def asearch_dense(
         self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None
@@ -192,7 +192,21 @@ class ReadableIndex:
         if isinstance(query, str):
             assert self.embeddings is not None
             query = await aembed_query(self.embeddings, query)
-        return await run_in_thread(self._searcher.dense, query, k, filter)
+        return await run_in_thread(self._nearest, query, k, filter)
+
+    def _nearest(self, query: Sequence[float], k: int, where: Filter | None) -> list[tuple[Document, float]]:
+        """The k nearest to a vector by cosine."""
+        validate_filter(where)
+        with self._store.reading() as connection:
+            state = self._store.state(connection)
+            where = passages(where) if state.derived else where or None
+            hits = self._vectors.search(connection, state, query_vector(query, state.dimension), k, where)
+            ids = [key for key, _ in hits]
+            # out of memory where the keyword leg holds them: no reading and no parsing
+            loaded = self._keyword.loaded_documents(ids, state.generation)
+            known = loaded if loaded is not None else changes.documents(connection, ids).values()
+        found = {document.id: document for document in known}
+        return [(found[key], score) for key, score in hits if key in found]
 
     def _check_dense_search(self, query: str | Sequence[float], k: int) -> None:
         """Raise unless the index has vectors, and a text can be embedded by the model that made them."""

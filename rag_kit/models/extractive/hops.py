@@ -1,4 +1,4 @@
-"""The tasks ``next_hop`` and ``answer_from_hops``: comparisons and descriptions by relation, step by step."""
+"""The tasks for questions of several facts: comparisons in parts, comparisons and descriptions step by step."""
 
 from __future__ import annotations
 
@@ -61,6 +61,24 @@ _ZH_MEASURE = re.compile(
 _ZH_THAN = re.compile(
     r"^(?P<a>.{1,20}?)比(?P<b>.{1,20}?)(?:更|还)?[长短高低大小重轻远近快慢深浅宽窄]吗?[？?]?$"
 )
+
+
+def decompose(prompt: Prompt) -> Reply:
+    """A question about each thing that is compared; none for a question of another kind.
+
+    Example:
+        >>> decompose(Prompt("decompose", "", "Is the Po longer than the Rhine?", (), (), None)).fields
+        {'queries': ['How long is the Po?', 'How long is the Rhine?']}
+    """
+    question = prompt.question.strip()[:_MAX_SUBQUESTION]
+    return Reply("", {"queries": _sides(question, detect_language(question) == "zh")}, as_json=True)
+
+
+def merge_answers(prompt: Prompt) -> Reply:
+    """The answers to the parts, one after the other, each once; or the decline sentence."""
+    answers = [text for role, text in prompt.turns if role == "assistant" and not is_declined(text)]
+    joined = ("" if prompt.language == "zh" else " ").join(dict.fromkeys(answers))
+    return Reply(joined or DECLINED[prompt.language])
 
 
 def next_hop(prompt: Prompt) -> Reply:

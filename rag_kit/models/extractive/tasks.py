@@ -46,7 +46,7 @@ _MODULES = {
         "judge_relevance",
         "judge_sentences",
     ),
-    "hops": ("answer_from_hops", "next_hop"),
+    "hops": ("answer_from_hops", "decompose", "merge_answers", "next_hop"),
     "judging": (
         "judge_claims",
         "judge_context",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from rag_kit.text.analysis import content_words
@@ -16,6 +17,7 @@ _MAX_RANGE = 20
 _MARK = re.compile(
     r"[\[［【]\s{0,4}(?P<numbers>\d{1,6}(?:\s{0,4}(?:[,，、;；–—~-]|and|和)\s{0,4}\d{1,6}){0,40})\s{0,4}[\]］】]"
 )
+_BLANK_AND_MARK = re.compile(rf"(?P<blank>\s?){_MARK.pattern}")
 _PLAIN = re.compile(r"\[(\d{1,6})\]")
 # begins where a run of blanks begins, so that a long run is looked at once and not from each of its blanks
 _SPACE_BEFORE = re.compile(r"(?<![ \t])[ \t]++(?=\[\d{1,6}\])")
@@ -59,6 +61,23 @@ def statements(answer: str) -> list[Statement]:
             break
         found.extend(part for part in _parts(text) if part.numbers or not _NO_STATEMENT.match(part.text))
     return found[:MAX_STATEMENTS]
+
+
+def renumbered(answer: str, numbers: Mapping[int, int]) -> str:
+    """An answer with other numbers in its marks; a number that has no other is left out.
+
+    Example:
+        >>> renumbered("Tea is hot [1, 2]. So is coffee【3】.", {1: 4, 3: 1})
+        'Tea is hot [4]. So is coffee[1].'
+        >>> renumbered("Tea is hot [1].", {})
+        'Tea is hot.'
+    """
+
+    def other(match: re.Match[str]) -> str:
+        found = [numbers[n] for n in _numbers(_normal(match)) if n in numbers]
+        return match["blank"] + "".join(f"[{n}]" for n in found) if found else ""
+
+    return _BLANK_AND_MARK.sub(other, answer)
 
 
 def _normal(match: re.Match[str]) -> str:

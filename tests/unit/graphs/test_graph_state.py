@@ -38,6 +38,7 @@ AFTER = {
     "self-rag": "finish",
     "reflect": "finish",
     "adaptive": "search_hop",
+    "decomposed": "retrieve",
 }
 
 

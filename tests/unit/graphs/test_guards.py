@@ -19,6 +19,7 @@ from rag_kit.graphs import (
     build_adaptive_rag,
     build_conversational_rag,
     build_crag,
+    build_decomposed_rag,
     build_plain_rag,
     build_self_rag,
 )
@@ -50,7 +51,15 @@ async def both(made: Any, question: str, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "build", [build_plain_rag, build_crag, build_self_rag, build_adaptive_rag, build_conversational_rag]
+    "build",
+    [
+        build_plain_rag,
+        build_crag,
+        build_self_rag,
+        build_adaptive_rag,
+        build_conversational_rag,
+        build_decomposed_rag,
+    ],
 )
 def test_no_path_around_the_guards(build: Any) -> None:
     """In every graph: a refused question ends the run and the thread forgets it, a masked one is masked throughout."""

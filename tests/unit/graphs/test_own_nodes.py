@@ -123,7 +123,13 @@ def Never() -> Evaluator:
 def test_every_graph_can_be_taken_apart(name: str) -> None:
     """The last node gets a companion in each graph, and the state's own class of the node may be any."""
     last = "cite" if name != "adaptive" else "finish"
-    before = {"plain": "answer", "conversational": "answer", "crag": "generate", "adaptive": "conclude"}
+    before = {
+        "plain": "answer",
+        "conversational": "answer",
+        "crag": "generate",
+        "adaptive": "conclude",
+        "decomposed": "answer",
+    }
     graph = uncompiled(BUILDERS[name](fixed(FAN), chat_model("extractive")))
     notes: list[Any] = []
 
