@@ -41,6 +41,14 @@ assert any("check fuse F3" in doc.page_content for doc in compressed.invoke(ques
 assert [doc.id for doc in rows] == ["note-5"]
 assert {doc.metadata["kind"] for doc in rules} == {"rule"}
 """,
+    "good_index": """
+assert [file for file, _ in report.failed] == ["broken.pdf", "scan.pdf"] and checked.ok
+assert {chunk.metadata["page"] for chunk in handbook} == {1, 2, 3}
+assert not any(chunk.page_content.startswith("The pilot handbook - ") for chunk in chunks)
+assert all(int(row["answers found"].split()[0]) >= 10 for row in rows_of.values())
+assert (table["hybrid"].isna() <= table["bm25"].isna()).all()
+assert again.added == 1 and len(again.failed) == 1
+""",
     "graphs_compared": """
 answers = {key: state["answer"] for key, (state, path) in runs.items()}
 assert all("first Monday of a month" in answers[questions[0], name] for name in graphs)
@@ -87,9 +95,12 @@ def test_notebooks_are_committed_with_their_outputs(runner: ModuleType, path: Pa
     shown = [data for cell in cells for output in cell.outputs if (data := output.get("data"))]
     assert sum("text/html" in data for data in shown) >= 3
     pictures = [base64.b64decode(data["image/png"]) for data in shown if "image/png" in data]
-    assert len(pictures) >= {"five_retrievers": 2, "graphs_compared": 5, "which_retriever": 3}.get(
-        path.stem, 0
-    )
+    assert len(pictures) >= {
+        "five_retrievers": 2,
+        "good_index": 4,
+        "graphs_compared": 5,
+        "which_retriever": 3,
+    }.get(path.stem, 0)
     for picture in pictures:
         width, height = struct.unpack(">II", picture[16:24])
         assert width > 400 and height > 150 and len(picture) > 4_000

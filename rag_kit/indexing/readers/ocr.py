@@ -108,7 +108,8 @@ def recognised_page(page: Any, context: Context) -> str:
 def _engine(languages: str) -> Any:
     from tesserocr import PSM, PyTessBaseAPI
 
-    return PyTessBaseAPI(path=f"{_data_folder(languages)}/", lang=languages, psm=PSM.AUTO)
+    # with the data `osd` it turns pages that lie on their side or head, without it does not
+    return PyTessBaseAPI(path=f"{_data_folder(languages)}/", lang=languages, psm=PSM.AUTO_OSD)
 
 
 def _recognised(image: Any, languages: str) -> str:

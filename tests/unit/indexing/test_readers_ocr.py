@@ -35,7 +35,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def scan():
-    """A function that makes a scanned A4 page, 300 dpi, of the text of a language."""
+    """A function that makes a scan, as wide as A4 at 300 dpi, of the text of a language."""
     pytest.importorskip("tesserocr", reason="tesserocr, of the extra `ocr`, is not installed")
     from PIL import Image, ImageDraw, ImageFont
 
@@ -49,7 +49,7 @@ def scan():
             font = ImageFont.truetype(name, size, index=number)
         except OSError:
             pytest.skip(f"the font {Path(name).name} is not installed")
-        image = Image.new("L", (2480, 3508), 255)
+        image = Image.new("L", (2480, 900), 255)
         ImageDraw.Draw(image).multiline_text((200, 300), TEXTS[language], fill=0, font=font, spacing=24)
         return image
 
@@ -64,8 +64,13 @@ def wrong(found: str, language: str) -> float:
     return Levenshtein.distance(re.sub(r"\s", "", found), known) / len(known)
 
 
-@pytest.mark.parametrize("language", ["eng", "chi_sim"])
-@pytest.mark.parametrize("suffix", ["pdf", "png", "jpg", "tif", "bmp", "webp"])
+@pytest.mark.parametrize(
+    ("language", "suffix"),
+    [
+        *(("eng", suffix) for suffix in ("pdf", "jpg", "bmp")),
+        *(("chi_sim", suffix) for suffix in ("pdf", "png", "tif", "webp")),
+    ],
+)
 async def test_a_scanned_page_has_at_most_three_percent_of_characters_wrong(tmp_path, scan, language, suffix):
     """With both languages asked for, as a scanned PDF and as pictures; lines are paragraphs, also of Chinese."""
     path = tmp_path / f"scan.{suffix}"
@@ -77,6 +82,17 @@ async def test_a_scanned_page_has_at_most_three_percent_of_characters_wrong(tmp_
     assert joined in page.page_content
     with pytest.raises(ReadError, match=r"OCR is off\. .*ocr='eng'.*rag-kit\[ocr\].*apt-get"):
         read(path)
+
+
+def test_pages_that_lie_on_their_side_or_head_are_turned(tmp_path, scan):
+    """Where tesseract's data for that is there."""
+    for angle in (90, 180):
+        scan("eng").rotate(angle, expand=True).save(tmp_path / f"{angle}.png")
+    try:
+        ocr_languages("osd")
+    except ConfigurationError as error:
+        pytest.skip(str(error))
+    assert all(wrong(read(path, ocr="eng")[0].page_content, "eng") <= 0.03 for path in tmp_path.iterdir())
 
 
 def test_pages_keep_their_numbers_and_the_report_says_which_were_recognised(tmp_path, scan, capsys):
