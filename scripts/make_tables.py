@@ -189,6 +189,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "parents": table(parents_table.HEAD, parents_table.rows()),
         "representations": table(representations_table.HEAD, representations_table.rows()),
         "citations": table(citations_table.HEAD, citations_table.rows()),
+        "readers": table(indexing_tables.READERS_HEAD, indexing_tables.readers()),
         "splitters": table(indexing_tables.SPLITTERS_HEAD, indexing_tables.splitters()),
         "titles": table(indexing_tables.TITLES_HEAD, indexing_tables.titles()),
         "scorer": table(scorer_table.HEAD, scorer_table.rows()),

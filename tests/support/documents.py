@@ -32,10 +32,15 @@ def pdf(
     *,
     title: str = "",
     bold: Sequence[str] = (),
+    mono: Sequence[str] = (),
+    rules: Sequence[tuple[float, float, float, float]] = (),
     password: str | None = None,
     image_only: bool = False,
 ) -> bytes:
-    """A PDF of lines ``(x, y, size, text)``; Chinese lines use a predefined encoding, no font is embedded."""
+    """A PDF of lines ``(x, y, size, text)``; Chinese lines use a predefined encoding, no font is embedded.
+
+    ``rules`` are straight lines ``(x, y, x, y)`` drawn on each page.
+    """
     key = _pdf_key(password) if password is not None else None
     objects: list[bytes] = [b"", b""]  # catalogue and page tree come last
 
@@ -52,6 +57,7 @@ def pdf(
 
     plain = add(b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>")
     heavy = add(b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold /Encoding /WinAnsiEncoding >>")
+    fixed = add(b"<< /Type /Font /Subtype /Type1 /BaseFont /Courier /Encoding /WinAnsiEncoding >>")
     descendant = add(
         b"<< /Type /Font /Subtype /CIDFontType0 /BaseFont /STSong-Light /DW 1000 "
         b"/CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 2 >> /FontDescriptor "
@@ -69,9 +75,10 @@ def pdf(
     kids = []
     for lines in pages:
         parts = [b"q 500 0 0 700 50 50 cm /I1 Do Q"] if image_only else []
+        parts += [b"%g %g m %g %g l S" % rule for rule in rules]
         for x, y, size, text in [] if image_only else lines:
             if text.isascii() or all(ord(c) < 256 for c in text):
-                font = b"F2" if text in bold else b"F1"
+                font = b"F2" if text in bold else b"F4" if text in mono else b"F1"
                 shown = (
                     text.encode("cp1252").replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
                 )
@@ -83,8 +90,8 @@ def pdf(
         kids.append(
             add(
                 b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents %d 0 R /Resources << /Font << "
-                b"/F1 %d 0 R /F2 %d 0 R /F3 %d 0 R >> /XObject << /I1 %d 0 R >> >> >>"
-                % (content, plain, heavy, chinese, image)
+                b"/F1 %d 0 R /F2 %d 0 R /F3 %d 0 R /F4 %d 0 R >> /XObject << /I1 %d 0 R >> >> >>"
+                % (content, plain, heavy, chinese, fixed, image)
             )
         )
     objects[0] = b"<< /Type /Catalog /Pages 2 0 R >>"

@@ -20,7 +20,7 @@ _BOMS: tuple[tuple[bytes, str], ...] = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""")
-_CANDIDATES = ("gb18030", "big5hkscs", "cp949", "cp932", "euc_jp")
+_CANDIDATES = ("gb18030", "big5hkscs", "cp949", "cp932", "euc_jp", "utf-16-le", "utf-16-be")
 _SAMPLE = 200_000
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
@@ -33,6 +33,8 @@ def _common(encoding: str) -> frozenset[str]:
         ranges = [(0xB0, 0xD7, 0xA1, 0xFE)]
     elif encoding == "big5hkscs":
         ranges = [(0xA4, 0xC6, 0x40, 0x7E), (0xA4, 0xC6, 0xA1, 0xFE)]
+    elif encoding.startswith("utf-16"):
+        return _common("gb18030") | _common("big5hkscs") | _common("cp949") | _common("cp932")
     elif encoding == "cp949":
         ranges = [(0xB0, 0xC8, 0xA1, 0xFE)]
     else:  # Japanese: JIS level 1 through its EUC form, and kana

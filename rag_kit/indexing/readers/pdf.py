@@ -10,14 +10,18 @@ from typing import Any
 from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognised_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
-from rag_kit.indexing.readers.pdf_layout import Layout, Line
-from rag_kit.indexing.readers.pdf_lines import page_lines
+from rag_kit.indexing.readers.pdf_layout import Layout
+from rag_kit.indexing.readers.pdf_lines import Line, Rule, page_lines, page_rules
+from rag_kit.indexing.readers.pdf_order import letterhead_first, with_code
+from rag_kit.indexing.readers.pdf_tables import with_tables
 from rag_kit.indexing.readers.running import running_lines
 
 _PROGRAM_TITLE = re.compile(
     r"^(microsoft (word|powerpoint|excel) - .*|untitled.*|.*\.(docx?|indd|qxd|tex|dvi|pdf|rtf|odt|pptx?|xlsx?))$",
     re.I,
 )
+
+_MOST_LINES = 3_000  # of a page; more are none that people read, and are not searched for tables
 
 
 def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
@@ -37,10 +41,11 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         if count > context.limits.max_pages:
             raise over_limit(f"it has {count} pages", "max_pages", context.limits.max_pages)
         pages: list[list[Line]] = []
+        rules: list[list[Rule]] = []
         recognised: dict[int, str] = {}
         characters = 0
         for index in range(count):
-            lines, text = _page(document, index, context)
+            lines, drawn, text = _page(document, index, context)
             if text:
                 recognised[index + 1] = text
             characters += sum(len(line.text) for line in lines) + len(text)
@@ -49,6 +54,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
                     f"it has over {characters} characters", "max_characters", context.limits.max_characters
                 )
             pages.append(lines)
+            rules.append(drawn)
         title = _metadata_title(document)
     finally:
         document.close()
@@ -62,6 +68,12 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         [line for n, line in enumerate(lines) if n not in running]
         for lines, running in zip(pages, running_lines(edges), strict=True)
     ]
+    mono = sum(len(line.text) for lines in pages for line in lines if line.mono)
+    for number, lines in enumerate(pages):
+        if len(lines) <= _MOST_LINES:
+            lines = with_tables(letterhead_first(lines), rules[number])
+        # where most of a document is set in a font of fixed width, that is no sign of code
+        pages[number] = with_code(lines) if mono < 0.9 * characters else lines
     layout = Layout(pages)
     empty = sum(1 for lines in pages if not lines) - len(recognised)
     for number, lines in enumerate(pages, 1):
@@ -86,17 +98,18 @@ def _at_edge(line: Line) -> bool:
     return not 0.09 <= line.place <= 0.91
 
 
-def _page(document: Any, index: int, context: Context) -> tuple[list[Line], str]:
-    """The lines of a page, and where it has none the text that OCR finds, if that is asked for."""
+def _page(document: Any, index: int, context: Context) -> tuple[list[Line], list[Rule], str]:
+    """The lines and rules of a page, and where it has none the text that OCR finds, if that is asked for."""
     import pypdfium2
 
     try:
         page = document[index]
     except pypdfium2.PdfiumError:
-        return [], ""  # a damaged page among good ones; it counts as one without text
+        return [], [], ""  # a damaged page among good ones; it counts as one without text
     try:
         lines = page_lines(page)
-        return lines, recognised_page(page, context) if context.ocr and not lines else ""
+        text = recognised_page(page, context) if context.ocr and not lines else ""
+        return lines, page_rules(page) if lines else [], text
     finally:
         page.close()
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
+from rag_kit.indexing.readers.pdf_lines import HYPHEN, Line
+
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
 _WIDE = re.compile(f"[{_CJK}\uac00-\ud7af]")
 _HANGUL = re.compile("[\uac00-\ud7af]")
@@ -24,23 +24,8 @@ _HYPHENATED = re.compile(f"(\\w+){HYPHEN}(\\w*)")
 _WORD = re.compile(r"\w+(?:-\w+)*")
 _MAX_HEADING = 150
 _LEVELS = 4
+_BLOCK = -2  # a table or code: written as it stands
 _ROW = 60  # characters of a line that can be the row of a table or form
-
-
-@dataclass
-class Line:
-    """A line of a page; lengths in points, ``place`` is the height on the page from 0 (bottom) to 1."""
-
-    text: str
-    left: float
-    right: float
-    bottom: float
-    end_bottom: float
-    size: float
-    bold: bool
-    italic: bool
-    place: float
-    space: bool
 
 
 class Layout:
@@ -77,30 +62,28 @@ class Layout:
     def page_text(self, lines: Sequence[Line]) -> str:
         """The text of one page."""
         edges = _right_edges(lines)
-        blocks: list[tuple[int, str]] = []  # heading level (0 = text, -1 = list item) and text
+        blocks: list[tuple[int, str]] = []  # heading level (0 = text, -1 = list item, _BLOCK) and text
         previous: Line | None = None
         above_right = 0.0
         for index, line in enumerate(lines):
+            if line.block:
+                blocks.append((_BLOCK, line.text))
+                previous = None
+                continue
             level = self._level(lines, index)
             if level:
                 if (
-                    blocks
+                    previous is not None
                     and blocks[-1][0] == level
-                    and previous is not None
                     and 0 < previous.bottom - line.bottom < 2 * line.size
                 ):
                     blocks[-1] = (level, blocks[-1][1] + self._joint(previous, line) + line.text)
                 else:
                     blocks.append((level, line.text))
-            elif (
-                blocks
-                and blocks[-1][0] <= 0
-                and previous is not None
-                and self._joins(previous, line, above_right)
-            ):
+            elif previous is not None and blocks[-1][0] <= 0 and self._joins(previous, line, above_right):
                 kind, text = blocks[-1]
                 blocks[-1] = (kind, text + self._joint(previous, line) + line.text)
-            elif blocks and blocks[-1][0] == 0 and previous is not None and self._beside(previous, line):
+            elif previous is not None and blocks[-1][0] == 0 and self._beside(previous, line):
                 kind, text = blocks[-1]
                 blocks[-1] = (kind, f"{text}\n{line.text}")
             else:
@@ -112,13 +95,16 @@ class Layout:
         out: list[str] = []
         last = 0
         for kind, raw in blocks:
-            text = self._hyphens(raw)
-            text = "\n".join(re.sub(r"[ \t]+", " ", line).strip() for line in text.split("\n"))
+            text = raw.replace(HYPHEN, "-") if kind == _BLOCK else self._hyphens(raw)
+            if kind != _BLOCK:
+                text = "\n".join(re.sub(r"[ \t]+", " ", line).strip() for line in text.split("\n"))
             if kind > 0:
                 self._path = [entry for entry in self._path if entry[0] < kind]
                 self._path.append((kind, text))
                 self.first_heading = self.first_heading or text
                 text = "#" * kind + " " + text
+            elif kind == _BLOCK:
+                pass
             elif _BULLET.match(text):
                 text = "- " + _BULLET.sub("", text)
             elif text.startswith("#"):

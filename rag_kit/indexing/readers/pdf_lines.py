@@ -1,13 +1,13 @@
-"""The lines of a PDF page with their place and size, read from PDFium's text page."""
+"""The lines of a PDF page with their words, place and size, and its rules, read from PDFium."""
 
 from __future__ import annotations
 
 import ctypes
 import re
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag_kit.indexing.readers.pdf_layout import HYPHEN, Line
-
+HYPHEN = "\x02"  # a hyphen at a line's end, as PDFium marks it
 _LIGATURES = {
     0xFB00: "ff",
     0xFB01: "fi",
@@ -19,8 +19,63 @@ _LIGATURES = {
 }
 _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: TeX
 _ITALIC = re.compile(rb"italic|oblique")
+_MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
 _FORCE_BOLD = 0x40000
 _DROP = (0xFEFF, 0x200B, 0xAD, 0x0)
+_MOST_RULES = 2_000  # of a page; more are a drawing
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a line; lengths in points."""
+
+    text: str
+    left: float
+    right: float
+    bottom: float
+    size: float
+
+
+@dataclass
+class Line:
+    """A line of a page; lengths in points, ``place`` is the height on the page from 0 (bottom) to 1.
+
+    ``mono`` says that it is set in a font of fixed width, ``block`` that ``text`` is finished markdown.
+    """
+
+    text: str
+    left: float
+    right: float
+    bottom: float
+    end_bottom: float
+    size: float
+    bold: bool
+    italic: bool
+    place: float
+    space: bool
+    mono: bool = False
+    words: list[Word] = field(default_factory=list)
+    block: bool = False
+
+    def as_block(self, text: str) -> Line:
+        """A line that holds finished markdown in the place of this one."""
+        return replace(self, text=text, block=True, words=[])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A straight line drawn on a page: at ``at`` on its own axis, from ``start`` to ``end`` on the other."""
+
+    upright: bool
+    at: float
+    start: float
+    end: float
+
+    def touches(self, other: Rule) -> bool:
+        """Whether two rules cross or meet."""
+        if self.upright == other.upright:
+            return abs(self.at - other.at) < 3 and self.start < other.end + 3 and other.start < self.end + 3
+        return other.start - 3 < self.at < other.end + 3 and self.start - 3 < other.at < self.end + 3
 
 
 def _plain_characters() -> dict[int, str]:
@@ -76,10 +131,11 @@ def _lines(raw: Any, handle: Any, height: float) -> list[Line]:
         right, last_bottom = _place(raw, handle, last)[2:4]
         word = next((place for place in range(first, last + 1) if chr(codes[place]).isalnum()), first)
         # a bullet before the word may be of another font
-        size, bold, italic = _font(raw, handle, word)
-        if bold or italic:
-            end = _font(raw, handle, last if codes[last] > 32 else (word + last) // 2)
-            bold, italic = bold and end[1], italic and end[2]
+        size, *styles = _font(raw, handle, word)
+        if any(styles):
+            _, *end = _font(raw, handle, last if codes[last] > 32 else (word + last) // 2)
+            styles = [one and other for one, other in zip(styles, end, strict=True)]
+        bold, italic, mono = styles
         lines.append(
             Line(
                 text=text,
@@ -92,9 +148,50 @@ def _lines(raw: Any, handle: Any, height: float) -> list[Line]:
                 italic=italic,
                 place=bottom / height if height else 0.5,
                 space=trailing > last,
+                mono=mono,
+                words=_words(raw, handle, codes, first, last, bottom, size),
             )
         )
     return lines
+
+
+def _words(
+    raw: Any, handle: Any, codes: list[int], first: int, last: int, bottom: float, size: float
+) -> list[Word]:
+    words, start = [], first
+    for index in range(first, last + 2):
+        if index <= last and ((codes[index] > 32 and codes[index] != 0xA0) or codes[index] == 2):
+            continue
+        text = _decode(codes[start:index])
+        if text:
+            left, right = _place(raw, handle, start)[0], _place(raw, handle, index - 1)[2]
+            words.append(Word(text, left, right, bottom, size))
+        start = index + 1
+    return words
+
+
+def page_rules(page: Any) -> list[Rule]:
+    """The straight lines and sides of boxes that are drawn on a page; none of a page that is a drawing."""
+    import pypdfium2.raw as raw
+
+    rules: list[Rule] = []
+    for index in range(raw.FPDFPage_CountObjects(page.raw)):
+        drawn = raw.FPDFPage_GetObject(page.raw, index)
+        if raw.FPDFPageObj_GetType(drawn) != raw.FPDF_PAGEOBJ_PATH:
+            continue
+        box = [ctypes.c_float() for _ in range(4)]
+        raw.FPDFPageObj_GetBounds(drawn, *box)
+        left, bottom, right, top = (side.value for side in box)
+        points = raw.FPDFPath_CountSegments(drawn)
+        if points > 6 or (points < 4 and min(top - bottom, right - left) > 3):
+            continue  # a drawing, or a line aslant
+        if top - bottom > 5:
+            rules += [Rule(True, x, bottom, top) for x in {left, right if right - left > 3 else left}]
+        if right - left > 5:
+            rules += [Rule(False, y, left, right) for y in {bottom, top if top - bottom > 3 else bottom}]
+        if len(rules) > _MOST_RULES:
+            return []
+    return rules
 
 
 def _decode(codes: list[int]) -> str:
@@ -129,8 +226,8 @@ def _place(raw: Any, handle: Any, index: int) -> tuple[float, float, float, floa
     return left.value, y.value, right.value, y.value
 
 
-def _font(raw: Any, handle: Any, index: int) -> tuple[float, bool, bool]:
-    """Size in points as it stands on the page, and whether the font is bold, and italic."""
+def _font(raw: Any, handle: Any, index: int) -> tuple[float, bool, bool, bool]:
+    """Size in points as it stands on the page, and whether the font is bold, italic, and of fixed width."""
     size = raw.FPDFText_GetFontSize(handle, index)
     matrix = raw.FS_MATRIX()
     if raw.FPDFText_GetMatrix(handle, index, matrix):
@@ -139,4 +236,5 @@ def _font(raw: Any, handle: Any, index: int) -> tuple[float, bool, bool]:
     flags = ctypes.c_int()
     raw.FPDFText_GetFontInfo(handle, index, buffer, 128, flags)
     name = buffer.value.lower()
-    return float(size), bool(_BOLD.search(name) or flags.value & _FORCE_BOLD), bool(_ITALIC.search(name))
+    bold = bool(_BOLD.search(name) or flags.value & _FORCE_BOLD)
+    return float(size), bold, bool(_ITALIC.search(name)), bool(_MONO.search(name))

@@ -12,6 +12,16 @@ from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_SHAPES = {
+    f"{_M}{name}": shape
+    for name, shape in {
+        "f": "num/den",
+        "sSup": "e^sup",
+        "sSub": "e_sub",
+        "sSubSup": "e_sub^sup",
+        "rad": "√e",
+    }.items()
+}
 _DOCUMENT = "word/document.xml"
 _STYLES = "word/styles.xml"
 _HEADING_NAME = re.compile(r"(?:heading|标题|見出し|제목)\s*([1-6])", re.I)
@@ -60,7 +70,7 @@ def _prepared(document: bytes) -> bytes:
                 etree.SubElement(cell, f"{_W}p")
                 first.addprevious(cell)
     for equation in root.findall(f".//{_M}oMath"):
-        text = "".join(node.text or "" for node in equation.iter(f"{_M}t"))
+        text = _in_line(equation)
         run = etree.Element(f"{_W}r")
         etree.SubElement(run, f"{_W}t").text = f" {text} "
         run.tail = equation.tail
@@ -74,6 +84,28 @@ def _prepared(document: bytes) -> bytes:
         else:
             parent.replace(equation, run)
     return bytes(etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True))
+
+
+def _in_line(node: Any) -> str:
+    """An equation in one line: ``(a+b)/2``, ``x^2``, ``√(x)``; a part of several letters in brackets."""
+    if node.tag == f"{_M}t":
+        return node.text or ""
+    if node.tag == f"{_M}d":
+        signs = (node.find(f"{_M}dPr/{_M}{name}") for name in ("begChr", "endChr"))
+        first, last = (sign.get(f"{_M}val", "") if sign is not None else None for sign in signs)
+        inside = ", ".join(map(_in_line, node.findall(f"{_M}e")))
+        return f"{'(' if first is None else first}{inside}{')' if last is None else last}"
+    shape = _SHAPES.get(node.tag)
+    if shape is None:
+        return "".join(map(_in_line, node))
+    parts = {child.tag.removeprefix(_M): _in_line(child) for child in node}
+    return re.sub(r"(\W?)([a-z]+)", lambda match: _argument(match[1], parts.get(match[2], "")), shape)
+
+
+def _argument(sign: str, text: str) -> str:
+    if not text:
+        return ""
+    return sign + (text if len(text) == 1 or text.isdigit() else f"({text})")
 
 
 def _style_map(styles: bytes) -> list[str]:

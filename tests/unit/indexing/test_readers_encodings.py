@@ -29,6 +29,8 @@ def test_utf16_both_ways_round(mark):
     encoding = "utf-16-le" if mark == codecs.BOM_UTF16_LE else "utf-16-be"
     assert decode(mark + SIMPLIFIED.encode(encoding)) == SIMPLIFIED
     assert decode("plain text".encode(encoding)) == "plain text"
+    for text in (SIMPLIFIED, TRADITIONAL, KOREAN, JAPANESE):
+        assert decode(text.encode(encoding)) == text  # without a mark
 
 
 @pytest.mark.parametrize(

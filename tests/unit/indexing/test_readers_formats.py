@@ -164,6 +164,19 @@ def test_docx_keeps_headings_lists_merged_cells_and_equations(tmp_path, reader):
     assert document.metadata["title"] == "Top"
 
 
+def test_docx_equations_keep_fractions_powers_and_brackets_in_one_line(tmp_path, reader):
+    """What stands above and below each other is written with signs; a part of several letters has brackets."""
+
+    def part(name: str, text: str) -> str:
+        return f"<m:{name}><m:r><m:t>{text}</m:t></m:r></m:{name}>"
+
+    power = f"<m:sSup>{part('e', 'v')}{part('sup', '2')}</m:sSup>"
+    inner = f"<m:d><m:e><m:r><m:t>a+</m:t></m:r><m:f>{part('num', 'b')}{part('den', 'cd')}</m:f></m:e></m:d>"
+    body = f"<w:p><m:oMath>{inner}<m:rad>{part('deg', '')}{part('e', 'x+1')}</m:rad>{power}</m:oMath></w:p>"
+    (document,) = reader.read(put(tmp_path, "formula.docx", make.docx(body)))
+    assert document.page_content == "(a+b/(cd))√(x+1)v^2"
+
+
 def test_pptx_gives_a_document_a_slide_with_notes(tmp_path, reader):
     """Slide numbers, titles as headings, the speaker's notes."""
     slides = reader.read(

@@ -1,0 +1,67 @@
+"""What a PDF page's lines need before they are joined: letterheads first, source code kept together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+
+from rag_kit.indexing.readers.pdf_lines import Line
+
+_TOP = 0.75  # of the page's height; below it the file's order stands
+
+
+def letterhead_first(lines: Sequence[Line]) -> list[Line]:
+    """The lines of a page, blocks at its top that the file draws after what stands below them moved there."""
+    blocks: list[list[Line]] = []
+    for line in lines:
+        before = blocks[-1][-1] if blocks else None
+        if before is not None and 0 <= before.end_bottom - line.bottom < 2.5 * line.size:
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+    ordered: list[list[Line]] = []
+    for block in blocks:
+        foot = block[-1].bottom
+        at = len(ordered)
+        if block[-1].place > _TOP:
+            below = [
+                n for n, other in enumerate(ordered) if all(line.bottom < foot - line.size for line in other)
+            ]
+            at = below[0] if below and len(below) == len(ordered) - below[0] else at
+        ordered.insert(at, block)
+    return [line for block in ordered for line in block]
+
+
+def with_code(lines: Sequence[Line]) -> list[Line]:
+    """The lines of a page, each stretch of a fixed-width font replaced by one line of fenced code."""
+    found: list[Line] = []
+    code: list[Line] = []
+    for line in [*lines, None]:
+        if line is not None and line.mono and not line.block:
+            code.append(line)
+            continue
+        if code:
+            found.append(code[0].as_block(_fenced(code)))
+            code = []
+        if line is not None:
+            found.append(line)
+    return found
+
+
+def _fenced(lines: Sequence[Line]) -> str:
+    """Lines of code with the indents and blanks that the places of their words stand for."""
+    width = median((line.right - line.left) / max(1, len(line.text)) for line in lines) or 1.0
+    left = min(line.left for line in lines)
+    steps = [one.bottom - other.bottom for one, other in pairwise(lines)]
+    leading = median([step for step in steps if step > 0] or [1.0])
+    texts: list[str] = []
+    for line, step in zip(lines, [leading, *steps], strict=True):
+        text = texts.pop() if texts and abs(step) < 0.3 * line.size else ""
+        if step > 1.6 * leading:
+            texts.append("")
+        for word in line.words:
+            blanks = round((word.left - left) / width) - len(text)
+            text += " " * (blanks if blanks > 2 or not text else 1) + word.text
+        texts.append(text)
+    return "```\n" + "\n".join(texts).replace("```", "'''") + "\n```"

@@ -1,0 +1,280 @@
+"""Tables and key-value lists of a PDF page: by their ruled grid, else by how their words stand below each other."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word
+from rag_kit.indexing.readers.tables import markdown_table
+
+_SHORT = 60  # characters of a cell of a table without rules; longer ones are prose
+_WORDS = 4  # mean words of its cells
+_MOST_CELLS = 5_000  # of a ruled table; more are a drawing
+_KEY = re.compile(r"[:：]$")
+_MARK = re.compile(r"[^\w\s]|\(?\w{1,3}[.)]")  # bullets and numbers of list items
+_CHINESE = re.compile("[\u2e80-\u9fff\uff00-\uffef]")
+_FEW_ROWS = 3
+
+
+def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
+    """The lines of a page, those of each table replaced by one line that holds it as markdown."""
+    left = list(lines)
+    for grid in _grids(rules):
+        inside = [line for line in left if grid.holds(line)]
+        rows = grid.rows([word for line in inside for word in line.words]) if inside else []
+        if rows and not _finer(_vertical_groups(inside), rows):
+            left = _replaced(left, inside, markdown_table(rows))
+    for run in _runs(left):
+        for group in _vertical_groups(run):
+            rows = _aligned(group)
+            if rows:
+                inside = [line for line in run if any(line is one.line for row in group for one in row)]
+                left = _replaced(left, inside, _written(rows))
+    return left
+
+
+def _finer(groups: list[list[_Row]], rows: list[list[str]]) -> bool:
+    """Whether words stand in more columns than the rules show, or rows have no rules between them."""
+    found = _aligned(groups[0]) if len(groups) == 1 else []
+    return len(found) > len(rows) and (len(found[0]) > len(rows[0]) or len(found) > 4 * len(rows))
+
+
+def _replaced(lines: list[Line], inside: list[Line], text: str) -> list[Line]:
+    taken = {id(line) for line in inside}
+    first = next(index for index, line in enumerate(lines) if id(line) in taken)
+    rest = [line for line in lines[first:] if id(line) not in taken]
+    return [*lines[:first], inside[0].as_block(text), *rest]
+
+
+# --- ruled grids
+
+
+@dataclass
+class _Grid:
+    """Where the rules of a table stand: ``xs`` from left to right, ``ys`` from top to bottom."""
+
+    xs: list[float]
+    ys: list[float]
+    rules: list[Rule]
+
+    def holds(self, line: Line) -> bool:
+        middle = (line.left + line.right) / 2
+        return not line.block and self.xs[0] < middle < self.xs[-1] and self.ys[-1] < line.bottom < self.ys[0]
+
+    def rows(self, words: Sequence[Word]) -> list[list[str]]:
+        """The texts of the cells; that of a merged cell in each place; nothing where this is no table."""
+        columns, count = len(self.xs) - 1, len(self.ys) - 1
+        owner: dict[tuple[int, int], tuple[int, int]] = {}
+        for row in range(count):
+            for column in range(columns):
+                place = (row, column)
+                if column and not self._crossed(row, column, upright=True):
+                    owner[place] = owner[row, column - 1]
+                elif row and not self._crossed(row, column, upright=False):
+                    owner[place] = owner[row - 1, column]
+                else:
+                    owner[place] = place
+        texts: dict[tuple[int, int], list[Word]] = {}
+        for word in words:
+            column = sum(x <= (word.left + word.right) / 2 for x in self.xs) - 1
+            row = sum(y >= word.bottom + word.size / 4 for y in self.ys) - 1
+            texts.setdefault(owner[min(max(row, 0), count - 1), min(max(column, 0), columns - 1)], []).append(
+                word
+            )
+        joined = {place: _joined(found) for place, found in texts.items()}
+        rows = [[joined.get(owner[row, column], "") for column in range(columns)] for row in range(count)]
+        rows = [row for row in rows if any(row)]
+        filled = [sum(map(bool, column)) for column in zip(*rows, strict=True)]
+        fits = len(rows) > 1 and sum(map(bool, filled)) > 1 and sum(filled) > 0.3 * len(rows) * columns
+        fits = fits and 2 * len(set(owner.values())) > len(owner)  # in a drawing most lines end somewhere
+        return rows if fits else []
+
+    def _crossed(self, row: int, column: int, *, upright: bool) -> bool:
+        """Whether a rule stands at the left of a cell (``upright``), or above it."""
+        if upright:
+            at, middle = self.xs[column], (self.ys[row] + self.ys[row + 1]) / 2
+        else:
+            at, middle = self.ys[row], (self.xs[column] + self.xs[column + 1]) / 2
+        return any(
+            rule.upright == upright and abs(rule.at - at) < 3 and rule.start - 3 < middle < rule.end + 3
+            for rule in self.rules
+        )
+
+
+def _joined(words: list[Word]) -> str:
+    ordered = sorted(words, key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
+    text = ordered[0].text
+    for before, word in pairwise(ordered):
+        text += ("" if _unspaced(before, word) else " ") + word.text
+    return text
+
+
+def _unspaced(before: Word, word: Word) -> bool:
+    return bool(_CHINESE.match(before.text[-1]) and _CHINESE.match(word.text[0]))
+
+
+def _grids(rules: Sequence[Rule]) -> list[_Grid]:
+    """The sets of rules that touch and enclose at least two rows and two columns."""
+    left, grids = list(rules), []
+    while left:
+        group, todo = [], [left.pop()]
+        while todo:
+            rule = todo.pop()
+            group.append(rule)
+            near = [other for other in left if rule.touches(other)]
+            todo += near
+            left = [other for other in left if not rule.touches(other)]
+        xs = _merged([rule.at for rule in group if rule.upright])
+        ys = _merged([rule.at for rule in group if not rule.upright])[::-1]
+        if len(xs) > 2 and len(ys) > 2 and len(xs) * len(ys) < _MOST_CELLS:
+            grids.append(_Grid(xs, ys, group))
+    return grids
+
+
+def _merged(places: list[float]) -> list[float]:
+    found: list[float] = []
+    for place in sorted(places):
+        if not found or place - found[-1] > 3:
+            found.append(place)
+    return found
+
+
+# --- tables without rules
+
+
+@dataclass
+class _Cell:
+    text: str
+    left: float
+    right: float
+    line: Line
+
+
+_Row = list[_Cell]
+
+
+def _cells(line: Line) -> _Row:
+    """The words of a line, those that stand close joined."""
+    cells: _Row = []
+    for word in line.words:
+        last = cells[-1] if cells else None
+        close = last is not None and -0.5 * line.size < word.left - last.right < 0.9 * line.size
+        if last is not None and (close or (len(cells) == 1 and _MARK.fullmatch(last.text))):
+            last.text, last.right = f"{last.text} {word.text}", word.right
+        else:
+            cells.append(_Cell(word.text, word.left, word.right, line))
+    return cells
+
+
+def _runs(lines: Sequence[Line]) -> list[list[Line]]:
+    """Stretches of short lines up to the last that has cells, or a neighbour at its side."""
+    cells = [[] if line.block else _cells(line) for line in lines]
+    short = [
+        bool(row) and not (line.mono and len(row) < 2) and all(len(cell.text) <= _SHORT for cell in row)
+        for line, row in zip(lines, cells, strict=True)
+    ]
+    places = sorted(line.bottom for line, fits in zip(lines, short, strict=True) if fits)
+    runs: list[list[Line]] = []
+    run: list[Line] = []
+    last = 0
+    for line, row, fits in [*zip(lines, cells, short, strict=True), (None, [], False)]:
+        if line is None or not fits or (run and abs(line.size - run[-1].size) > 0.08 * line.size):
+            if last and sum(one.mono for one in run[:last]) * 2 <= last:
+                runs.append(run[:last])
+            run, last = [], 0
+        if line is not None and fits:
+            run.append(line)
+            near = 0.4 * line.size
+            beside = bisect_left(places, line.bottom + near) - bisect_right(places, line.bottom - near)
+            if len(row) > 1 or beside > 1:
+                last = len(run)
+    return runs
+
+
+def _vertical_groups(run: list[Line]) -> list[list[_Row]]:
+    """The rows of a run from top to bottom, cut where a gap is wide."""
+    rows: list[_Row] = []
+    for line in sorted(run, key=lambda line: -line.bottom):
+        if rows and abs(rows[-1][0].line.bottom - line.bottom) < 0.4 * line.size:
+            rows[-1] += _cells(line)
+        else:
+            rows.append(_cells(line))
+    groups: list[list[_Row]] = []
+    for row in rows:
+        line = row[0].line
+        near = groups and groups[-1][-1][0].line.bottom - line.bottom < 3.2 * line.size
+        if near:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    for group in groups:
+        while group and len(group[-1]) == 1:
+            group.pop()
+        while group and len(group[0]) == 1 and not _over_second(group):
+            del group[0]
+    return [group for group in groups if group]
+
+
+def _over_second(group: list[_Row]) -> bool:
+    """Whether the first row is one cell that stands over the second column of the next row."""
+    below = group[1] if len(group) > 1 else []
+    near = bool(below) and group[0][0].line.bottom - below[0].line.bottom < 2 * below[0].line.size
+    return near and len(below) > 1 and group[0][0].left > min(below, key=lambda cell: cell.left).right
+
+
+def _aligned(rows: list[_Row]) -> list[list[str]]:
+    """The cells of rows that stand in columns; nothing where they are prose."""
+    columns = _columns(rows)
+    if len(columns) < 2 or len(rows) < _FEW_ROWS:
+        return []
+    table = [[""] * len(columns) for _ in rows]
+    over = apart = 0  # cells that stand over more than one column; rows with at least two that do not
+    for row, texts in zip(rows, table, strict=True):
+        single = 0
+        for cell in sorted(row, key=lambda cell: cell.left):
+            places = [n for n, (left, right) in enumerate(columns) if cell.left < right and left < cell.right]
+            places = places or [min(range(len(columns)), key=lambda n: abs(columns[n][0] - cell.left))]
+            over += len(places) > 1
+            single += len(places) == 1
+            for place in places if len(row) > 1 else places[:1]:
+                texts[place] = f"{texts[place]} {cell.text}".strip()
+        apart += single > 1
+    filled = [text for texts in table for text in texts if text]
+    words = sum(len(re.findall(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+", text)) for text in filled)
+    full = len(filled) > 0.35 * len(table) * len(columns) and apart >= min(_FEW_ROWS, 0.6 * len(rows))
+    return table if full and over <= 0.15 * sum(map(len, rows)) and words <= _WORDS * len(filled) else []
+
+
+def _written(rows: list[list[str]]) -> str:
+    if len(rows[0]) == 2 and sum(bool(_KEY.search(texts[0])) for texts in rows) > 0.6 * len(rows):
+        return "\n".join(" ".join(text for text in texts if text) for texts in rows)
+    return markdown_table(rows)
+
+
+def _columns(rows: list[_Row]) -> list[tuple[float, float]]:
+    """Where the columns stand, learned from the fullest rows first; a cell over two of them widens neither."""
+    spans: list[list[float]] = []
+    for row in sorted(rows, key=len, reverse=True):
+        for cell in row:
+            hits = [span for span in spans if cell.left < span[1] and span[0] < cell.right]
+            if not hits:
+                spans.append([cell.left, cell.right])
+            elif len(hits) == 1:
+                hits[0][:] = min(hits[0][0], cell.left), max(hits[0][1], cell.right)
+    spans.sort()
+    merged: list[list[float]] = []
+    for span in spans:  # a narrow heading beside its numbers: two places, of which no row fills both
+        both = merged and any(_in(row, merged[-1]) and _in(row, span) for row in rows)
+        if merged and not both and span[0] - merged[-1][1] < 15:
+            merged[-1][1] = max(merged[-1][1], span[1])
+        else:
+            merged.append(span)
+    return [(left, right) for left, right in merged]
+
+
+def _in(row: _Row, span: list[float]) -> bool:
+    return any(cell.left < span[1] and span[0] < cell.right for cell in row)

@@ -1,0 +1,138 @@
+"""Tables, letterheads, key-value lists and source code of PDFs."""
+
+from __future__ import annotations
+
+import pytest
+from support import documents as make
+
+from rag_kit.indexing.readers import Reader, aread
+
+
+@pytest.fixture(scope="module")
+def reader():
+    """One reader process for all tests of this file."""
+    with Reader() as shared:
+        yield shared
+
+
+def put(folder, lines, **options):
+    path = folder / "page.pdf"
+    path.write_bytes(make.pdf([lines], **options))
+    return path
+
+
+def grid(xs, ys):
+    """Rules of a table from the places of its columns and rows."""
+    return [(x, ys[0], x, ys[-1]) for x in xs] + [(xs[0], y, xs[-1], y) for y in ys]
+
+
+@pytest.mark.parametrize(
+    ("head", "rows"),
+    [
+        (
+            ("Vessel", "Length", "Dues"),
+            (("Dinghy", "4 m", "4.00"), ("Yacht", "9 m", "18.50"), ("Tug", "", "7.00")),
+        ),
+        (
+            ("船型", "长度", "费用"),
+            (("小艇", "四米", "三十元"), ("渔船", "九米", "一百元"), ("拖轮", "", "七元")),
+        ),
+    ],
+)
+async def test_a_table_without_rules_is_a_markdown_table(tmp_path, reader, head, rows):
+    """Cells stand below the name of their column, the header is a row of its own, an empty cell stays empty."""
+    lines = [
+        (
+            60.0,
+            760.0,
+            10.0,
+            "Dues hold from the first of January; those who live in the parish pay half of them.",
+        )
+    ]
+    for number, row in enumerate((head, *rows)):
+        lines += [(60.0 + 110 * n, 720.0 - 16 * number, 10.0, cell) for n, cell in enumerate(row) if cell]
+    path = put(tmp_path, lines)
+    (page,) = reader.read(path)
+    table = ["| " + " | ".join(row) + " |" for row in (head, ("---",) * 3, *rows)]
+    assert page.page_content.split("\n\n", 1) == [lines[0][3], "\n".join(table)]
+    (again,) = await aread(path)
+    assert again.page_content == page.page_content
+
+
+def test_a_ruled_table_keeps_wrapped_and_merged_cells(tmp_path, reader):
+    """Lines within a ruled cell are one cell; the text of a merged cell stands in each place that it covers."""
+    lines = [
+        (65.0, 705.0, 10.0, "Berth"),
+        (165.0, 705.0, 10.0, "What it offers"),
+        (65.0, 680.0, 10.0, "B01"),
+        (165.0, 685.0, 10.0, "Water and power"),
+        (165.0, 673.0, 10.0, "from April on"),
+        (65.0, 650.0, 10.0, "Closed in winter"),
+    ]
+    rules = [rule for rule in grid((60, 160, 300), (720, 695, 665, 640)) if rule != (160, 720, 160, 640)] + [
+        (160.0, 720.0, 160.0, 665.0)
+    ]
+    (page,) = reader.read(put(tmp_path, lines, rules=rules))
+    assert page.page_content == (
+        "| Berth | What it offers |\n| --- | --- |\n| B01 | Water and power from April on |\n"
+        "| Closed in winter | Closed in winter |"
+    )
+
+
+def test_prose_in_two_columns_and_a_box_around_it_are_no_table(tmp_path, reader):
+    """Columns of sentences stay paragraphs, whatever is drawn around them."""
+    left = "The first column goes on for quite a number of lines, so that they must be joined by the reader."
+    right = "The second column stands at the right and is read after the first one has come to its end."
+    lines = make.wrapped(left, width=40, x=50, top=740) + make.wrapped(right, width=40, x=310, top=740)
+    rules = grid((40, 300, 560), (760, 600))
+    (page,) = reader.read(put(tmp_path, lines, rules=rules))
+    assert page.page_content == f"{left}\n\n{right}"
+
+
+def test_keys_and_values_are_lines(tmp_path, reader):
+    """A list of keys with a colon and their values gives one line a pair."""
+    pairs = [
+        ("Invoice number:", "HM-20417"),
+        ("Order date:", "3 March 2026"),
+        ("Amount due:", "1,284.50 EUR"),
+    ]
+    lines = [
+        (x, 700.0 - 16 * n, 10.0, text)
+        for n, pair in enumerate(pairs)
+        for x, text in zip((60.0, 190.0), pair, strict=True)
+    ]
+    (page,) = reader.read(put(tmp_path, lines))
+    assert page.page_content == "\n".join(f"{key} {value}" for key, value in pairs)
+
+
+def test_a_letterhead_that_the_file_draws_last_is_read_first(tmp_path, reader):
+    """What stands above all other text at the head of a page comes first; columns keep their order."""
+    body = make.wrapped(
+        "Thank you for your order. It left our house on Monday and is on its way.", width=40, x=60, top=600
+    )
+    head = [(330.0, 790.0, 12.0, "Halvorsen Marine Supplies"), (330.0, 776.0, 12.0, "14 Quayside Road")]
+    (page,) = reader.read(put(tmp_path, [*body, *head]))
+    assert page.page_content.startswith(
+        "Halvorsen Marine Supplies\n14 Quayside Road"
+    ) or page.page_content.startswith("# Halvorsen Marine Supplies")
+    assert page.page_content.endswith("on its way.")
+
+
+def test_code_keeps_its_lines_and_indents(tmp_path, reader):
+    """Lines in a font of fixed width are fenced code; indents come from where the words stand."""
+    code = ["def tide(hours):", "    if hours < 0:", "        raise ValueError(hours)", "    return hours"]
+    lines = [(60.0, 740.0, 10.0, "The function below turns the tide every six hours.")]
+    for number, line in enumerate(code):
+        lines.append((70.0 + 5.4 * (len(line) - len(line.lstrip())), 700.0 - 12 * number, 9.0, line.strip()))
+    lines.append((60.0, 620.0, 10.0, "It is called once for each gauge."))
+    (page,) = reader.read(put(tmp_path, lines, mono=[line.strip() for line in code]))
+    fenced = "\n".join(code)
+    assert page.page_content == f"{lines[0][3]}\n\n```\n{fenced}\n```\n\n{lines[-1][3]}"
+
+
+def test_a_page_of_typewriting_is_prose(tmp_path, reader):
+    """Where all text has a fixed width, that says nothing: lines are joined to paragraphs."""
+    text = "It is called once for each gauge, and its result is compared with what the gauge measured."
+    lines = make.wrapped(text, width=40, x=60, top=740)
+    (page,) = reader.read(put(tmp_path, lines, mono=[line[3] for line in lines]))
+    assert page.page_content == text
