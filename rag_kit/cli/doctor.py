@@ -23,6 +23,7 @@ EXTRAS = {
     "studio": ("langgraph-cli", "langgraph-api"),
     "postgres": ("langchain-postgres", "psycopg"),
     "sql": ("sqlglot",),
+    "graph": ("ladybug",),
     "minilm": ("onnxruntime", "tokenizers", "onnx"),
     "ocr": ("tesserocr",),
     "jupyter": ("ipykernel", "nbclient"),

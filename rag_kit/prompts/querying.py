@@ -1,4 +1,4 @@
-"""The schema of the model's reply in text to SQL."""
+"""The schema of the model's reply in text to SQL and to Cypher."""
 
 from typing import Annotated
 
@@ -18,19 +18,19 @@ def _stripped(value: str) -> str:
     return value
 
 
-class SqlStatement(BaseModel):
-    """One SELECT statement, or none where the tables cannot answer.
+class DatabaseStatement(BaseModel):
+    """One statement that reads, or none where the database cannot answer.
 
     Example:
-        >>> SqlStatement(reason="Counts the rows.", statement=" SELECT count(*) FROM Track ").statement
+        >>> DatabaseStatement(reason="Counts the rows.", statement=" SELECT count(*) FROM Track ").statement
         'SELECT count(*) FROM Track'
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     reason: Annotated[str, AfterValidator(lambda value: value.strip()[:MAX_REASON])] = Field(
-        description="Which tables and columns answer the question and how, or why none can; one short sentence."
+        description="Which tables or labels answer the question and how, or why none can; one short sentence."
     )
     statement: Annotated[str, AfterValidator(_stripped)] = Field(
-        description="One SELECT statement; empty if the tables cannot answer the question."
+        description="One statement that reads; empty if the database cannot answer the question."
     )

@@ -15,7 +15,7 @@ from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.prompts.generating import GeneratedQuestions, QuestionCheck
 from rag_kit.prompts.grading import CitedSupport, NuggetLabels, Nuggets, PassageRelevance
 from rag_kit.prompts.keywords import Keywords
-from rag_kit.prompts.querying import SqlStatement
+from rag_kit.prompts.querying import DatabaseStatement
 from rag_kit.prompts.reflection import Critique, RetrieveNeeded, Usefulness
 from rag_kit.prompts.routing import Routes
 
@@ -271,7 +271,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
         NuggetLabels,
         GeneratedQuestions,
         QuestionCheck,
-        SqlStatement,
+        DatabaseStatement,
     )
 }
 """Every class that a prompt file may name under ``output.schema``."""

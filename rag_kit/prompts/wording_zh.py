@@ -34,9 +34,9 @@ WORDING: dict[str, dict[str, str]] = {
         "descending": "最新或最大的排在最前时为 true。",
         "limit": "要求返回多少篇文档；没有说明时为 null。",
     },
-    "SqlStatement": {
-        "reason": "用哪些表和列、怎样回答问题，或者为什么无法回答；用一个短句说明。",
-        "statement": "一条 SELECT 语句；这些表无法回答问题时为空。",
+    "DatabaseStatement": {
+        "reason": "用哪些表或标签、怎样回答问题，或者为什么无法回答；用一个短句说明。",
+        "statement": "一条只读取数据的语句；数据库无法回答问题时为空。",
     },
     "FilterCondition": {
         "field": "元数据字段的名称，与列出的完全一致。",

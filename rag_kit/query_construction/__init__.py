@@ -1,4 +1,4 @@
-"""From questions to structured queries: metadata filters, by model or by rule, and SQL."""
+"""From questions to structured queries: metadata filters, by model or by rule, SQL and Cypher."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from rag_kit.query_construction.constructed import ConstructedQuery, Sort
+    from rag_kit.query_construction.cypher import CypherRetriever, agraph_query, graph_database, graph_query
     from rag_kit.query_construction.discovery import adiscover_schema, discover_schema
     from rag_kit.query_construction.fields import MetadataField, Schema
     from rag_kit.query_construction.rules import RuleConstructor
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConstructedQuery",
+    "CypherRetriever",
     "MetadataField",
     "RuleConstructor",
     "Schema",
@@ -23,8 +25,11 @@ __all__ = [
     "Sort",
     "SqlRetriever",
     "adiscover_schema",
+    "agraph_query",
     "asql_query",
     "discover_schema",
+    "graph_database",
+    "graph_query",
     "sql_query",
 ]
 
@@ -32,6 +37,7 @@ __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "ConstructedQuery": ".constructed",
+        "CypherRetriever": ".cypher",
         "MetadataField": ".fields",
         "RuleConstructor": ".rules",
         "Schema": ".fields",
@@ -39,8 +45,11 @@ __getattr__, __dir__ = lazy_attributes(
         "Sort": ".constructed",
         "SqlRetriever": ".sql",
         "adiscover_schema": ".discovery",
+        "agraph_query": ".cypher",
         "asql_query": ".sql",
         "discover_schema": ".discovery",
+        "graph_database": ".cypher",
+        "graph_query": ".cypher",
         "sql_query": ".sql",
     },
 )

@@ -56,7 +56,7 @@ class ReaderProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=_environment(),
+            env=child_environment(),
             start_new_session=True,
         )
         try:
@@ -205,7 +205,7 @@ def _out_of_memory(limits: ReadLimits) -> Unreadable:
     )
 
 
-def _environment() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """Few variables, and no keys: a parser that is taken over finds nothing to take away."""
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     kept |= {name: value for name, value in os.environ.items() if name.startswith("LC_")}

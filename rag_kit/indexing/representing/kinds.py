@@ -46,6 +46,7 @@ _FORMS = {
     "qa": _Form(3, 1_000),
     "tags": _Form(_MAX_TAGS, 32 + 2 + _MAX_TAG_VALUE, by_rule=True, joined="; "),
     "translation": _Form(1, 20_000),
+    "triples": _Form(10, 300),
 }
 _CHILD_SIZE = 250
 
@@ -97,6 +98,9 @@ class Kind:
         kept = list(dict.fromkeys(text for text in map(str.strip, map(clean_text, flat)) if text))
         if self.name == "tags":
             return [f"{name}: {value}" for name, value in self.tags(kept).items()]
+        if self.name == "triples":
+            split = [split_triple(text) for text in kept if len(text) <= form.longest]
+            return [" | ".join(triple) for triple in split if triple][: self.count]
         return [text[: form.longest] for text in kept[: self.count]]
 
     def tags(self, texts: Sequence[str]) -> dict[str, str]:
@@ -116,12 +120,23 @@ class Kind:
         return list(texts) if joined is None or not texts else [joined.join(texts)]
 
 
+def split_triple(text: str) -> tuple[str, str, str] | None:
+    """Subject, relation and object of a text; ``None`` where it is no triple.
+
+    Example:
+        >>> split_triple("Ada Lovelace | wrote about | the Analytical Engine")
+        ('Ada Lovelace', 'wrote about', 'the Analytical Engine')
+    """
+    parts = [part.strip() for part in text.replace("｜", "|").split("|")]
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 and all(parts) else None
+
+
 def kinds_of(represent: Sequence[str] | str) -> tuple[Kind, ...]:
     """Read names of representations.
 
     Args:
         represent: ``"children:SIZE"``, ``"summary"``, ``"questions:COUNT"``, ``"keywords:COUNT"``, ``"qa:COUNT"``,
-            ``"tags:NAME+NAME"``, ``"translation:LANGUAGE"``; a name alone takes its usual value.
+            ``"tags:NAME+NAME"``, ``"translation:LANGUAGE"``, ``"triples:COUNT"``; a name alone takes its usual value.
 
     Raises:
         InvalidInputError: One is unknown, its argument is not allowed, or it is named twice.
@@ -149,7 +164,7 @@ def _kind(spec: str) -> Kind:
     kind = Kind(spec, name, argument)
     if name == "children":
         fits, wanted = argument.isdecimal() and int(argument) >= 20, "characters, 20 or more: children:250"
-    elif name in ("questions", "keywords", "qa"):
+    elif name in ("questions", "keywords", "qa", "triples"):
         fits, wanted = argument.isdecimal() and 1 <= int(argument) <= 20, f"a number from 1 to 20: {name}:3"
     elif name == "tags":
         names = argument.split("+")

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import Any
 
 from rag_kit.errors import MissingExtraError, StatementError
-from rag_kit.query_construction.sql.result import MAX_STATEMENT
+from rag_kit.query_construction.statements.result import MAX_STATEMENT
 
 _NODES = """
     Add Alias And Any Array AtTimeZone Between Boolean Bracket CTE Case Cast Column Cube DPipe DataType DataTypeParam

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError, did_you_mean
 from rag_kit.query_construction.sql.postgres import PostgresDatabase
-from rag_kit.query_construction.sql.result import Limits, SqlResult
 from rag_kit.query_construction.sql.sqlite import SqliteDatabase
+from rag_kit.query_construction.statements.asking import Database
+from rag_kit.query_construction.statements.result import Limits
 
 _SYSTEM = ("pg_", "information_schema", "sqlite_")
 _SAMPLE_CHARS = 100
-
-
-class Database(Protocol):
-    """A database that runs statements which only read."""
-
-    dialect: str
-
-    def run(self, statement: str, limits: Limits) -> SqlResult:
-        """Run one statement within the limits."""
 
 
 def open_database(

@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_kit.errors import ConfigurationError, StatementError
 from rag_kit.query_construction.sql.checking import checked_statement
-from rag_kit.query_construction.sql.result import MAX_COLUMNS, Limits, SqlResult, cut_cell
+from rag_kit.query_construction.statements.result import MAX_COLUMNS, Limits, QueryResult, cut_cell
 
 _NUMBERS = frozenset(
     {16, 20, 21, 23, 26, 700, 701, 1700}
@@ -28,7 +28,7 @@ class PostgresDatabase:
         self._schema = schema
         checked_statement("SELECT 1", (), schema)  # raises where sqlglot is not installed
 
-    def run(self, statement: str, limits: Limits) -> SqlResult:
+    def run(self, statement: str, limits: Limits) -> QueryResult:
         """Run one statement.
 
         Raises:
@@ -64,7 +64,7 @@ def _guard(connection: Any, seconds: float) -> None:
         raise ConfigurationError("The engine's transactions cannot be made read-only; make it anew.")
 
 
-def _fetched(connection: Any, checked: str, limits: Limits) -> SqlResult:
+def _fetched(connection: Any, checked: str, limits: Limits) -> QueryResult:
     """The rows, whose long cells the server cuts."""
     query = f"({checked}) AS q".replace("%", "%%")
     # a statement with a parameter goes by the extended protocol, which takes one statement alone
@@ -79,4 +79,4 @@ def _fetched(connection: Any, checked: str, limits: Limits) -> SqlResult:
     statement = f"SELECT {', '.join(cells)} FROM {query}({', '.join(names)}) LIMIT %s"
     found = connection.exec_driver_sql(statement, (limits.rows + 1,)).all()
     rows = tuple(tuple(cut_cell(cell, limits.chars) for cell in row) for row in found[: limits.rows])
-    return SqlResult(checked, tuple(str(column[0]) for column in described), rows, len(found) > limits.rows)
+    return QueryResult(checked, tuple(str(column[0]) for column in described), rows, len(found) > limits.rows)

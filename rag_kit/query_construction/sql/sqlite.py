@@ -10,7 +10,13 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from rag_kit.errors import InvalidInputError, StatementError
-from rag_kit.query_construction.sql.result import MAX_COLUMNS, MAX_STATEMENT, Limits, SqlResult, cut_cell
+from rag_kit.query_construction.statements.result import (
+    MAX_COLUMNS,
+    MAX_STATEMENT,
+    Limits,
+    QueryResult,
+    cut_cell,
+)
 
 _NAMES = """
     -> ->> abs acos asin atan atan2 avg ceil ceiling coalesce concat concat_ws cos count cume_dist current_date
@@ -49,7 +55,7 @@ class SqliteDatabase:
         self._engine = engine
         self._tables = frozenset(map(_folded, tables))
 
-    def run(self, statement: str, limits: Limits) -> SqlResult:
+    def run(self, statement: str, limits: Limits) -> QueryResult:
         """Run one statement.
 
         Raises:
@@ -82,9 +88,9 @@ class SqliteDatabase:
             rows: list[tuple[Any, ...]] = []
             for row in cursor:
                 if len(rows) == limits.rows:
-                    return SqlResult(statement, columns, tuple(rows), truncated=True)
+                    return QueryResult(statement, columns, tuple(rows), truncated=True)
                 rows.append(tuple(cut_cell(cell, limits.chars) for cell in row))
-            return SqlResult(statement, columns, tuple(rows))
+            return QueryResult(statement, columns, tuple(rows))
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             said = refused[0] if refused else str(error)
             if said == "interrupted":

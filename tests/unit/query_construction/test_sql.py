@@ -22,7 +22,8 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError
 from rag_kit.graphs import build_plain_rag, uncompiled
 from rag_kit.models import chat_model
 from rag_kit.query_construction import SqlRetriever, asql_query, sql_query
-from rag_kit.query_construction.sql import TextToSql, sql_node, sql_tool
+from rag_kit.query_construction.sql import TextToSql
+from rag_kit.query_construction.statements import statement_node, statement_tool
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
 
 
@@ -214,7 +215,7 @@ def test_mistakes_are_told(shop: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="question is empty"):
         sql_query(" ", shop, model)
     with pytest.raises(InvalidInputError, match="on_error"):
-        sql_node(TextToSql(model, shop), on_error="ignore")  # type: ignore[arg-type]
+        statement_node(TextToSql(model, shop), on_error="ignore")  # type: ignore[arg-type]
 
 
 def memory_engine() -> Any:
@@ -262,19 +263,19 @@ async def test_as_retriever() -> None:
 
 async def test_as_tool() -> None:
     """An agent reads statement and rows; its model also gets what was refused, and may ask again."""
-    tool = sql_tool(TextToSql(scripted("SELECT name FROM item LIMIT 1"), memory_engine()), name="shop")
+    tool = statement_tool(TextToSql(scripted("SELECT name FROM item LIMIT 1"), memory_engine()), name="shop")
     call = {"type": "tool_call", "id": "1", "name": "shop", "args": {"question": "What is for sale?"}}
     for message in (tool.invoke(call), await tool.ainvoke(call)):
         assert message.content == "Statement: SELECT name FROM item LIMIT 1\n\n[1] {'name': 'pen'}"
         assert message.artifact.rows == (("pen",),)
-    refused = sql_tool(TextToSql(scripted("DROP TABLE item"), memory_engine()))
+    refused = statement_tool(TextToSql(scripted("DROP TABLE item"), memory_engine()))
     assert "write one SELECT" in refused.invoke({"question": "Drop it"})
 
 
 async def test_as_node_of_a_graph(shop: str) -> None:
     """Inserted into a graph, the rows come before the passages, and the statement stands in the notes."""
     retriever = BM25Retriever.from_texts(["A pen is made of plastic."])
-    node = sql_node(
+    node = statement_node(
         TextToSql(scripted("SELECT 'A pen costs ' || price || ' euros.' AS price FROM item LIMIT 1"), shop)
     )
     graph = uncompiled(build_plain_rag(retriever, chat_model("extractive")))
@@ -286,7 +287,7 @@ async def test_as_node_of_a_graph(shop: str) -> None:
         assert any(note.startswith("sql: SELECT") for note in state["notes"])
         assert len(state["documents"]) == 2
     failing = uncompiled(build_plain_rag(retriever, chat_model("extractive")))
-    failing.insert_node("sql", sql_node(TextToSql(scripted("DROP TABLE item"), shop)), after="retrieve")
+    failing.insert_node("sql", statement_node(TextToSql(scripted("DROP TABLE item"), shop)), after="retrieve")
     state = failing.compile().invoke(asked)
     assert len(state["documents"]) == 1 and any(note.startswith("degraded: sql:") for note in state["notes"])
 

@@ -16,7 +16,7 @@ from support.postgres import PostgresServer, binaries
 from rag_kit.errors import StatementError
 from rag_kit.query_construction.sql.checking import checked_statement
 from rag_kit.query_construction.sql.database import open_database
-from rag_kit.query_construction.sql.result import Limits
+from rag_kit.query_construction.statements.result import Limits
 
 LIMITS = Limits(rows=10, chars=200, seconds=1.0)
 MEGABYTES = 300

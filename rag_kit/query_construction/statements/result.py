@@ -23,7 +23,7 @@ class Limits(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SqlResult:
+class QueryResult:
     """A question, the statement that a model wrote for it, and what the database gave.
 
     Attributes:
@@ -35,6 +35,7 @@ class SqlResult:
         reason: What the model says about its statement.
         attempts: Statements that were refused or failed before, each with the error.
         answer: The answer in words, whose ``[n]`` cites row n; ``None`` where none was asked for.
+        kind: ``"sql"`` or ``"cypher"``.
     """
 
     statement: str
@@ -45,19 +46,20 @@ class SqlResult:
     reason: str = ""
     attempts: tuple[tuple[str, str], ...] = ()
     answer: str | None = None
+    kind: str = "sql"
 
     @property
     def documents(self) -> list[Document]:
         """One document a row: its columns as text and as metadata; statement and row number in the provenance.
 
         Example:
-            >>> result = SqlResult('SELECT count(*) AS "Tracks" FROM t', columns=("Tracks",), rows=((3,),))
+            >>> result = QueryResult('SELECT count(*) AS "Tracks" FROM t', columns=("Tracks",), rows=((3,),))
             >>> result.documents[0].page_content
             'Tracks: 3'
         """
-        notes = [f"sql: {self.statement}"]
+        notes = [f"{self.kind}: {self.statement}"]
         if self.truncated:
-            notes.append(f"sql: only the first {len(self.rows)} rows were fetched")
+            notes.append(f"{self.kind}: only the first {len(self.rows)} rows were fetched")
         found = []
         for number, row in enumerate(self.rows, start=1):
             named = list(zip(self.columns, row, strict=True))
@@ -66,7 +68,7 @@ class SqlResult:
                 name: float(cell) if isinstance(cell, Decimal) else to_plain(cell) for name, cell in named
             }
             values.pop(PROVENANCE_KEY, None)  # a statement names its columns as it likes
-            document = Document(page_content=text, metadata={"source": "sql", **values})
+            document = Document(page_content=text, metadata={"source": self.kind, **values})
             place: dict[str, Any] = {
                 "rank": number,
                 "statement": self.statement,
@@ -75,7 +77,12 @@ class SqlResult:
             }
             found.append(
                 with_provenance(
-                    document, score=None, stage="sql", retriever="sql", query=self.question, **place
+                    document,
+                    score=None,
+                    stage=self.kind,
+                    retriever=self.kind,
+                    query=self.question,
+                    **place,
                 )
             )
         return found

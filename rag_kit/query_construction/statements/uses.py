@@ -1,8 +1,8 @@
-"""Text to SQL as a retriever, as a tool of an agent, and as a node of a graph."""
+"""A database as a retriever, as a tool of an agent, and as a node of a graph."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, Self
 
@@ -12,12 +12,12 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field, field_validator
 
 from rag_kit.errors import InvalidInputError, RagKitError, StatementError
-from rag_kit.query_construction.sql.query import TextToSql
-from rag_kit.query_construction.sql.result import SqlResult
+from rag_kit.query_construction.statements.asking import TextToStatement
+from rag_kit.query_construction.statements.result import QueryResult
 from rag_kit.retrieval.base import RagKitRetriever, Request
 
 
-class SqlRetriever(RagKitRetriever):
+class StatementRetriever(RagKitRetriever):
     """The rows of a database that answer a question, as documents.
 
     Each row is a document whose metadata are its columns; statement and row number stand in its provenance. A filter
@@ -29,24 +29,12 @@ class SqlRetriever(RagKitRetriever):
 
     Raises:
         InvalidInputError: On construction and on call, for a filter.
-
-    Example:
-        >>> from langchain_core.language_models import FakeListChatModel
-        >>> from sqlalchemy import create_engine, text
-        >>> from sqlalchemy.pool import StaticPool
-        >>> options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
-        >>> engine = create_engine("sqlite://", **options)
-        >>> with engine.begin() as connection:
-        ...     _ = connection.execute(text("CREATE TABLE item AS SELECT 'pen' AS name, 2 AS price"))
-        >>> model = FakeListChatModel(responses=['{"reason": "All.", "statement": "SELECT * FROM item"}'])
-        >>> found = SqlRetriever.from_llm(model, engine).invoke("What is for sale?")
-        >>> found[0].page_content.splitlines(), found[0].metadata["price"]
-        (['name: pen', 'price: 2'], 2)
     """
 
     k_may_be_none: ClassVar[bool] = True
+    writer: ClassVar[Callable[..., TextToStatement]]
 
-    query: TextToSql
+    query: TextToStatement
     k: int | None = None  # type: ignore[assignment]
 
     @field_validator("filter")
@@ -58,23 +46,24 @@ class SqlRetriever(RagKitRetriever):
     def from_llm(
         cls, llm: Runnable[Any, Any], database: Any, *, k: int | None = None, **settings: Any
     ) -> Self:
-        """Make the retriever from a model and a database; `settings` are further arguments of ``TextToSql``."""
-        return cls(query=TextToSql(llm, database, **settings), k=k)
+        """Make the retriever from a model and a database; `settings` as those of its ``TextToStatement``."""
+        return cls(query=cls.writer(llm, database, **settings), k=k)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         _unfiltered(request.filter)
-        return self.query.invoke(query, request.child("sql")).documents
+        return self.query.invoke(query, request.child(self.query.kind)).documents
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         _unfiltered(request.filter)
-        return (await self.query.ainvoke(query, request.child("sql"))).documents
+        return (await self.query.ainvoke(query, request.child(self.query.kind))).documents
 
 
 def _unfiltered(filter: Any) -> None:
     if filter is not None:
         raise InvalidInputError(
-            "SqlRetriever takes no filter: the statement chooses the names and values of its columns, so its rows "
-            "could pass any filter. Restrict what may be read: tables=, a view, or the database's role."
+            "This retriever takes no filter: the statement chooses the names and values of its columns, so its rows "
+            "could pass any filter. Restrict what may be read: tables=, a view, the database's role, or the filter "
+            "that a graph is built with."
         )
 
 
@@ -84,23 +73,23 @@ class _Question(BaseModel):
     question: str = Field(description="One question in plain words, complete in itself.")
 
 
-def sql_tool(
-    query: TextToSql,
+def statement_tool(
+    query: TextToStatement,
     *,
     name: str = "query_database",
     description: str = "Answers a question from a database; gives the statement and its rows.",
 ) -> BaseTool:
-    """Text to SQL as a tool for ``langchain.agents.create_agent`` and other agents.
+    """A database as a tool for ``langchain.agents.create_agent`` and other agents.
 
-    The agent's model reads statement, rows and, with ``answer=True``, the answer; the artifact is the ``SqlResult``.
+    The agent's model reads statement, rows and, with ``answer=True``, the answer; the artifact is the ``QueryResult``.
     A refusal or failure reaches it as a tool error, and it may ask again. Models choose tools by `description`.
     """
 
-    def ask(question: str, config: RunnableConfig) -> tuple[str, SqlResult]:
+    def ask(question: str, config: RunnableConfig) -> tuple[str, QueryResult]:
         with _tool_errors():
             return _as_text(query.invoke(question, config))
 
-    async def aask(question: str, config: RunnableConfig) -> tuple[str, SqlResult]:
+    async def aask(question: str, config: RunnableConfig) -> tuple[str, QueryResult]:
         with _tool_errors():
             return _as_text(await query.ainvoke(question, config))
 
@@ -124,7 +113,7 @@ def _tool_errors() -> Iterator[None]:
         raise ToolException(str(error)) from error
 
 
-def _as_text(result: SqlResult) -> tuple[str, SqlResult]:
+def _as_text(result: QueryResult) -> tuple[str, QueryResult]:
     if not result.statement:
         return f"The database cannot answer: {result.reason}", result
     rows = [
@@ -136,10 +125,10 @@ def _as_text(result: SqlResult) -> tuple[str, SqlResult]:
     return "\n\n".join(part for part in parts if part), result
 
 
-def sql_node(
-    query: TextToSql, *, on_error: Literal["skip", "raise"] = "skip"
+def statement_node(
+    query: TextToStatement, *, on_error: Literal["skip", "raise"] = "skip"
 ) -> Runnable[Any, dict[str, Any]]:
-    """Text to SQL as a node of a LangGraph graph, such as those of ``rag_kit.graphs``.
+    """A database as a node of a LangGraph graph, such as those of ``rag_kit.graphs``.
 
     It reads ``search_query`` (else ``question``) from the state, puts the rows before the ``documents`` that are there,
     and writes the statement into ``notes``. With ``on_error="skip"`` a note says what failed, and the documents stay.
@@ -152,23 +141,23 @@ def sql_node(
         try:
             return _update(query.invoke(_question(state), config), state)
         except skipped as error:
-            return {"notes": [f"degraded: sql: {error}"]}
+            return {"notes": [f"degraded: {query.kind}: {error}"]}
 
     async def aask(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         try:
             return _update(await query.ainvoke(_question(state), config), state)
         except skipped as error:
-            return {"notes": [f"degraded: sql: {error}"]}
+            return {"notes": [f"degraded: {query.kind}: {error}"]}
 
-    return RunnableLambda(ask, aask, name="sql")
+    return RunnableLambda(ask, aask, name=query.kind)
 
 
 def _question(state: Mapping[str, Any]) -> Any:
     return state.get("search_query") or state.get("question")
 
 
-def _update(result: SqlResult, state: Mapping[str, Any]) -> dict[str, Any]:
+def _update(result: QueryResult, state: Mapping[str, Any]) -> dict[str, Any]:
     if not result.statement:
-        return {"notes": [f"sql: no statement: {result.reason}"]}
+        return {"notes": [f"{result.kind}: no statement: {result.reason}"]}
     documents = [*result.documents, *(state.get("documents") or [])]
-    return {"documents": documents, "notes": [f"sql: {result.statement}"]}
+    return {"documents": documents, "notes": [f"{result.kind}: {result.statement}"]}

@@ -1,0 +1,121 @@
+"""A graph database made of the triples in an index (``represent=["triples"]``)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rag_kit.documents import Filter, compile_filter
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.indexing.representing.kinds import REPRESENTATION, split_triple
+from rag_kit.query_construction.cypher.database import check_installed
+
+_SCHEMA = (
+    "CREATE NODE TABLE Entity(name STRING PRIMARY KEY)",
+    "CREATE REL TABLE RELATED(FROM Entity TO Entity, relation STRING, passage STRING, source STRING)",
+)
+_ENTITIES = "UNWIND $rows AS row CREATE (:Entity {name: row.name})"
+_RELATED = (
+    "UNWIND $rows AS row MATCH (a:Entity {name: row.subject}), (b:Entity {name: row.object}) "
+    "CREATE (a)-[:RELATED {relation: row.relation, passage: row.passage, source: row.source}]->(b)"
+)
+_ROWS = 1_000
+
+
+def graph_database(
+    index: DocumentIndex, file: str | os.PathLike[str], *, filter: Filter | None = None
+) -> int:
+    """Make a graph database of the triples in an index, or make it anew after the index changed.
+
+    The index is the truth: what was removed from it is not in the file that this writes, which replaces an older one
+    at once; a statement that runs meanwhile ends on the older one. Entities are one node for all spellings that
+    differ in case; each triple is a relationship with the id and source of its passage.
+
+    Whoever may ask a graph may read all of it. For several tenants make a file each, with the filter that
+    their searches have.
+
+    Args:
+        index: An index whose passages were represented by ``triples``.
+        file: The file to write.
+        filter: Only triples of passages that it lets through.
+
+    Returns:
+        How many triples are in the graph.
+
+    Raises:
+        InvalidInputError: There are no triples, or the file is something else than a graph database.
+        FilterError: The filter is malformed.
+        MissingExtraError: Ladybug is not installed (extra ``graph``).
+    """
+    check_installed()
+    triples = list(_triples(index, filter))
+    if not triples:
+        raise InvalidInputError(
+            "No triples were found in the index (or none that the filter lets through): "
+            "ingest(..., represent=['triples']) makes them."
+        )
+    path = Path(file)
+    if path.exists() and not _is_graph(path):
+        raise InvalidInputError(f"{os.fspath(file)!r} is not a graph database; name another file.")
+    with tempfile.TemporaryDirectory(dir=path.absolute().parent, prefix=f".{path.name}.") as folder:
+        made = Path(folder) / "graph"
+        _write(made, triples)
+        os.replace(made, path)
+    return len(triples)
+
+
+def _triples(index: DocumentIndex, filter: Filter | None) -> Iterator[dict[str, str]]:
+    admits = compile_filter(filter)
+    names: dict[str, str] = {}
+    ids = index.ids()
+    for start in range(0, len(ids), _ROWS):
+        found = [
+            document
+            for document in index.get(ids[start : start + _ROWS])
+            if str(document.metadata.get(REPRESENTATION, "")).partition(":")[0] == "triples"
+            and admits(document.metadata)
+        ]
+        with index.families.view() as view:
+            places = view.places([str(document.id) for document in found])
+        for document in found:
+            triple = split_triple(document.page_content)
+            if triple is None or document.id not in places:  # removed meanwhile
+                continue
+            subject, relation, object_ = triple
+            yield {
+                "subject": names.setdefault(subject.casefold(), subject),
+                "relation": relation,
+                "object": names.setdefault(object_.casefold(), object_),
+                "passage": places[document.id].parent,
+                "source": str(document.metadata.get("source", "")),
+            }
+
+
+def _write(file: Path, triples: list[dict[str, str]]) -> None:
+    import ladybug
+
+    names = dict.fromkeys(name for triple in triples for name in (triple["subject"], triple["object"]))
+    entities = [{"name": name} for name in names]
+    database = ladybug.Database(str(file), buffer_pool_size=1 << 28)
+    try:
+        connection = ladybug.Connection(database)
+        for statement in _SCHEMA:
+            connection.execute(statement)
+        batches: list[tuple[str, list[Any]]] = [(_ENTITIES, entities), (_RELATED, triples)]
+        for statement, rows in batches:
+            for start in range(0, len(rows), _ROWS):
+                connection.execute(statement, {"rows": rows[start : start + _ROWS]})
+        connection.close()
+    finally:
+        database.close()  # writes everything into the one file
+
+
+def _is_graph(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"LBUG"

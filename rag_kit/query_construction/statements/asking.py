@@ -1,0 +1,187 @@
+"""A model writes a statement, the database runs it, and on an error the model writes another."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from datetime import date
+from typing import Any, ClassVar, Protocol
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from rag_kit.concurrency import check_seconds, run_in_thread
+from rag_kit.concurrency.steps import adrive, drive
+from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError
+from rag_kit.models import astructured_call, atext_call, structured_call, text_call
+from rag_kit.models.chat import is_extractive
+from rag_kit.prompts import LANGUAGES, load_prompt, render_passages
+from rag_kit.prompts.tags import Markup, escape_tags
+from rag_kit.query_construction.statements.result import Limits, QueryResult
+from rag_kit.retrieval.base import check_count
+from rag_kit.text import check_question, detect_language
+
+MAX_PASSAGE_CHARS = 20_000
+_NO_ROWS = {"en": "No row matches.", "zh": "没有符合条件的行。"}
+
+_STRUCTURED = (structured_call, astructured_call)
+_TEXT = (text_call, atext_call)
+
+#: One call of the model or the database: the blocking function, and the asynchronous one.
+_Step = tuple[Callable[[RunnableConfig], Any], Callable[[RunnableConfig], Any]]
+
+
+class Database(Protocol):
+    """A database that runs statements which only read."""
+
+    dialect: str
+
+    def run(self, statement: str, limits: Limits) -> QueryResult:
+        """Run one statement within the limits."""
+
+
+class TextToStatement(Runnable[str, QueryResult]):
+    """Answer questions from a database: a model writes one statement, which runs under guards.
+
+    What a question, a value or a model says cannot change what a statement may do: the database refuses.
+
+    Args:
+        llm: A language model.
+        database: The database, as the class below takes it.
+        sample_rows: How many rows of each table the model sees. They and the schema are read once, now; make a new
+            object when the tables have changed.
+        max_rows: Most rows to fetch.
+        max_cell_chars: Most characters of one cell; longer ones are cut.
+        timeout: Seconds that one statement may take.
+        max_repairs: How often the model may write a new statement after an error.
+        answer: Whether the model also puts the rows into words.
+        language: ``"en"`` or ``"zh"`` for the prompts; ``"auto"`` goes by the question.
+        **opening: What else the class below takes.
+
+    Raises:
+        InvalidInputError: For arguments that are not allowed.
+        ConfigurationError: The model is ``extractive``, which is no language model; or the database cannot be reached.
+        StatementError: On call: each statement was refused or failed.
+        ModelError: On call: the model could not be reached or gave no usable answer.
+    """
+
+    kind: ClassVar[str]
+    task: ClassVar[str]
+    prompt: ClassVar[str]
+
+    def __init__(
+        self,
+        llm: Runnable[Any, Any],
+        database: Any,
+        *,
+        sample_rows: int = 3,
+        max_rows: int = 100,
+        max_cell_chars: int = 1_000,
+        timeout: float = 5.0,
+        max_repairs: int = 2,
+        answer: bool = False,
+        language: str = "auto",
+        **opening: Any,
+    ) -> None:
+        if is_extractive(llm):
+            raise ConfigurationError(
+                f"{self.task} needs a language model, and 'extractive' is none: give e.g. "
+                "chat_model('openai:gpt-5.5')."
+            )
+        if not isinstance(llm, Runnable):
+            raise InvalidInputError(f"llm is a {type(llm).__name__}; give a LangChain chat model.")
+        if language not in ("auto", *LANGUAGES):
+            raise InvalidInputError(f"language is {language!r}; allowed: auto, {', '.join(LANGUAGES)}.")
+        for name, value in {"sample_rows": sample_rows, "max_repairs": max_repairs}.items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InvalidInputError(f"{name} is {value!r}; give a whole number of 0 or more.")
+        seconds = check_seconds("timeout", timeout)
+        if seconds is None:
+            raise InvalidInputError("timeout is None; give the seconds that one statement may take.")
+        chars = check_count("max_cell_chars", max_cell_chars)
+        self.limits = Limits(check_count("max_rows", max_rows), chars, seconds)
+        self.llm = llm
+        self.max_repairs = max_repairs
+        self.answer = answer
+        self.language = language
+        self.database, self.schema = self._opened(database, sample_rows, seconds, **opening)
+        prompts = [(name, code) for name in (self.prompt, "answer_from_rows") for code in LANGUAGES]
+        self._prompts = {(name, code): load_prompt(name, language=code) for name, code in prompts}
+
+    @abstractmethod
+    def _opened(self, *given: Any, **opening: Any) -> tuple[Database, str]:
+        """The database and its description for the model, of ``database, sample_rows, seconds, **opening``."""
+
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> QueryResult:
+        """Answer one question."""
+        return self._call_with_config(self._answer, input, config, run_type="chain", **kwargs)
+
+    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> QueryResult:
+        """As ``invoke``, without blocking the event loop; statements run on a thread."""
+        return await self._acall_with_config(self._aanswer, input, config, run_type="chain", **kwargs)
+
+    def _answer(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
+        return drive(self._steps(question), lambda step: step[0](config))
+
+    async def _aanswer(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
+        return await adrive(self._steps(question), lambda step: step[1](config))
+
+    def _steps(self, question: str) -> Generator[_Step, Any, QueryResult]:
+        check_question(question)
+        language = detect_language(question) if self.language == "auto" else self.language
+        values = {
+            "question": question,
+            "dialect": self.database.dialect,
+            "schema": self.schema,
+            "max_rows": str(self.limits.rows),
+            "today": date.today().isoformat(),
+        }
+        failed: list[tuple[str, str]] = []
+        while True:
+            values["attempts"] = Markup("\n".join(_block(*each) for each in failed))
+            written = yield self._call(_STRUCTURED, (self.prompt, language), values)
+            details: Any = {
+                "question": question,
+                "reason": written.reason,
+                "attempts": tuple(failed),
+                "kind": self.kind,
+            }
+            if not written.statement:
+                return QueryResult("", **details)
+            result = yield self._execute(written.statement)
+            if isinstance(result, QueryResult):
+                break
+            failed.append((written.statement, str(result)))
+            if len(failed) > self.max_repairs:
+                last = f"{result} (the last of {len(failed)} statements, see max_repairs: {written.statement:.300})"
+                raise StatementError(last, written.statement, refused=result.refused) from result
+        result = replace(result, **details)
+        if not self.answer:
+            return result
+        if not result.rows:
+            return replace(result, answer=_NO_ROWS[language])
+        passages = render_passages(result.documents, max_chars=MAX_PASSAGE_CHARS)
+        values = {"question": question, "statement": result.statement, "passages": passages}
+        text = yield self._call(_TEXT, ("answer_from_rows", language), values)
+        return replace(result, answer=text)
+
+    def _call(self, calls: tuple[Any, Any], prompt: tuple[str, str], values: dict[str, str]) -> _Step:
+        """A call of the model with the prompt of this name and language."""
+        given = (self.llm, self._prompts[prompt], values)
+        call, acall = calls
+        return (lambda config: call(*given, config=config)), (lambda config: acall(*given, config=config))
+
+    def _execute(self, statement: str) -> _Step:
+        """A call of the database, which returns an error instead of raising it, for the repair."""
+
+        def run() -> QueryResult | StatementError:
+            try:
+                return self.database.run(statement, self.limits)
+            except StatementError as error:
+                return error
+
+        return (lambda config: run()), (lambda config: run_in_thread(run))
+
+
+def _block(statement: str, error: str) -> str:
+    return f"<statement>{escape_tags(statement)}</statement>\n<error>{escape_tags(error)}</error>"
