@@ -120,12 +120,10 @@ class TrackingError(RagKitError):
 
     Args:
         message: What happened and what to do.
-        status: HTTP status of the answer; ``None`` where none came.
-        tracked: What had been written until then (`rag_kit.evaluation.Tracked`); ``None`` before the first.
+        tracked: What had been written until then (`rag_kit.evaluation.tracking.Tracked`); ``None`` before the first.
     """
 
-    def __init__(self, message: str, status: int | None = None, tracked: object = None) -> None:
-        self.status = status
+    def __init__(self, message: str, tracked: object = None) -> None:
         self.tracked = tracked
         super().__init__(message)
 

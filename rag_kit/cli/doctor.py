@@ -28,7 +28,8 @@ EXTRAS = {
     "ocr": ("tesserocr",),
     "jupyter": ("ipykernel", "nbclient"),
     "qdrant": ("langchain-qdrant", "qdrant-client"),
-    "mlflow": ("mlflow",),
+    "mlflow": ("mlflow-skinny",),
+    "phoenix": ("arize-phoenix-client",),
 }
 CORE = (
     "langchain",

@@ -37,15 +37,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.sets.generating.running import agenerate, generate
     from rag_kit.evaluation.spans import SpanRecall
     from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
-    from rag_kit.evaluation.tracking import (
-        Tracked,
-        alog_to_langsmith,
-        alog_to_mlflow,
-        alog_to_phoenix,
-        log_to_langsmith,
-        log_to_mlflow,
-        log_to_phoenix,
-    )
+    from rag_kit.evaluation.tracking import log_results
     from rag_kit.evaluation.tuning.api import atune, tune
     from rag_kit.evaluation.tuning.result import TuningResult
     from rag_kit.evaluation.tuning.retrievers import RetrieverSpace
@@ -80,15 +72,11 @@ __all__ = [
     "SearchSpace",
     "SpanRecall",
     "Summary",
-    "Tracked",
     "TuningResult",
     "aabilities",
     "abilities",
     "aevaluate",
     "agenerate",
-    "alog_to_langsmith",
-    "alog_to_mlflow",
-    "alog_to_phoenix",
     "assert_quality",
     "atune",
     "benchmark",
@@ -100,9 +88,7 @@ __all__ = [
     "format_table",
     "generate",
     "load_dataset",
-    "log_to_langsmith",
-    "log_to_mlflow",
-    "log_to_phoenix",
+    "log_results",
     "ndcg",
     "retrieval_metrics",
     "tune",
@@ -159,12 +145,6 @@ __getattr__, __dir__ = lazy_attributes(
         "Row": ".runs",
         "SpanRecall": ".spans",
         "Summary": ".runs",
-        "Tracked": ".tracking",
-        "alog_to_langsmith": ".tracking",
-        "alog_to_mlflow": ".tracking",
-        "alog_to_phoenix": ".tracking",
-        "log_to_langsmith": ".tracking",
-        "log_to_mlflow": ".tracking",
-        "log_to_phoenix": ".tracking",
+        "log_results": ".tracking",
     },
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -12,14 +13,13 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from support.tracked_results import changed, entries, scores, some_results
 
 from rag_kit.errors import TrackingError
-from rag_kit.evaluation import Results, log_to_mlflow, log_to_phoenix
+from rag_kit.evaluation import Results, log_results
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 _START_SECONDS = 400.0  # both take their time on a busy machine
@@ -84,85 +84,43 @@ def phoenix_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield from _serve(command, f"http://127.0.0.1:{port}", folder, environment)
 
 
-def _read_mlflow(uri: str, run_id: str, folder: Path) -> dict[str, Any]:
-    """What MLflow's own client reads, in a process of its own: it changes the process that imports it."""
-    program = (
-        "import json, sys; from mlflow import MlflowClient;"
-        "c = MlflowClient(tracking_uri=sys.argv[1]); r = c.get_run(sys.argv[2]);"
-        "p = c.download_artifacts(r.info.run_id, '', sys.argv[3]);"
-        "h = {k: len(c.get_metric_history(r.info.run_id, k)) for k in r.data.metrics};"
-        "n = len(c.search_runs([r.info.experiment_id]));"
-        "print('\\n' + json.dumps({'params': r.data.params, 'metrics': r.data.metrics, 'tags': r.data.tags,"
-        " 'status': r.info.status, 'name': r.info.run_name, 'path': p, 'history': h, 'runs': n,"
-        " 'experiment': c.get_experiment(r.info.experiment_id).name}))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, uri, run_id, str(folder)], capture_output=True, text=True, timeout=300,
-        env={**os.environ, **_QUIET}, cwd=folder,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return dict(json.loads(done.stdout.strip().splitlines()[-1]))
-
-
-def _check_mlflow(found: dict[str, Any], results: Results) -> None:
-    summary = results.summary()
-    assert (
-        found["experiment"] == "tides 潮汐"
-        and found["name"] == "hybrid 混合"
-        and found["status"] == "FINISHED"
-    )
-    assert found["metrics"]["faithfulness/mean"] == summary["faithfulness"].mean
-    assert found["metrics"]["faithfulness/low"] == summary["faithfulness"].low
-    assert found["metrics"]["答案正确/coverage"] == summary["答案正确"].coverage
-    assert found["params"]["settings.timeout"] == "5.0" and "secret" not in json.dumps(found)
-    assert set(found["history"].values()) == {1}
-    folder = Path(found["path"])
-    loaded = Results.load(folder / "results")
-    answers = [row.output.answer or None for row in results.rows]  # a folder keeps no empty answer
-    assert [row.output.answer for row in loaded.rows] == answers
-    table = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
-    assert len(table["data"]) == len(results)
-
-
-def test_a_real_mlflow_server_holds_what_is_in_the_results(mlflow_url: str, tmp_path: Path) -> None:
+def test_a_real_mlflow_server_holds_what_is_in_the_results(
+    mlflow_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its client reads params, metrics and files back; written again it is the same run, with one value a metric."""
     results = some_results(20)
-    first = log_to_mlflow(results, url=mlflow_url)
-    again = log_to_mlflow(results, url=mlflow_url)
-    assert (again.run_id, again.written, again.skipped) == (first.run_id, 0, first.written)
-    other = log_to_mlflow(changed(results), url=mlflow_url)
-    found = _read_mlflow(mlflow_url, first.run_id, tmp_path)
-    _check_mlflow(found, results)
-    assert found["runs"] == 2 and other.run_id != first.run_id
+    first = log_results(results, "mlflow", url=mlflow_url)
+    assert log_results(results, "mlflow", url=mlflow_url).written == 0
+    assert log_results(changed(results), "mlflow", url=mlflow_url).run_id != first.run_id
+    import mlflow
 
-
-def test_a_database_of_mlflow_is_written_without_a_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By MLflow's client; a broken address is one clear error, without its password."""
-    if find_spec("mlflow") is None:
-        pytest.skip("mlflow is not installed")
-    monkeypatch.chdir(tmp_path)
-    results = some_results(5)
-    uri = f"sqlite:///{tmp_path}/m.db"
-    first = log_to_mlflow(results, url=uri)
-    again = log_to_mlflow(results, url=uri)
-    assert (again.run_id, again.written, again.skipped) == (first.run_id, 0, first.written)
-    _check_mlflow(_read_mlflow(uri, first.run_id, tmp_path), results)
-    with pytest.raises(TrackingError, match="MLflow at nosuch://host/x failed") as caught:
-        log_to_mlflow(results, url="nosuch://me:pw12345@host/x")
-    assert "pw12345" not in str(caught.value)
+    client, summary = mlflow.MlflowClient(tracking_uri=mlflow_url), results.summary()
+    run = client.get_run(first.run_id)
+    assert first.url == f"{mlflow_url}/#/experiments/{run.info.experiment_id}/runs/{first.run_id}"
+    assert (
+        client.get_experiment(run.info.experiment_id).name == "tides 潮汐" and run.info.status == "FINISHED"
+    )
+    assert run.data.metrics["faithfulness/mean"] == summary["faithfulness"].mean
+    assert run.data.metrics["答案正确/coverage"] == summary["答案正确"].coverage
+    assert run.data.params["settings.timeout"] == "5.0" and "secret" not in json.dumps(run.data.params)
+    assert {len(client.get_metric_history(first.run_id, name)) for name in run.data.metrics} == {1}
+    assert len(client.search_runs([run.info.experiment_id])) == 2
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", mlflow_url)
+    folder = Path(client.download_artifacts(first.run_id, "", str(tmp_path)))
+    answers = [row.output.answer or None for row in results.rows]  # a folder keeps no empty answer
+    assert [row.output.answer for row in Results.load(folder / "results").rows] == answers
+    assert len(json.loads((folder / "rows.json").read_text(encoding="utf-8"))["data"]) == len(results)
 
 
 def test_a_real_phoenix_server_holds_what_is_in_the_results(phoenix_url: str) -> None:
     """Its REST API gives examples, runs and scores back; a failed cell is no number; written again nothing doubles."""
     results = some_results(20, name="hybrid")  # its export of runs fails for names that are not Latin
-    first = log_to_phoenix(results, url=phoenix_url)
-    again = log_to_phoenix(results, url=phoenix_url)
-    assert first.written == entries(results) and first.failed == 0
-    assert (again.run_id, again.written, again.skipped) == (first.run_id, 0, first.written)
-    chinese = log_to_phoenix(some_results(20), url=phoenix_url)
-    twice = log_to_phoenix(some_results(20), url=phoenix_url)
+    first = log_results(results, "phoenix", url=phoenix_url)
+    again = log_results(results, "phoenix", url=phoenix_url)
+    assert first.written == entries(results)
+    assert (again.run_id, again.written) == (first.run_id, 0)
+    chinese = log_results(some_results(20), "phoenix", url=phoenix_url)
+    twice = log_results(some_results(20), "phoenix", url=phoenix_url)
     assert chinese.run_id != first.run_id and twice.written == 0
     ask = httpx.Client(base_url=phoenix_url, timeout=60)
     (dataset,) = ask.get("/v1/datasets").json()["data"]
@@ -189,14 +147,23 @@ def test_a_real_phoenix_server_holds_what_is_in_the_results(phoenix_url: str) ->
 
 
 def test_a_real_phoenix_keeps_what_a_first_attempt_wrote(phoenix_url: str) -> None:
-    """Cut off by a deadline in the middle, the second attempt writes the rest."""
+    """The connection of a client that is handed in breaks in the middle; the second attempt writes the rest."""
+    from phoenix.client import Client
+
     results = some_results(400, name="cut", dataset="cut")
-    with pytest.raises(TrackingError) as caught:
-        log_to_phoenix(results, url=phoenix_url, deadline=1.5)
-    assert "in time" in str(caught.value) or "deadline" in str(caught.value)
-    rest = log_to_phoenix(results, url=phoenix_url)
-    assert rest.written > 0 and rest.written + rest.skipped == entries(results)
-    assert log_to_phoenix(results, url=phoenix_url).written == 0
+    requests = itertools.count()
+
+    def break_off(request: httpx.Request) -> None:
+        if next(requests) > 300:
+            raise httpx.ConnectError("the cable is out", request=request)
+
+    http = httpx.Client(base_url=phoenix_url, timeout=60, event_hooks={"request": [break_off]})
+    with pytest.raises(TrackingError, match="the cable is out") as caught:
+        log_results(results, "phoenix", client=Client(http_client=http))
+    assert 0 < caught.value.tracked.written < entries(results)
+    rest = log_results(results, "phoenix", url=phoenix_url)
+    assert 0 < rest.written <= entries(results) - caught.value.tracked.written
+    assert log_results(results, "phoenix", url=phoenix_url).written == 0
     with httpx.Client(base_url=phoenix_url, timeout=60) as ask:
         (dataset,) = ask.get("/v1/datasets", params={"name": "cut"}).json()["data"]
         (experiment,) = ask.get(f"/v1/datasets/{dataset['id']}/experiments").json()["data"]

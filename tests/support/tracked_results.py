@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from rag_kit.evaluation import log_to_langsmith, log_to_mlflow, log_to_phoenix
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.runs import Results, Row
-from support.trackers import FakeLangSmith, FakeMlflow, FakePhoenix
 
 #: A key that no pattern of keys knows: it is hidden because it was given.
 KEY = "plain7secret8without9pattern"
-#: What holds for all three: the fake, and what writes to it.
-TRACKERS = [
-    pytest.param(FakeLangSmith, log_to_langsmith, id="langsmith"),
-    pytest.param(FakeMlflow, log_to_mlflow, id="mlflow"),
-    pytest.param(FakePhoenix, log_to_phoenix, id="phoenix"),
-]
 METRICS = ("faithfulness", "答案正确")
 
 

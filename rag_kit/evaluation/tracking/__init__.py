@@ -1,39 +1,132 @@
-"""Results written back to LangSmith, MLflow or Phoenix; only where it is asked for.
+"""Results written to LangSmith, MLflow or Phoenix by their own clients, and only where `log_results` is called.
 
-Importing this package imports none of their clients.
+Importing this package imports none of the clients.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import re
+from importlib import import_module
+from typing import Any, Literal
 
-from rag_kit._lazy import lazy_attributes
+from rag_kit._redact import redact
+from rag_kit.documents import clean_text
+from rag_kit.errors import BranchError, InvalidInputError, MissingExtraError, RagKitError, TrackingError
+from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.tracking.content import Tracked, Upload
+from rag_kit.evaluation.tracking.experiments import write_langsmith, write_phoenix
+from rag_kit.evaluation.tracking.mlflow_run import write_mlflow
 
-if TYPE_CHECKING:
-    from rag_kit.evaluation.tracking.to_langsmith import alog_to_langsmith, log_to_langsmith
-    from rag_kit.evaluation.tracking.to_mlflow import alog_to_mlflow, log_to_mlflow
-    from rag_kit.evaluation.tracking.to_phoenix import alog_to_phoenix, log_to_phoenix
-    from rag_kit.evaluation.tracking.tracked import Tracked
+#: Title, class of the client, what writes with it, and variables with keys: the first is named in messages.
+_TRACKERS: dict[str, tuple[str, str, Any, tuple[str, ...]]] = {
+    "langsmith": ("LangSmith", "langsmith.Client", write_langsmith, ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")),
+    "mlflow": ("MLflow", "mlflow.MlflowClient", write_mlflow, ("MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")),
+    "phoenix": ("Phoenix", "phoenix.client.Client", write_phoenix, ("PHOENIX_API_KEY",)),
+}  # fmt: skip
+_TIMEOUT_MS = (5_000, 15_000)  # of LangSmith: to connect, to answer
 
-__all__ = [
-    "Tracked",
-    "alog_to_langsmith",
-    "alog_to_mlflow",
-    "alog_to_phoenix",
-    "log_to_langsmith",
-    "log_to_mlflow",
-    "log_to_phoenix",
-]
 
-__getattr__, __dir__ = lazy_attributes(
-    __name__,
-    {
-        "Tracked": ".tracked",
-        "alog_to_langsmith": ".to_langsmith",
-        "alog_to_mlflow": ".to_mlflow",
-        "alog_to_phoenix": ".to_phoenix",
-        "log_to_langsmith": ".to_langsmith",
-        "log_to_mlflow": ".to_mlflow",
-        "log_to_phoenix": ".to_phoenix",
-    },
-)
+def log_results(
+    results: Results,
+    to: Literal["langsmith", "mlflow", "phoenix"],
+    *,
+    dataset: str | None = None,
+    experiment: str | None = None,
+    url: str | None = None,
+    api_key: str | None = None,
+    client: Any = None,
+) -> Tracked:
+    """Write results to a tracker of experiments; written again, only what is missing is added.
+
+    LangSmith and Phoenix get a dataset of the questions and an experiment with a run for each row and a score for
+    each cell (its status where it has no value). MLflow gets a run: settings, the summary of each metric, files.
+
+    Args:
+        results: What ``evaluate`` or ``Results.load`` gave.
+        to: The tracker. MLflow needs the extra ``mlflow``, Phoenix the extra ``phoenix``.
+        dataset: Name of the dataset; default: that of the set. MLflow has none.
+        experiment: Its name; default: the pipeline's with a mark of the content; with MLflow the set's.
+        url: Address of the tracker; default: what its client reads from the environment.
+        api_key: Key, likewise. MLflow's client takes it from the environment only.
+        client: A client of your own, with its address, key, time-outs and retries.
+
+    Returns:
+        Address and id of the experiment, and how many entries were written: 0 where everything was there.
+
+    Raises:
+        TrackingError: If the tracker is down, too slow, or refuses; its ``tracked`` has the counts until then.
+        InvalidInputError: If an argument is not allowed, or the experiment's name belongs to other results.
+        MissingExtraError: If the tracker's client is not installed.
+    """
+    if not isinstance(results, Results) or not results.rows:
+        raise InvalidInputError(f"results is {results!r:.60}; give what evaluate returned, with rows")
+    if not isinstance(to, str) or to not in _TRACKERS:
+        raise InvalidInputError(f"to is {to!r:.60}; allowed are 'langsmith', 'mlflow' and 'phoenix'")
+    for name, value in (("dataset", dataset), ("experiment", experiment), ("url", url)):
+        plain = isinstance(value, str) and value.isprintable() and re.fullmatch(r"\S(.{0,248}\S)?", value)
+        if value is not None and not plain:
+            raise InvalidInputError(
+                f"{name} is {redact(repr(value)):.80}; give a text of 1 to 250 characters"
+            )
+    if api_key is not None and not (isinstance(api_key, str) and re.fullmatch(r"[!-~]+", api_key)):
+        raise InvalidInputError("api_key is no text of printable ASCII characters")
+    if to == "mlflow" and (dataset or api_key):
+        raise InvalidInputError(
+            "leave out dataset, which MLflow has not, and api_key: set MLFLOW_TRACKING_TOKEN"
+        )
+    upload, tracked = Upload(results, dataset, experiment), Tracked(to, redact(url or "its address"))
+    try:
+        _TRACKERS[to][2](_connect(to, url, api_key, client), upload, tracked)
+    except Exception as error:  # noqa: BLE001 - a client raises classes of its own and those of all it stands on
+        cause = error.__cause__ if isinstance(error, BranchError) and error.__cause__ else error
+        tracked.url = redact(tracked.url)
+        if not isinstance(cause, RagKitError):
+            cause = _explained(to, cause, tracked, api_key, getattr(client, "api_key", None))
+        if isinstance(cause, TrackingError):
+            cause.tracked = tracked
+        raise cause from None
+    tracked.url = redact(tracked.url)
+    return tracked
+
+
+def _connect(to: str, url: str | None, api_key: str | None, client: Any) -> Any:
+    """The client that is handed in, or a new one."""
+    title, path, *_ = _TRACKERS[to]
+    if to == "mlflow":
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # read when MLflow is imported
+    module, _, name = path.rpartition(".")
+    try:
+        kind = getattr(import_module(module), name)
+    except ImportError:
+        raise MissingExtraError(to, f"writing to {title}") from None
+    if client is not None:
+        if not isinstance(client, kind) or url is not None or api_key is not None:
+            raise InvalidInputError(
+                f"client is a {type(client).__name__}; give a {path}, without url or api_key"
+            )
+        return client
+    if to == "mlflow":
+        return kind(tracking_uri=url)
+    if to == "phoenix":
+        return kind(base_url=url, api_key=api_key)
+    from urllib3.util import Retry
+
+    # the client's own waits as long as a server asks for, which may be hours
+    retry = Retry(2, read=1, backoff_factor=0.5, status_forcelist=[429, 500, 502, 503, 504], allowed_methods=None,
+                  raise_on_status=False, respect_retry_after_header=False)  # fmt: skip
+    return kind(url, api_key=api_key, retry_config=retry, timeout_ms=_TIMEOUT_MS, auto_batch_tracing=False,
+                tracing_mode="langsmith", tracing_sampling_rate=1.0, omit_traced_runtime_info=True)  # fmt: skip
+
+
+def _explained(to: str, error: BaseException, tracked: Tracked, *keys: str | None) -> TrackingError:
+    """The error of a client in words of ours, without keys."""
+    title, _, _, variables = _TRACKERS[to]
+    said = f"{type(error).__name__}: {error}".partition("API Key:")[0]  # LangSmith's client shows parts of it
+    for key in filter(None, (*keys, *map(os.environ.get, variables))):
+        said = said.replace(key, "***").replace(repr(key)[1:-1], "***")
+    said = clean_text(" ".join(redact(said).split()))[:400]
+    return TrackingError(
+        f"{title} at {tracked.url} failed: {said}; see that it runs, that the address is that of its API and the key "
+        f"({variables[0]}) right, then write again: what is there is not written twice"
+    )

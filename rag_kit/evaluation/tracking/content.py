@@ -2,135 +2,101 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from rag_kit._redact import redact
+from rag_kit.concurrency import fan_out_map
 from rag_kit.documents import to_plain
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.keys import digest
+from rag_kit.evaluation.runs.manifest import clean
 from rag_kit.evaluation.runs.results import Results, Row
 
-#: Under this name the fingerprint lies in the tracker's tags or metadata.
-FINGERPRINT = "rag_kit.fingerprint"
+#: Metadata by which results are found again, and known to be complete.
+FINGERPRINT, STATE = "rag_kit.fingerprint", "rag_kit.state"
 _MAX_NAME = 200
-_COST = ("calls", "tokens", "seconds")
-_GOLD = ("reference", "answers", "reference_contexts", "relevant", "spans", "answerable")
+_AT_ONCE = 8
+_counting = threading.Lock()
 
 
-def check_results(results: Any) -> Results:
-    """See that there is something to write.
+@dataclass
+class Tracked:
+    """What was written to a tracker.
 
-    Raises:
-        InvalidInputError: If it is no `Results`, or has no rows.
+    Args:
+        tool: ``"langsmith"``, ``"mlflow"`` or ``"phoenix"``.
+        url: Where people find it; no key in it.
+        run_id: The tracker's id of the experiment (LangSmith, Phoenix) or of the run (MLflow).
+        written: Entries that were missing or other: examples, runs and scores; with MLflow params, metrics, files.
     """
-    if not isinstance(results, Results):
-        raise InvalidInputError(
-            f"results is a {type(results).__name__}; give what evaluate or Results.load returned"
+
+    tool: str
+    url: str
+    run_id: str = ""
+    written: int = 0
+
+
+class Upload:
+    """Results made ready: names, a fingerprint, metadata without keys, each row as plain JSON."""
+
+    def __init__(self, results: Results, dataset: str | None, experiment: str | None) -> None:
+        self.results, self.rows, self.chosen = results, [_record(row) for row in results.rows], experiment
+        described = results.manifest.get("dataset") or {}
+        asked = described.get("fingerprint") or digest([row.example.to_json() for row in results.rows])
+        self.dataset = (
+            dataset or storable(described.get("name") or "")[:_MAX_NAME].strip() or f"rag-kit-{asked[:8]}"
         )
-    if not results.rows:
-        raise InvalidInputError("the results have no rows, so there is nothing to write; run evaluate first")
-    return results
+        judged = (each for each in results.manifest.get("metrics", ()) if each.get("asks_judge"))
+        self.judged = {storable(each["name"]) for each in judged}
+        # what the run took and when it ran is no part of it
+        content = [{name: value for name, value in record.items() if name != "usage"} for record in self.rows]
+        self.fingerprint = digest([results.name, list(results.metrics), content])
+        self.pipeline = storable(results.name)[:_MAX_NAME].strip()
+        self.experiment = experiment or f"{self.pipeline}-{self.fingerprint[:8]}"
+        summary = {k: {**each.to_json(), "coverage": each.coverage} for k, each in results.summary().items()}
+        self.metadata = storable(
+            {**clean(results.manifest), "summary": summary, FINGERPRINT: self.fingerprint}
+        )
+
+    def write_rows(self, write: Callable[[dict[str, Any]], int], tracked: Tracked) -> None:
+        """Write rows side by side; ``write`` returns how many entries of a row were missing."""
+
+        def count(record: dict[str, Any]) -> None:
+            written = write(record)
+            with _counting:
+                tracked.written += written
+
+        fan_out_map(count, self.rows, max_concurrency=_AT_ONCE)
+
+    def check_owner(self, fingerprint: Any) -> None:
+        """See that the experiment of this name has these results."""
+        if fingerprint != self.fingerprint:
+            raise InvalidInputError(
+                f"an experiment {self.experiment!r:.120} has other results; give another name"
+            )
 
 
-def fingerprint(results: Results) -> str:
-    """A hash of the name, questions, outputs and scores. What the run took and when it ran are not part of it.
-
-    Example:
-        >>> row = Row(Example("q1", "Who?"), Output(answer="Ada."), {"exact_match": Cell.ok(1.0)})
-        >>> fingerprint(Results("a", [row])) == fingerprint(Results("b", [row]))
-        False
-    """
-    rows = [
-        [
-            row.example.to_json(),
-            {name: value for name, value in row.output.to_json().items() if name not in _COST},
-            {name: [cell.value, cell.status, cell.reason] for name, cell in row.cells.items()},
-        ]
-        for row in results.rows
-    ]
-    return digest([results.name, list(results.metrics), rows])
-
-
-def dataset_name(results: Results) -> str:
-    """The set's name; where it has none, one made of its content, so that every pipeline asked the same shares it."""
-    described = results.manifest.get("dataset") or {}
-    if described.get("name"):
-        return clean_text(str(described["name"])[:_MAX_NAME])
-    mark = described.get("fingerprint") or digest([row.example.to_json() for row in results.rows])
-    return f"rag-kit-{str(mark)[:8]}"
-
-
-def experiment_name(results: Results, mark: str) -> str:
-    """Name of the pipeline, and a mark that other results of it do not share."""
-    return clean_text(f"{results.name[:_MAX_NAME]}-{mark[:8]}")
-
-
-def example_inputs(example: Example) -> dict[str, Any]:
-    """What the pipeline is asked."""
-    found: dict[str, Any] = {"question": example.question}
-    if example.history:
-        found["history"] = list(example.history)
-    return _record(found)
-
-
-def example_gold(example: Example) -> dict[str, Any]:
-    """What is known of the right answer."""
-    record = example.to_json()
-    return _record({name: record[name] for name in _GOLD if name in record})
-
-
-def example_metadata(example: Example) -> dict[str, Any]:
-    """Id, tags and metadata of the example."""
-    record = example.to_json()
-    return _record({name: record[name] for name in ("id", "tags", "metadata") if name in record})
-
-
-def example_key(example: Example) -> str:
-    """The example's id, as a tracker can hold it; two that differ stay two."""
-    cleaned = clean_text(example.id)
-    return cleaned if cleaned == example.id else f"{cleaned}-{digest(example.id)[:8]}"
-
-
-def run_output(output: Output) -> dict[str, Any]:
-    """Answer, passages (id and text, best first), and what else the pipeline says; an error is written apart."""
-    record = output.to_json()
-    found = {"answer": output.answer}
-    if output.passages is not None:
-        found["passages"] = cast("Any", [{"id": each.id, "text": each.text} for each in output.passages])
-    found |= {name: record[name] for name in ("status", "citations", "queries", "notes") if name in record}
-    return _record(found)
-
-
-def error_text(row: Row) -> str | None:
-    """Why the pipeline gave nothing."""
-    return None if row.output.error is None else clean_text(redact(row.output.error))
-
-
-def reason_text(cell: Cell) -> str:
-    """Why a score is what it is, or why there is none."""
-    return clean_text(redact(cell.reason))
-
-
-def run_metadata(results: Results, mark: str) -> dict[str, Any]:
-    """What an experiment is told of the run: settings, versions, the summary of each metric; no key."""
-    from rag_kit.evaluation.runs.manifest import clean
-
-    manifest = results.manifest
-    found: dict[str, Any] = {FINGERPRINT: mark, "pipeline": results.name, "metrics": list(results.metrics)}
-    found |= {
-        name: manifest[name]
-        for name in ("created", "started", "ended", "status", "settings", "judge", "versions", "commit")
-        if manifest.get(name) is not None
-    }
-    found["summary"] = {
-        name: {**each.to_json(), "coverage": each.coverage} for name, each in results.summary().items()
-    }
-    return _record(clean(found))
+def _record(row: Row) -> dict[str, Any]:
+    """A row as plain JSON; its key is the example's id, and two that differ stay two."""
+    example, output, key = row.example.to_json(), row.output.to_json(), storable(row.example.id)
+    texts = [{"id": each.id, "text": each.text} for each in row.output.passages or ()]
+    return dict(storable({
+        "key": key if key == row.example.id else f"{key}-{digest(row.example.id)[:8]}",
+        "asked": {name: example.pop(name) for name in ("question", "history") if name in example},
+        "about": {name: example.pop(name) for name in ("id", "tags", "metadata") if name in example},
+        "gold": example,
+        "output": {"answer": output.get("answer"), **({} if row.output.passages is None else {"passages": texts})}
+        | {name: output[name] for name in ("status", "citations", "queries", "notes") if name in output},
+        "error": redact(row.output.error) if row.output.error else None,
+        "scores": {
+            name: {"value": cell.value, "status": cell.status, "reason": redact(cell.reason) or None}
+            for name, cell in row.cells.items()
+        },
+        "usage": {name: getattr(row.output, name) for name in ("seconds", "calls", "tokens")},
+    }))  # fmt: skip
 
 
 def storable(value: Any) -> Any:
@@ -140,42 +106,9 @@ def storable(value: Any) -> Any:
         >>> storable({"a": "x\\x00y", "b": ["\\ud800"]})
         {'a': 'x\ufffdy', 'b': ['\ufffd']}
     """
-    return _storable(to_plain(value))
-
-
-def _record(value: Mapping[str, Any]) -> dict[str, Any]:
-    return cast("dict[str, Any]", storable(value))
-
-
-def _storable(value: Any) -> Any:
+    value = to_plain(value)
     if isinstance(value, str):
-        return clean_text(value)
+        return value.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
-        return [_storable(item) for item in value]
-    if isinstance(value, Mapping):
-        return {clean_text(str(key)): _storable(item) for key, item in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
-
-
-def clean_text(text: str) -> str:
-    """A text without NUL and lone surrogates; each becomes U+FFFD."""
-    if "\x00" in text:
-        text = text.replace("\x00", "\ufffd")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def batches(items: Iterable[Any], count: int) -> list[list[Any]]:
-    """Lists of at most so many.
-
-    Example:
-        >>> batches("abc", 2)
-        [['a', 'b'], ['c']]
-    """
-    listed = list(items)
-    return [listed[start : start + count] for start in range(0, len(listed), count)]
+        return [storable(item) for item in value]
+    return {storable(k): storable(v) for k, v in value.items()} if isinstance(value, dict) else value

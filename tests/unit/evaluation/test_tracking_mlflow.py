@@ -1,112 +1,121 @@
-"""What an MLflow server gets is what is in the results; its client is not needed for that."""
+"""Results in a real MLflow: a database of its own, without a server."""
 
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.tracked_results import changed, some_results
-from support.trackers import FakeMlflow
 
-from rag_kit.errors import ConfigurationError, MissingExtraError
-from rag_kit.evaluation import Results, log_to_mlflow
+from rag_kit.errors import InvalidInputError, TrackingError
+from rag_kit.evaluation import Results, log_results
+
+mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed")
+pytest.importorskip("sqlalchemy", reason="a database needs the whole mlflow")
 
 
-def test_everything_arrives_without_mlflow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Params, metrics, tags and files; the files load as results again."""
-    monkeypatch.setitem(sys.modules, "mlflow", None)
-    results = some_results()
-    with FakeMlflow() as server:
-        tracked = log_to_mlflow(results, url=server.url)
-    (run,) = server.runs.values()
-    (experiment,) = server.experiments
-    assert experiment == "tides 潮汐" and run["info"]["run_name"] == "hybrid 混合"
-    assert run["info"]["status"] == "FINISHED" and run["tags"]["rag_kit.state"] == "complete"
-    metrics = {each["key"]: each["value"] for each in run["metrics"]}
-    summary = results.summary()["答案正确"]
-    assert metrics["答案正确/mean"] == summary.mean == 0.0 and "答案正确/low" not in metrics
-    assert metrics["答案正确/coverage"] == summary.coverage and metrics["答案正确/not_applicable"] == 1
-    assert run["params"]["settings.timeout"] == "5.0" and run["params"]["judge.model"] == "openai:gpt-5.5"
-    assert tracked.written == len(metrics) + len(run["params"]) + 3
-    folder = tmp_path / "results"
-    folder.mkdir()
-    for name, data in server.files.items():
-        if "/results/" in name:
-            (folder / name.rpartition("/")[2]).write_bytes(data)
-    loaded = Results.load(folder)
-    assert [row.example.id for row in loaded.rows] == [row.example.id for row in results.rows]
-    table = json.loads(
-        next(data for name, data in server.files.items() if name.endswith("artifacts/rows.json"))
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A database; its files lie beside it."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield f"sqlite:///{folder}/m.db"
+
+
+def _read(url: str, run_id: str) -> Any:
+    return mlflow.MlflowClient(tracking_uri=url).get_run(run_id)
+
+
+def test_params_metrics_and_files_are_those_of_the_results(url: str, tmp_path: Path) -> None:
+    """Mean, interval, coverage and counts; what has no value is not there; no key; the folder loads again."""
+    results = some_results(3)
+    results.manifest["settings"]["many"] = {f"k{number}": number for number in range(1000)}
+    tracked = log_results(results, "mlflow", url=url)
+    run, summary = _read(url, tracked.run_id), results.summary()
+    assert run.info.status == "FINISHED" and run.info.run_name == "hybrid 混合"
+    assert run.info.end_time - run.info.start_time == 60_000
+    metrics, params = run.data.metrics, run.data.params
+    assert metrics["faithfulness/mean"] == summary["faithfulness"].mean
+    assert metrics["faithfulness/low"] == summary["faithfulness"].low and metrics["faithfulness/errors"] == 1
+    assert metrics["答案正确/undefined"] == 1 and metrics["答案正确/coverage"] == summary["答案正确"].coverage
+    assert params["settings.timeout"] == "5.0" and params["judge.model"] == "openai:gpt-5.5"
+    assert "secret" not in json.dumps(params) and "abcdef1234567890" not in json.dumps(params)
+    folder = Path(mlflow.artifacts.download_artifacts(
+        run_id=tracked.run_id, tracking_uri=url, dst_path=str(tmp_path)))  # fmt: skip
+    assert [row.example.id for row in Results.load(folder / "results")] == [row.example.id for row in results]
+    table = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
+    lines = [dict(zip(table["columns"], data, strict=True)) for data in table["data"]]
+    assert len(lines) == 7 and lines[1]["answer"] == "因为月球的引力。" and lines[1]["passages"] == ["文档1"]
+    assert lines[2]["faithfulness.value"] is None and lines[2]["faithfulness.status"] == "error"
+    assert tracked.written == len(metrics) + len(params) + 3
+
+
+def test_a_metric_without_any_value_has_no_mean(url: str) -> None:
+    """A mean of nothing is not 0."""
+    only_failed = Results("x", [some_results().rows[2]], ("faithfulness",))
+    metrics = _read(url, log_results(only_failed, "mlflow", url=url).run_id).data.metrics
+    assert metrics["faithfulness/errors"] == 1 and not {"faithfulness/mean", "faithfulness/low"} & set(
+        metrics
     )
-    assert (
-        len(table["data"]) == 4
-        and json.loads(run["tags"]["mlflow.loggedArtifacts"])[0]["path"] == "rows.json"
+
+
+def test_written_twice_is_one_run(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where times and versions differ and the client is handed in; other results are another run."""
+    results = some_results(name="twice")
+    first = log_results(results, "mlflow", url=url, experiment="实验 1")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", url)
+    again = log_results(results, "mlflow", experiment="实验 1")
+    later = Results(
+        results.name, results.rows, results.metrics, {**results.manifest, "versions": {"python": "3.12.1"}}
     )
+    third = log_results(later, "mlflow", client=mlflow.MlflowClient(tracking_uri=url), experiment="实验 1")
+    assert (again.written, third.written) == (0, 0) and again.run_id == third.run_id == first.run_id
+    other = log_results(changed(results), "mlflow", url=url, experiment="实验 1")
+    client = mlflow.MlflowClient(tracking_uri=url)
+    (experiment,) = (each for each in client.search_experiments() if each.name == "实验 1")
+    assert {each.info.run_id for each in client.search_runs([experiment.experiment_id])} == {
+        first.run_id,
+        other.run_id,
+    }
 
 
-def test_written_twice_is_one_run() -> None:
-    """The second time nothing is sent; other results are another run of the same experiment."""
-    results = some_results()
-    with FakeMlflow() as server:
-        first = log_to_mlflow(results, url=server.url)
-        sent = len(server.writes)
-        again = log_to_mlflow(results, url=server.url)
-        assert len(server.writes) == sent and (again.written, again.skipped) == (0, first.written)
-        other = log_to_mlflow(changed(results), url=server.url)
-    assert again.run_id == first.run_id != other.run_id
-    assert len(server.runs) == 2 and len(server.experiments) == 1
+def test_after_a_break_off_the_rest_is_added(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files could not be written the first time: the run stays open, and the second call finishes it."""
+    results = some_results(name="broken")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("no room on the disk")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mlflow.MlflowClient, "log_artifacts", refuse)
+        with pytest.raises(TrackingError, match="no room") as caught:
+            log_results(results, "mlflow", url=url)
+    assert _read(url, caught.value.tracked.run_id).info.status == "RUNNING"
+    rest = log_results(results, "mlflow", url=url)
+    assert rest.run_id == caught.value.tracked.run_id and rest.written == 3
+    assert _read(url, rest.run_id).info.status == "FINISHED"
+    history = mlflow.MlflowClient(tracking_uri=url).get_metric_history(rest.run_id, "faithfulness/mean")
+    assert len(history) == 1
 
 
-def test_results_computed_again_without_a_change_are_the_same_run() -> None:
-    """Times and versions of the manifest differ; the run stays, and a param keeps its first value."""
-    results = some_results()
-    manifest = {**results.manifest, "started": "2027-01-01T00:00:00Z", "versions": {"python": "3.12.1"}}
-    later = Results(results.name, results.rows, results.metrics, manifest)
-    with FakeMlflow() as server:
-        log_to_mlflow(results, url=server.url)
-        again = log_to_mlflow(later, url=server.url)
-    assert again.written == 0 and len(server.runs) == 1
-
-
-def test_files_can_be_left_out_and_added_later() -> None:
-    """With files=False none is sent; the next time they are added to the same run."""
-    with FakeMlflow() as server:
-        first = log_to_mlflow(some_results(), url=server.url, files=False)
-        assert not server.files
-        second = log_to_mlflow(some_results(), url=server.url)
-    assert second.written == 3 and second.run_id == first.run_id and len(server.files) == 3
-
-
-def test_files_that_go_past_the_server_need_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server whose files lie in a store of their own says where; without MLflow the extra is named."""
-    monkeypatch.setitem(sys.modules, "mlflow", None)
-    with FakeMlflow(artifacts="s3://bucket/") as server:
-        with pytest.raises(MissingExtraError, match=r"rag-kit\[mlflow\]"):
-            log_to_mlflow(some_results(), url=server.url)
-        assert log_to_mlflow(some_results(), url=server.url, files=False).failed == 0
-    assert len(server.runs) == 1
-
-
-def test_a_deleted_experiment_is_told() -> None:
-    """Its name is taken and nothing can be written to it."""
-    with FakeMlflow() as server:
-        log_to_mlflow(some_results(), url=server.url)
-        server.experiments["tides 潮汐"]["lifecycle_stage"] = "deleted"
-        with pytest.raises(ConfigurationError, match="deleted"):
-            log_to_mlflow(some_results(), url=server.url)
-
-
-def test_user_and_password_of_the_environment_are_used_and_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Basic authentication, as MLflow's own client does it; the password shows nowhere."""
-    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ada")
-    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "pass1word2")
-    with FakeMlflow() as server:
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", server.url)
-        tracked = log_to_mlflow(some_results())
-        assert {asked.headers["authorization"] for asked in server.requests} == {"Basic YWRhOnBhc3Mxd29yZDI="}
-        server.answer_with(403, body={"message": "no: ada pass1word2 YWRhOnBhc3Mxd29yZDI="})
-        with pytest.raises(Exception, match="403") as caught:
-            log_to_mlflow(some_results())
-    assert "pass1word2" not in str(caught.value) + repr(tracked) and "YWRhOnBh" not in str(caught.value)
+def test_what_mlflow_refuses_is_one_clear_error(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deleted experiment, an unknown address without its password, a server that is down; arguments it has not."""
+    client = mlflow.MlflowClient(tracking_uri=url)
+    client.delete_experiment(client.create_experiment("gone"))
+    with pytest.raises(TrackingError, match="active"):
+        log_results(some_results(), "mlflow", url=url, experiment="gone")
+    with pytest.raises(TrackingError, match="MLflow at nosuch") as caught:
+        log_results(some_results(), "mlflow", url="nosuch://me:pw12345@host/x")
+    assert "pw12345" not in str(caught.value)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "plain7secret8without9pattern")
+    with pytest.raises(TrackingError, match=r"127\.0\.0\.1:9 failed: .*MLFLOW_TRACKING_TOKEN") as caught:
+        log_results(some_results(), "mlflow", url="http://127.0.0.1:9")
+    assert "plain7secret" not in str(caught.value)
+    for options in ({"dataset": "d"}, {"api_key": "k"}):
+        with pytest.raises(InvalidInputError, match=next(iter(options))):
+            log_results(some_results(), "mlflow", url=url, **options)

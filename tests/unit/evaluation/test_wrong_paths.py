@@ -25,9 +25,7 @@ from rag_kit.evaluation import (
     compare,
     format_table,
     generate,
-    log_to_langsmith,
-    log_to_mlflow,
-    log_to_phoenix,
+    log_results,
     ndcg,
     retrieval_metrics,
     write_report,
@@ -144,10 +142,9 @@ CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
     "plots(confidence)": (lambda w: confidence_histogram(RESULTS, confidence=w), [None, 5, b"x", "n"]),
     "plots(threshold)": (lambda w: confidence_histogram(RESULTS, threshold=w), [None, "x", 10**400, True]),
     "to_svg": (to_svg, [None, 5, "x"]),
-    "langsmith(api_key)": (lambda w: log_to_langsmith(RESULTS, url=NOWHERE, api_key=w, timeout=0.5), [5, ["k"]]),
-    "langsmith(workspace)": (lambda w: log_to_langsmith(RESULTS, url=NOWHERE, workspace=w, timeout=0.5), [5, "库"]),
-    "phoenix(api_key)": (lambda w: log_to_phoenix(RESULTS, url=NOWHERE, api_key=w, timeout=0.5), [5, ["k"]]),
-    "mlflow(api_key)": (lambda w: log_to_mlflow(RESULTS, url=NOWHERE, api_key=w, timeout=0.5), [5, ["k"]]),
+    "log_results(to)": (lambda w: log_results(RESULTS, w, url=NOWHERE), [None, 5, "x", ["mlflow"]]),
+    "log_results(api_key)": (lambda w: log_results(RESULTS, "langsmith", url=NOWHERE, api_key=w), [5, ["k"], "库"]),
+    "log_results(client)": (lambda w: log_results(RESULTS, "langsmith", client=w), [5, "x", object]),
 }  # fmt: skip
 
 
