@@ -18,11 +18,12 @@ from langchain_core.documents import Document
 from quality_parents import ROOT, Arm, Known, compare, data_parser, measure, pages
 
 from rag_kit.evaluation import load_dataset
-from rag_kit.evaluation.dataset import RetrievalDataset
+from rag_kit.evaluation.dataset import CORPUS_ID, RetrievalDataset
 from rag_kit.evaluation.embedding_cache import EmbeddingCache
 from rag_kit.indexing import DocumentIndex, split
+from rag_kit.indexing.raptor import build_raptor
 from rag_kit.models import chat_model
-from rag_kit.retrieval import MultiRepresentationRetriever, index_retriever
+from rag_kit.retrieval import MultiRepresentationRetriever, RaptorRetriever, index_retriever
 
 RESULT = ROOT / "benchmarks" / "results" / "representations.json"
 SIZE = 1000
@@ -60,11 +61,36 @@ def represented(kinds: Sequence[str], weights: Mapping[str, float] | None = None
     return make
 
 
-def arms() -> list[Arm]:
-    found = [Arm("plain", "text alone", plain, SIZE)]
+def tree(mode: Any) -> Any:
+    """Passages and summaries of a tree; a summary takes its place and holds no gold answer."""
+
+    def make(index: DocumentIndex, documents: Sequence[Document], pipeline: Any, k: int) -> Any:
+        new = not index.ids()
+        found = plain(index, documents, pipeline, k)
+        if pipeline == "bm25":
+            return found
+        if new:
+            build_raptor(index, chat_model("extractive"))
+        return RaptorRetriever(index=index, mode=mode, k=k) | _placed
+
+    return make
+
+
+def _placed(documents: list[Document]) -> list[Document]:
     return [
-        *found,
+        Document(doc.page_content, id=doc.id, metadata={**doc.metadata, CORPUS_ID: ""})
+        if "level" in doc.metadata
+        else doc
+        for doc in documents
+    ]
+
+
+def arms(pipeline: str) -> list[Arm]:
+    trees = [Arm("tree", f"tree, {mode}", tree(mode), SIZE) for mode in ("collapsed", "traversal")]
+    return [
+        Arm("plain", "text alone", plain, SIZE),
         *(Arm("represented", f"text, {', '.join(kinds)}", represented(kinds), SIZE) for kinds in KINDS),
+        *(trees if pipeline == "dense" else ()),
     ]
 
 
@@ -90,7 +116,7 @@ def main() -> int:
                 model = Known(EmbeddingCache(arguments.cache))
                 model.learn([dataset.queries[query] for query in dataset.judged])
             rows = []
-            for arm in arms():
+            for arm in arms(pipeline):
                 measured = measure(arm, dataset, documents, pipeline, model)
                 row = {"set": name, "pipeline": pipeline, "questions": len(measured["hits"]), **measured}
                 print(

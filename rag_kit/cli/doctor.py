@@ -24,6 +24,7 @@ EXTRAS = {
     "postgres": ("langchain-postgres", "psycopg"),
     "sql": ("sqlglot",),
     "graph": ("ladybug",),
+    "raptor": ("scikit-learn",),
     "minilm": ("onnxruntime", "tokenizers", "onnx"),
     "ocr": ("tesserocr",),
     "jupyter": ("ipykernel", "nbclient"),

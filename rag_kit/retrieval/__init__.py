@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.multi_query import MultiQueryRetriever
     from rag_kit.retrieval.parents import ParentDocumentRetriever, SentenceWindowRetriever
     from rag_kit.retrieval.query2doc import Query2DocRetriever
+    from rag_kit.retrieval.raptor import RaptorRetriever
     from rag_kit.retrieval.representations import MultiRepresentationRetriever, index_retriever
     from rag_kit.retrieval.rerank import (
         Authority,
@@ -89,6 +90,7 @@ __all__ = [
     "PointwiseReranker",
     "Query2DocRetriever",
     "RagKitRetriever",
+    "RaptorRetriever",
     "Recency",
     "Request",
     "RerankRetriever",
@@ -148,6 +150,7 @@ __getattr__, __dir__ = lazy_attributes(
         "MultiRepresentationRetriever": ".representations",
         "Query2DocRetriever": ".query2doc",
         "RagKitRetriever": ".base",
+        "RaptorRetriever": ".raptor",
         "Request": ".base",
         "ParentDocumentRetriever": ".parents",
         "SentenceWindowRetriever": ".parents",

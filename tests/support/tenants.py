@@ -12,6 +12,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from rag_kit import retrieval
 from rag_kit.documents import PROVENANCE_KEY
 from rag_kit.indexing import BM25Index, DocumentIndex
+from rag_kit.indexing.raptor import build_raptor
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import RagKitRetriever
 from support.embedding import WordEmbeddings
@@ -70,6 +71,11 @@ def represented_by(prompt: str) -> str:
     )
 
 
+def summary(prompt: str) -> str:
+    """What the scripted model says of a cluster: its own words, a tenant's secret too."""
+    return represent(prompt, lambda task, passage: [f"On the whole: {passage}"])
+
+
 def model() -> Scripted:
     """A chat model that answers every task of the kit."""
     return Scripted(script=reply)
@@ -115,6 +121,10 @@ def leaves(folder: Any) -> dict[str, Wrap]:
     parents = {"index": None, "embeddings": WordEmbeddings(), "child_size": 30}
     windows = {"index": None, "embeddings": WordEmbeddings(), "window": 1}
     shared = index(folder)
+    tree = index(folder.with_name("tree"))
+    build_raptor(tree, Scripted(script=summary))
+    parted = index(folder.with_name("parted"))
+    build_raptor(parted, Scripted(script=summary), partition=["tenant"])
     represented = {
         "represent": ["summary", "questions", "tags", "children:30"],
         "llm": Scripted(script=represent),
@@ -147,6 +157,11 @@ def leaves(folder: Any) -> dict[str, Wrap]:
                 **represented,
                 **more,
             )
+        ),
+        "raptor": lambda **more: retrieval.RaptorRetriever(index=tree, **more),
+        "raptor, parted": lambda **more: retrieval.RaptorRetriever(index=parted, **more),
+        "raptor, parted, traversal": lambda **more: retrieval.RaptorRetriever(
+            index=parted, mode="traversal", **more
         ),
         "sentence window": lambda **more: retrieval.SentenceWindowRetriever.from_documents(
             documents(), **windows, **more

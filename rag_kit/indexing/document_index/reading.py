@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +18,9 @@ from rag_kit.indexing.document_index.families.reading import Families, FamilyVie
 from rag_kit.indexing.document_index.keyword import KeywordLeg
 from rag_kit.indexing.document_index.keyword_view import KeywordView, check_k
 from rag_kit.indexing.document_index.leg import Leg
+from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.row_masks import RowMasks
+from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
 from rag_kit.indexing.searched import REPRESENTATION, passages
@@ -37,7 +40,8 @@ class ReadableIndex:
         self._embedding_name = name_of(embeddings) if embeddings is not None else None
         self._store = store
         self._keyword = KeywordLeg(folder)
-        self._vectors = VectorLeg(folder, RowMasks(self._keyword.loaded_metadata))
+        self._masks = RowMasks(self._keyword.loaded_metadata)
+        self._vectors = VectorLeg(folder, self._masks)
         self._legs: tuple[Leg, ...] = (self._vectors, self._keyword)
         self.families = Families(store)
 
@@ -86,6 +90,13 @@ class ReadableIndex:
             if len(page) < 1000:
                 return
             last = page[-1][0]
+
+    @contextmanager
+    def view(self, filter: Filter | None = None) -> Iterator[tuple[sqlite3.Connection, State, Mask | None]]:
+        """One committed state of the store, and which of its row numbers pass a filter; other threads wait."""
+        with self._store.reading() as connection:
+            state = self._store.state(connection)
+            yield connection, state, self._masks.mask(connection, state, filter) if filter else None
 
     def vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
         """Stored vectors by id, as the model gave them (float32); damaged ones are left out."""

@@ -82,6 +82,7 @@ _SAME = {
     "answer_for_user": "answer",
     "condense_for_user": "condense",
     "judge_groundedness_again": "judge_groundedness",
+    "represent_cluster": "represent_summary",
     "rerank_listwise": "rank",
 }
 _WHERE = {name: module for module, names in _MODULES.items() for name in names}

@@ -1,0 +1,326 @@
+"""Build a tree of summaries over the passages of an index, or bring it up to date."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from langchain_core.documents import Document
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.folder import REPLIES
+from rag_kit.indexing.document_index.rows import Row, make_rows
+from rag_kit.indexing.document_index.vectors import Vectors, unit
+from rag_kit.indexing.document_index.writing import Batch
+from rag_kit.indexing.raptor.clusters import clusters
+from rag_kit.indexing.raptor.summaries import CLUSTER, joined
+from rag_kit.indexing.raptor.tree import RAPTOR, RaptorTree, leaf_hashes, short_hash
+from rag_kit.indexing.representing.asking import Asker, batches
+from rag_kit.indexing.searched import REPRESENTATION, embedded_row
+from rag_kit.models import chat_model, estimate_tokens
+from rag_kit.models.chat import is_extractive
+
+if TYPE_CHECKING:
+    from rag_kit.indexing.document_index import DocumentIndex
+
+_log = logging.getLogger(__name__)
+_CHANGED = 0.3  # share of changed passages above which the clusters are made anew
+_USUAL = "summary " * 100  # stands for a summary that is only planned
+_BEGINNINGS = 300  # tokens of what stands for a summary that the model did not give
+_PLACES = ("chunk", "start", "end", "page", "parent_id")  # where a passage stands, which a summary does not
+
+
+@dataclass
+class RaptorReport:
+    """What building a tree did; of a dry run, what it would do.
+
+    Attributes:
+        passages: How many there are.
+        summaries: How many of each level, from the lowest.
+        changed: Passages that are others than those that the clusters were made of.
+        rebuilt: Trees (one for each value of ``partition``) whose clusters were made anew.
+        calls: Calls of the model.
+        tokens: About how many tokens these send.
+        reused: Replies that an earlier run got.
+        failed: Clusters that the model gave no usable reply for: the beginnings of their texts stand for the summary
+            until the next run, which asks again.
+        embedded: How many texts went through the embedding model.
+    """
+
+    passages: int = 0
+    summaries: list[int] = field(default_factory=list)
+    changed: int = 0
+    rebuilt: int = 0
+    calls: int = 0
+    tokens: int = 0
+    reused: int = 0
+    failed: int = 0
+    embedded: int = 0
+
+
+def build_raptor(
+    index: DocumentIndex,
+    llm: Any = None,
+    *,
+    partition: Sequence[str] | None = None,
+    seed: int = 0,
+    max_tokens: int = 3_500,
+    rebuild: bool = False,
+    dry_run: bool = False,
+    max_concurrency: int = 8,
+    progress: Callable[[int, int], None] | None = None,
+) -> RaptorReport:
+    """Summarise clusters of passages, clusters of these summaries, and so on until one is left.
+
+    Clusters are soft: Gaussian mixtures over the stored vectors in fewer dimensions, their number by BIC; a summary is
+    clustered by the mean of its members. Summaries are rows of the index (metadata ``representation``: ``"raptor"``),
+    replaced in one transaction, which ``RaptorRetriever`` searches. The model's replies are kept in the folder of the
+    index, so a call that was killed goes on where it stopped.
+
+    Called again, it brings the tree up to date: a new passage goes to the nearest cluster, and only what is above a
+    change is written again. Where more than 30% of the passages are others than those that the clusters were made of,
+    these are made anew; a warning in the log first says what that costs.
+
+    Paper: Sarthi et al., RAPTOR, arXiv 2401.18059.
+
+    Args:
+        index: An index with vectors, opened for writing with its embedding model.
+        llm: Chat model; default: the configured one. The embedded one selects sentences.
+        partition: Metadata fields whose values are never mixed, such as ``["tenant"]``: each has a tree of its own.
+            Default: as in the tree there is, else none.
+        seed: Of the clusters; the same passages and seed give the same ones.
+        max_tokens: About how many tokens the texts of one cluster have at most.
+        rebuild: Make all clusters and summaries anew.
+        dry_run: Write nothing; the report says how many calls and, about, how many tokens it would take.
+        max_concurrency: Most calls of the model at a time.
+        progress: Called with how many of how many calls of a level are done.
+
+    Raises:
+        InvalidInputError: The index has no vectors, was opened without its model, or an argument is not allowed.
+        MissingExtraError: scikit-learn is not installed.
+        ModelError: A model cannot be reached, or refuses. The old tree stays, and so do replies that came.
+        IndexError_: The index was opened for reading.
+    """
+    if index.embedding is None or index.embeddings is None:
+        raise InvalidInputError(
+            "A tree of summaries needs an index with vectors, opened with its embedding model: "
+            "DocumentIndex.open(folder, mode='w', embeddings=embedding_model(...))."
+        )
+    for name, value, least in (("max_tokens", max_tokens, 100), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InvalidInputError(f"{name}={value!r} was given; it must be a whole number from {least}.")
+    if not dry_run:
+        with index.transaction():  # an index opened for reading is refused before anything is paid for
+            pass
+    replies = index.folder / REPLIES
+    llm = chat_model() if llm is None else llm
+    cache = None if dry_run and not replies.exists() else replies
+    with closing(Asker([CLUSTER], llm, cache, max_concurrency)) as asker:
+        run = _Run(index, asker, is_extractive(llm), partition, seed, max_tokens, rebuild, dry_run, progress)
+        if run.tree.nodes and run.report.rebuilt and not rebuild and not dry_run:
+            settings: Any = {"partition": partition, "seed": seed, "max_tokens": max_tokens}
+            plan = build_raptor(index, llm, **settings, dry_run=True)
+            _log.warning(
+                "%s: %d of %d passages changed since the clusters were made: they are made anew, with about %d calls "
+                "and %d tokens", index.folder.name, plan.changed, plan.passages, plan.calls, plan.tokens,
+            )  # fmt: skip
+        run.grow()
+    return run.report
+
+
+class _Item(NamedTuple):
+    """A passage or a summary: what is clustered and summarised."""
+
+    text: str
+    hash: str
+    metadata: Mapping[str, Any]
+    vector: Vectors
+
+
+class _Cluster(NamedTuple):
+    id: str
+    members: list[str]
+    first: list[str]  # the passages that it was first made of, with their hashes
+
+
+@dataclass
+class _Run:
+    index: DocumentIndex
+    asker: Asker
+    by_rule: bool
+    partition: Sequence[str] | None
+    seed: int
+    most: int
+    rebuild: bool
+    dry: bool
+    progress: Callable[[int, int], None] | None
+
+    def __post_init__(self) -> None:
+        self.items: dict[str, _Item] = {}
+        self.rows: list[Row] = []
+        self._read()
+        self.report = RaptorReport(passages=len(self.items))
+        self.old: dict[tuple[str, int], list[Document]] = {}
+        for node in self.tree.nodes.values():
+            place = _json(node.metadata[RAPTOR]["partition"]), node.metadata["level"]
+            self.old.setdefault(place, []).append(node)
+        fields = self._fields()
+        self.groups: dict[str, list[str]] = defaultdict(list)
+        for key, item in self.items.items():
+            self.groups[_json({name: item.metadata.get(name) for name in fields})].append(key)
+        self.anew = {group for group, ids in self.groups.items() if self._is_made_anew(group, ids)}
+        self.report.rebuilt = sum(len(self.groups[group]) > 1 for group in self.anew)
+
+    def _read(self) -> None:
+        """The passages that have vectors, and the tree, in one state of the index."""
+        query = (
+            "SELECT c.id, c.text, c.metadata, c.hash, v.vector FROM chunks c JOIN vectors v USING (n) "
+            "ORDER BY c.source, c.ordinal, c.id"
+        )
+        with self.index.view() as (connection, state, _):
+            self.tree = RaptorTree.of(connection)
+            for key, text, fields, digest, blob in connection.execute(query):
+                metadata = json.loads(fields)
+                if REPRESENTATION in metadata or len(blob) != 4 * (state.dimension or 0) or not text.strip():
+                    continue
+                vector = unit(np.frombuffer(blob, "<f4"))
+                if np.isfinite(vector).all():
+                    searched = embedded_row(text, fields, titles=state.titles)
+                    self.items[key] = _Item(searched, short_hash(digest), metadata, vector)
+
+    def _fields(self) -> list[str]:
+        """The metadata fields that part the trees."""
+        if self.partition is None:
+            recorded = [node.metadata[RAPTOR]["partition"] for node in self.tree.nodes.values()]
+            return sorted(recorded[0]) if recorded else []
+        fields = [self.partition] if isinstance(self.partition, str) else list(self.partition)
+        known = {name for item in self.items.values() for name in item.metadata}
+        if self.items and (unknown := [name for name in fields if name not in known]):
+            raise InvalidInputError(
+                f"partition={fields!r} was given, and no passage has the field {unknown[0]!r}; "
+                f"there are: {', '.join(sorted(known))}."
+            )
+        return sorted(set(fields))
+
+    def _is_made_anew(self, group: str, ids: Sequence[str]) -> bool:
+        """Whether clusters of a group of passages are made anew; counts the passages that changed since then."""
+        now = {f"{key} {self.items[key].hash}" for key in ids}
+        first = {one for node in self.old.get((group, 1), ()) for one in node.metadata[RAPTOR]["first"]}
+        changed = max(len(now - first), len(first - now)) if first or len(now) > 1 else 0
+        self.report.changed += changed
+        return self.rebuild or changed > _CHANGED * len(first)
+
+    def grow(self) -> None:
+        """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""
+        groups: dict[str, list[str]] = dict(self.groups)
+        level = 0
+        while groups := {
+            group: ids
+            for group, ids in groups.items()
+            if (len(ids) > 1 if group in self.anew else (group, level + 1) in self.old)
+        }:
+            level += 1
+            made = {
+                group: (self._new if group in self.anew else self._kept)(group, level, ids)
+                for group, ids in groups.items()
+            }
+            self._summarise(level, [(group, cluster) for group, own in made.items() for cluster in own])
+            self.report.summaries.append(sum(map(len, made.values())))
+            groups = {
+                group: [cluster.id for cluster in own]
+                for group, own in made.items()
+                if group not in self.anew or len(own) < len(groups[group])  # else nothing is gained
+            }
+        if not self.dry:
+            gone = self.tree.nodes.keys() - {row.id for row in self.rows}
+            self.report.embedded = self.index.write(Batch(rows=self.rows, removed_ids=sorted(gone))).embedded
+
+    def _new(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
+        sizes = [estimate_tokens(self.items[key].text) for key in ids]
+        made = []
+        for found in clusters(self._vectors(ids), sizes, self.most, self.seed):
+            members = [ids[place] for place in found]
+            first = [f"{key} {self.items[key].hash}" for key in members] if level == 1 else []
+            made.append(_Cluster(f"{RAPTOR}:{level}:{_digest([group, sorted(members)])}", members, first))
+        return made
+
+    def _kept(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
+        """The clusters there are, without members that are gone; a new passage goes to the nearest one."""
+        made, there = [], set(ids)
+        for node in self.old[group, level]:
+            hashes = leaf_hashes(node)
+            kept = [key for key in node.metadata["members"] if key in there]
+            if members := [key for key in kept if hashes.get(key) in (None, self.items[key].hash)]:
+                made.append(_Cluster(node.id or "", members, node.metadata[RAPTOR].get("first", [])))
+        placed = {key for cluster in made for key in cluster.members}
+        if new := [key for key in ids if key not in placed]:
+            centres = unit(np.stack([self._vectors(cluster.members).mean(axis=0) for cluster in made]))
+            for key, place in zip(new, (self._vectors(new) @ centres.T).argmax(axis=1), strict=True):
+                made[place].members.append(key)
+        return made
+
+    def _vectors(self, ids: Sequence[str]) -> Vectors:
+        return np.stack([self.items[key].vector for key in ids])
+
+    def _summarise(self, level: int, made: Sequence[tuple[str, _Cluster]]) -> None:
+        """Make the rows of clusters; the model is asked for those whose members changed."""
+        asked: dict[str, list[str]] = {}
+        texts, digests = {}, {}
+        for _, (key, members, _) in made:
+            digests[key] = _digest(sorted(self.items[member].hash for member in members))
+            old = self.tree.nodes.get(key)
+            if old is not None and not self.rebuild and old.metadata[RAPTOR]["digest"] == digests[key]:
+                texts[key] = old.page_content
+            else:
+                asked[key] = [self.items[member].text for member in members]
+        texts.update(self._asked(asked))
+        for key in asked.keys() - texts.keys():
+            texts[key], digests[key] = joined(asked[key], _BEGINNINGS), ""
+            self.report.failed += 1
+        for group, (key, members, first) in made:
+            common = self._common(members)
+            data = {"partition": json.loads(group), "digest": digests[key]}
+            if level == 1:
+                data |= {"hashes": [self.items[member].hash for member in members], "first": first}
+            own = {REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
+            [row] = make_rows([Document(texts[key], id=key, metadata={**common, **own})], source="")
+            self.rows.append(row)
+            vector = unit(self._vectors(members).mean(axis=0))
+            self.items[key] = _Item(texts[key], short_hash(row.hash), common, vector)
+
+    def _asked(self, clusters: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """What the model says of clusters, by id; in place of what it is only planned to say, some text."""
+        documents = {key: Document(joined(texts, self.most)) for key, texts in clusters.items()}
+        wanted = {key: self.asker.wanted(CLUSTER, document, key) for key, document in documents.items()}
+        found = self.asker.kept(list(wanted.values()))
+        missing = [one for one in wanted.values() if one.key not in found]
+        self.report.reused += len(wanted) - len(missing)
+        if not self.by_rule:
+            calls = batches(missing)
+            self.report.calls += len(calls)
+            self.report.tokens += sum(map(self.asker.tokens, calls))
+        if self.dry:
+            return {key: (found.get(one.key) or [_USUAL + key])[0] for key, one in wanted.items()}
+        found.update(self.asker.ask(missing, self.progress))
+        return {key: text for key, one in wanted.items() for text in CLUSTER.texts(found.get(one.key, ()))}
+
+    def _common(self, members: Sequence[str]) -> dict[str, Any]:
+        """The metadata fields that all members have with the same value, and so all passages below them."""
+        fields = [self.items[key].metadata.items() for key in members]
+        shared = set.intersection(*({(name, _json(value)) for name, value in own} for own in fields))
+        return {name: json.loads(value) for name, value in sorted(shared) if name not in _PLACES}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(_json(value).encode()).hexdigest()[:16]

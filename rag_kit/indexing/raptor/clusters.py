@@ -1,0 +1,93 @@
+"""Soft clusters of vectors: dimensions reduced, a Gaussian mixture, its number of components by BIC."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_kit.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from rag_kit.indexing.document_index.vectors import Vectors
+
+_DIMENSIONS = 10
+_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)  # components that are tried
+_MEMBER = 0.1  # probability from which a vector belongs to a cluster
+_OVERLAP = 1.5  # clusters in which a vector is on average at most
+_SMALL = 3  # a cluster of so many is not cut any more
+
+
+def clusters(vectors: Vectors, sizes: Sequence[int], most: int, seed: int) -> list[list[int]]:
+    """Groups of two or more vectors that are near each other; each vector is in one or several.
+
+    A group that is too large is clustered again by itself.
+
+    Args:
+        vectors: Shape (n, dimension), n >= 2.
+        sizes: The size of each, in tokens.
+        most: Largest sum of sizes of a group; two or three members may exceed it.
+        seed: The same seed gives the same groups.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+    """
+    size = np.asarray(sizes)
+
+    def cut(group: NDArray[np.intp], least: int) -> list[list[int]]:
+        found: list[list[int]] = []
+        for part in _mixture(vectors[group], least, seed):
+            own = group[part]
+            if size[own].sum() <= most or len(own) <= _SMALL:
+                found.append(sorted(own.tolist()))
+            elif len(own) < len(group) or least == 1:
+                found += cut(own, 2)
+            else:  # nothing tells these vectors apart
+                half = len(own) // 2
+                found += cut(own[:half], 1) + cut(own[half:], 1)
+        return found
+
+    return sorted({tuple(group): group for group in cut(np.arange(len(vectors)), 1)}.values())
+
+
+def _mixture(vectors: Vectors, least: int, seed: int) -> list[NDArray[np.intp]]:
+    """Positions of the members of each component of the best mixture; none has a single member."""
+    count = len(vectors)
+    if count <= _SMALL:
+        return [np.arange(count)]
+    points, chances = _fitted(vectors, least, seed)
+    labels = chances.argmax(axis=1)
+    large = np.flatnonzero(np.bincount(labels) > 1)
+    if len(large) < 2:
+        return [np.arange(count)]
+    centres = np.stack([points[labels == label].mean(axis=0) for label in large])
+    nearest = large[np.linalg.norm(points[:, None] - centres[None], axis=2).argmin(axis=1)]
+    own = np.where(np.isin(labels, large), labels, nearest)[:, None] == large
+    shared = own | (chances[:, large] > _MEMBER)
+    return [np.flatnonzero(column) for column in (shared if shared.sum() <= _OVERLAP * count else own).T]
+
+
+def _fitted(vectors: Vectors, least: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The vectors in fewer dimensions, and how likely each is of each component, shape (n, components)."""
+    try:
+        from sklearn.decomposition import PCA
+        from sklearn.mixture import GaussianMixture
+        from threadpoolctl import threadpool_limits  # scikit-learn requires it
+    except ImportError as error:
+        raise MissingExtraError("raptor", "A tree of summaries") from error
+    width = min(_DIMENSIONS, len(vectors) - 1, vectors.shape[1])
+    tried: list[tuple[float, int, Any]] = []
+    # small fits are several times faster on one thread
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")  # of vectors that are the same, and of a fit that ended early
+        points = PCA(width, random_state=seed).fit_transform(vectors.astype(np.float64))
+        points /= points.std() or 1.0
+        for count in (each for each in _COUNTS if least <= each <= len(vectors) // 2):
+            model = GaussianMixture(count, covariance_type="diag", reg_covar=1e-3, random_state=seed)
+            tried.append((model.fit(points).bic(points), count, model))
+            if min(tried) < min(tried[-2:]):
+                break  # two in a row were worse
+        return points, min(tried)[2].predict_proba(points)

@@ -1,0 +1,110 @@
+"""A tree of summaries as it stands in an index: its summaries, their passages, and how it is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from langchain_core.documents import Document
+
+from rag_kit.documents import clean_text
+from rag_kit.indexing.document_index.changes import document
+from rag_kit.indexing.document_index.store import in_groups, marks
+from rag_kit.indexing.searched import REPRESENTATION
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from rag_kit.indexing.document_index import DocumentIndex
+
+#: Value of the metadata field ``representation`` of a summary of the tree; its other data stand under this key.
+RAPTOR = "raptor"
+
+
+class Leaf(NamedTuple):
+    """A passage below a summary: its row, its beginning, and whether its text is the one that was summarised."""
+
+    row: int
+    begins: str
+    current: bool
+
+
+@dataclass(frozen=True, repr=False)
+class RaptorTree:
+    """Summaries of passages, and summaries of these; see ``build_raptor``.
+
+    Attributes:
+        nodes: The summaries by id, the lowest level first; metadata ``level`` (from 1) and ``members``: ids of
+            passages on level 1, of summaries above it.
+        leaves: The passages by id, without those that are no longer in the index.
+
+    Example:
+        >>> print(RaptorTree({}, {}))
+        tree of 0 levels: 0 passages, 0 summaries
+    """
+
+    nodes: dict[str, Document]
+    leaves: dict[str, Leaf]
+
+    @classmethod
+    def read(cls, index: DocumentIndex) -> RaptorTree:
+        """The tree of an index; empty where none was built."""
+        with index.view() as (connection, _, _):
+            return cls.of(connection)
+
+    @classmethod
+    def of(cls, connection: sqlite3.Connection) -> RaptorTree:
+        """The tree in one state of the store."""
+        query = f"SELECT id, text, metadata FROM chunks WHERE id >= '{RAPTOR}:' AND id < '{RAPTOR};'"
+        rows = [document(*row) for row in connection.execute(query)]
+        found = [row for row in rows if row.metadata.get(REPRESENTATION) == RAPTOR]
+        found.sort(key=lambda node: (node.metadata["level"], node.id))
+        hashes = {key: digest for node in found for key, digest in leaf_hashes(node).items()}
+        leaves = {}
+        for group in in_groups(hashes):
+            query = f"SELECT id, n, substr(text, 1, 200), hash FROM chunks WHERE id IN ({marks(group)})"
+            for key, row, begins, digest in connection.execute(query, group):
+                leaves[key] = Leaf(row, begins, short_hash(digest) == hashes[key])
+        return cls({node.id or "": node for node in found}, leaves)
+
+    @property
+    def edges(self) -> list[tuple[str, str]]:
+        """Pairs of a summary's id and the id of what it summarises, for drawing."""
+        return [(key, member) for key, node in self.nodes.items() for member in node.metadata["members"]]
+
+    @property
+    def roots(self) -> list[str]:
+        """Ids of the summaries that no other one summarises; one for each value of ``partition``."""
+        below = {member for _, member in self.edges}
+        return [key for key in self.nodes if key not in below]
+
+    def show(self, depth: int | None = None, width: int = 100) -> str:
+        """The tree as text: so many levels from the top (default: all), in lines of at most so many characters."""
+        top = max((node.metadata["level"] for node in self.nodes.values()), default=0)
+        lines = [f"tree of {top} levels: {len(self.leaves)} passages, {len(self.nodes)} summaries"]
+        lines += [line for root in self.roots for line in self._lines(root, "", depth)]
+        return "\n".join(line[:width] for line in lines)
+
+    __str__ = show
+
+    def _lines(self, key: str, indent: str, depth: int | None) -> Iterator[str]:
+        if depth == 0:
+            return
+        if (node := self.nodes.get(key)) is None:
+            text = self.leaves[key].begins if key in self.leaves else "(no longer in the index)"
+            yield f"{indent}- {' '.join(clean_text(text).split())}"
+            return
+        yield f"{indent}[{node.metadata['level']}] {' '.join(clean_text(node.page_content).split())}"
+        for member in node.metadata["members"]:
+            yield from self._lines(member, f"{indent}  ", depth and depth - 1)
+
+
+def short_hash(digest: bytes) -> str:
+    """What is stored of the hash of a text."""
+    return bytes(digest)[:8].hex()
+
+
+def leaf_hashes(node: Document) -> dict[str, str]:
+    """The passages that a summary of level 1 was made of: id -> hash."""
+    return dict(zip(node.metadata["members"], node.metadata[RAPTOR].get("hashes", ()), strict=False))

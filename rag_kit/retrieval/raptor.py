@@ -1,0 +1,165 @@
+"""`RaptorRetriever`: passages, and summaries of passages that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from langchain_core.documents import Document
+from pydantic import Field, PrivateAttr
+
+from rag_kit.documents import add_note, combine_filters, copy_document, first_stage
+from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.indexing.document_index.vectors import Vectors, best, unit
+from rag_kit.indexing.raptor import RAPTOR, RaptorTree
+from rag_kit.indexing.searched import REPRESENTATION
+from rag_kit.retrieval.base import RagKitRetriever, Request
+from rag_kit.retrieval.batching_vectors import asearch_by_vector, search_by_vector
+from rag_kit.retrieval.indexed import Hits, rows_retriever
+
+
+class _Loaded(NamedTuple):
+    """The tree of one generation of the index, with its vectors, and what is to be said of it."""
+
+    generation: int
+    tree: RaptorTree
+    vectors: dict[str, Vectors]
+    note: str
+
+
+class RaptorRetriever(RagKitRetriever):
+    """Search passages, and summaries of clusters of passages (``build_raptor``), by vector.
+
+    A question about the whole of something finds the summary of what is spread over many passages. A summary is
+    found only while all passages below it are in the index as they were summarised, and pass the filter.
+
+    Paper: Sarthi et al., RAPTOR, arXiv 2401.18059.
+
+    Args:
+        index: An index with a tree, opened with its embedding model; without a tree, passages alone are found.
+        mode: ``"collapsed"`` compares the question with all passages and summaries. ``"traversal"`` goes down the
+            tree, on each level to the members of the nearest; it finds no passage that came after the tree.
+        k: Most documents to return.
+        filter: Metadata filter for every call, on the fields of passages.
+        fetch_k: How many the traversal goes on from on each level; default ``k``.
+
+    Raises:
+        InvalidInputError: An argument is not allowed, or the index has no vectors, or was opened without its model.
+    """
+
+    index: DocumentIndex
+    mode: Literal["collapsed", "traversal"] = "collapsed"
+    fetch_k: int | None = Field(default=None, ge=1)
+    _loaded: _Loaded | None = PrivateAttr(default=None)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Check that the index can be searched by vector."""
+        super().model_post_init(context)
+        rows_retriever(self.index, "dense")
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        model: Any = self.index.embeddings
+        return search_by_vector(self.index, model, query, request, partial(self._find, request=request))
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        model: Any = self.index.embeddings
+        return await asearch_by_vector(
+            self.index, model, query, request, partial(self._find, request=request)
+        )
+
+    def _find(
+        self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
+    ) -> dict[str, list[Document]]:
+        with self.index.view(request.filter) as (connection, state, mask):
+            loaded = self._loaded
+            if loaded is None or loaded.generation != state.generation:
+                tree = RaptorTree.of(connection)
+                loaded = _Loaded(state.generation, tree, self._vectors(list(tree.nodes)), _note(tree))
+                self._loaded = loaded
+        leaves = loaded.tree.leaves.items()
+        passing = {key for key, leaf in leaves if mask is None or mask[leaf.row]}
+        allowed = _whole(loaded.tree, {key for key in passing if loaded.tree.leaves[key].current})
+        found = {}
+        for query, vector in zip(queries, vectors, strict=True):
+            near = unit(np.asarray(vector, np.float32))
+            if self.mode == "collapsed" or not loaded.tree.nodes:
+                hits = self._collapsed(near, loaded, allowed, request)
+            else:
+                hits = self._traversed(near, loaded, allowed | passing, request.k)
+            documents = first_stage(hits, RAPTOR, self.get_name(), query)
+            found[query] = [add_note(doc, loaded.note) for doc in documents] if loaded.note else documents
+        return found
+
+    def _vectors(self, ids: Sequence[str]) -> dict[str, Vectors]:
+        return {key: unit(np.asarray(row, np.float32)) for key, row in self.index.vectors(ids).items()}
+
+    def _collapsed(self, vector: Vectors, loaded: _Loaded, allowed: set[str], request: Request) -> Hits:
+        passages = combine_filters(request.filter, {REPRESENTATION: {"$exists": False}})
+        hits = self.index.search_dense(vector.tolist(), request.k, passages)
+        nearest = _nearest(
+            vector, {key: row for key, row in loaded.vectors.items() if key in allowed}, request.k
+        )
+        hits += [(_summary(loaded.tree, key), score) for key, score in nearest]
+        return sorted(hits, key=lambda hit: (-hit[1], hit[0].id or ""))[: request.k]
+
+    def _traversed(self, vector: Vectors, loaded: _Loaded, allowed: set[str], k: int) -> Hits:
+        tree, chosen = loaded.tree, dict[str, float]()
+        level = _opened(tree, tree.roots, allowed)
+        while level:
+            rows = self._vectors([key for key in level if key not in tree.nodes])
+            rows |= {key: row for key, row in loaded.vectors.items() if key in level}
+            nearest = _nearest(vector, rows, self.fetch_k or k)
+            chosen.update(nearest)
+            members = [
+                m for key, _ in nearest if key in tree.nodes for m in tree.nodes[key].metadata["members"]
+            ]
+            level = _opened(tree, members, allowed) - chosen.keys()
+        order = sorted(chosen, key=lambda key: (-chosen[key], key))[:k]
+        found = {doc.id: doc for doc in self.index.get([key for key in order if key not in tree.nodes])}
+        found |= {key: _summary(tree, key) for key in order if key in tree.nodes}
+        return [(found[key], chosen[key]) for key in order if key in found]
+
+
+def _note(tree: RaptorTree) -> str:
+    if not tree.nodes:
+        return "degraded: passages alone, for the index has no summaries; build_raptor makes them"
+    whole = _whole(tree, {key for key, leaf in tree.leaves.items() if leaf.current})
+    old = len(tree.nodes.keys() - whole)
+    return (
+        f"degraded: {old} of {len(tree.nodes)} summaries are out of date; build_raptor renews them"
+        if old
+        else ""
+    )
+
+
+def _whole(tree: RaptorTree, leaves: set[str]) -> set[str]:
+    """The summaries of which all passages are among some."""
+    whole = set(leaves)
+    for key, node in tree.nodes.items():
+        if whole.issuperset(node.metadata["members"]):
+            whole.add(key)
+    return whole - leaves
+
+
+def _opened(tree: RaptorTree, keys: Sequence[str], allowed: set[str]) -> set[str]:
+    """Those that are allowed; in place of a summary that is not, those below it."""
+    found, waiting = set[str](), list(keys)
+    while waiting:
+        if (key := waiting.pop()) in allowed:
+            found.add(key)
+        elif key in tree.nodes:
+            waiting += tree.nodes[key].metadata["members"]
+    return found
+
+
+def _nearest(vector: Vectors, rows: dict[str, Vectors], k: int) -> list[tuple[str, float]]:
+    return best(np.stack(list(rows.values())) @ vector, list(rows), k) if rows else []
+
+
+def _summary(tree: RaptorTree, key: str) -> Document:
+    """A summary as a retriever returns it."""
+    document = copy_document(tree.nodes[key])
+    del document.metadata[RAPTOR]
+    return document
