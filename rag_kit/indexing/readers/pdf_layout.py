@@ -37,6 +37,8 @@ class Layout:
         ends = spaced = 0
         for lines in pages:
             for line in lines:
+                if line.block:
+                    continue
                 sizes[line.size] += len(line.text)
                 words.update(_WORD.findall(line.text.lower()))
                 if _HANGUL.match(line.text[-1]):
@@ -160,15 +162,11 @@ class Layout:
         down = line.end_bottom - after.bottom
         if not -0.5 * line.size < down < 1.7 * line.size or _MARK.match(after.text):
             return False
-        if _figures(line.text) and _figures(after.text):
-            return True
         return max(len(line.text), len(after.text)) <= _ROW and not _END.search(line.text)
 
     def _joins(self, line: Line, after: Line, right: float) -> bool:
         """Whether a line goes on in the next one."""
         if _MARK.match(after.text) or abs(line.size - after.size) > 0.15 * line.size:
-            return False
-        if _figures(line.text) and _figures(after.text):
             return False
         down = line.end_bottom - after.bottom
         if not 0.3 * line.size < down < 2.2 * line.size:
@@ -245,9 +243,3 @@ def _same_run(line: Line, after: Line) -> bool:
         and abs(line.left - after.left) < 5 * max(line.size, 6)
         and abs(line.size - after.size) < 0.2 * line.size + 0.1
     )
-
-
-def _figures(text: str) -> bool:
-    """A row of a table: at least half of its words hold digits."""
-    words = text.split()
-    return len(words) > 1 and 2 * sum(any(c.isdigit() for c in word) for word in words) >= len(words)

@@ -41,12 +41,20 @@ def with_code(lines: Sequence[Line]) -> list[Line]:
         if line is not None and line.mono and not line.block:
             code.append(line)
             continue
-        if code:
+        if len(code) == 1 and found and _runs_on(found[-1], code[0]):
+            found += code
+        elif code:
             found.append(code[0].as_block(_fenced(code)))
-            code = []
+        code = []
         if line is not None:
             found.append(line)
     return found
+
+
+def _runs_on(before: Line, line: Line) -> bool:
+    """Whether a line is part of the sentence above it: code words or an address that fill a line."""
+    close = 0 < before.bottom - line.bottom < 1.6 * line.size and not before.block
+    return close and not before.text.rstrip().endswith((".", ":", "!", "?", "。", "："))
 
 
 def _fenced(lines: Sequence[Line]) -> str:

@@ -130,6 +130,18 @@ def test_code_keeps_its_lines_and_indents(tmp_path, reader):
     assert page.page_content == f"{lines[0][3]}\n\n```\n{fenced}\n```\n\n{lines[-1][3]}"
 
 
+def test_a_line_of_code_words_within_a_sentence_is_no_code(tmp_path, reader):
+    """An address or a command that fills a line of a paragraph does not tear it apart."""
+    texts = [
+        "The forms of the harbour office stand at",
+        "harbour.example/forms/berths/2026",
+        "in three languages.",
+    ]
+    lines = [(60.0, 740.0 - 12 * n, 10.0, text) for n, text in enumerate(texts)]
+    (page,) = reader.read(put(tmp_path, lines, mono=texts[1:2]))
+    assert "```" not in page.page_content and page.page_content.split() == " ".join(texts).split()
+
+
 def test_a_page_of_typewriting_is_prose(tmp_path, reader):
     """Where all text has a fixed width, that says nothing: lines are joined to paragraphs."""
     text = "It is called once for each gauge, and its result is compared with what the gauge measured."
