@@ -4,7 +4,7 @@ python benchmarks/quality_readers.py DATA --files FOLDER --peers FOLDER
 
 DATA holds the folder ``doc_samples``, whose expected texts are the output of docling. FOLDER of ``--files`` gets the
 ten files that reader_files.py makes and those of reader_sources.yaml, taken out of packages that npm, pip and apt-get
-download. FOLDER of ``--peers`` holds one folder for each reader, made by
+download. The extras ``bench`` and ``eval`` are needed, and in the FOLDER of ``--peers`` one folder for each peer:
 
     for peer in xberg docling-parse pdf-oxide liteparse "markitdown[all]"; do
         pip install --target FOLDER/${peer%[*} $peer; done
