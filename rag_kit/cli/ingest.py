@@ -43,7 +43,7 @@ def add_parser(commands: Any) -> None:
         "--represent",
         metavar="NAMES",
         help="further texts by which passages are found, such as summary,questions (children, summary, questions, "
-        "keywords, qa, tags, translation, triples; none to drop them)",
+        "keywords, qa, tags, translation, triples, situation; none to drop them)",
     )
     parser.add_argument(
         "--ocr",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _WHERE = ("file", "source", "title", "page", "sheet", "slide", "heading")
 _MAX_STAGES = 50
+#: Metadata key of a sentence, made by a model, that is searched with a chunk and says where it stands in its document.
+SITUATION = "situating_sentence"
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,8 @@ def _row(doc: Document, record: dict[str, Any], position: int, shared: Sequence[
     shown = [_stage(stage) for stage in stages[:_MAX_STAGES]]
     if len(stages) > _MAX_STAGES:
         shown.append(f"... and {len(stages) - _MAX_STAGES} more")
+    if isinstance(sentence := doc.metadata.get(SITUATION), str):
+        shown.append(_line(f'searched with "{sentence}"'))
     rank = record.get("rank")
     return _Row(
         rank=_line(str(rank if rank is not None else position)),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_kit.documents import Filter
+from rag_kit.documents.explanation import SITUATION
 
 #: Metadata key of a row that was made of passages, such as a summary, and says of what kind it is.
 REPRESENTATION = "representation"
@@ -21,6 +22,7 @@ def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
 
     Metadata ``title`` and each heading of ``heading`` (``"A > B"``) come first, on a line of their own, without those
     that the text has in it, which twice would only be heavier, and without those that are too long beside the text.
+    A situating sentence comes after them, on a line of its own, also before the text that is embedded.
 
     Args:
         text: The chunk's text, which is what a search returns.
@@ -90,7 +92,9 @@ def _with_names(text: str, metadata: Mapping[str, Any], room: int) -> str:
         longer = f"{before} > {name}" if before else name
         if len(longer) <= room and name.strip() and not _holds(lower, name):
             before = longer
-    return f"{before}\n{text}" if before else text
+    situation = "" if REPRESENTATION in metadata else metadata.get(SITUATION)
+    lines = (before, situation if isinstance(situation, str) else "")
+    return "\n".join([*filter(None, lines), text])
 
 
 def _holds(lower: str, name: str) -> bool:

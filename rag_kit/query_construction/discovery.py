@@ -10,6 +10,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from rag_kit.documents import PROVENANCE_KEY, Filter, to_plain
+from rag_kit.documents.explanation import SITUATION
 from rag_kit.errors import InvalidInputError
 from rag_kit.query_construction.fields import MAX_FIELDS, DateFormat, FieldType, MetadataField, Schema
 from rag_kit.query_construction.sources import Source, source_of
@@ -93,7 +94,7 @@ def _schema(
     for doc in rows[:max_rows]:
         for name, value in doc.metadata.items():
             if (
-                name == PROVENANCE_KEY
+                name in (PROVENANCE_KEY, SITUATION)
                 or name in exclude
                 or not name
                 or name.startswith(("$", "#", "chroma:"))

@@ -130,7 +130,8 @@ class MultiRepresentationRetriever(FamilyWriter, BranchingRetriever):
 
     def _ensemble(self) -> EnsembleRetriever:
         """The ensemble of one retriever a representation."""
-        kinds = self.kinds or (TEXT, *self.index.settings.get(_SETTING, ()))
+        written = kinds_of(self.index.settings.get(_SETTING, ()))
+        kinds = self.kinds or (TEXT, *(kind.spec for kind in written if kind.is_searched_alone))
         if self._made is not None and self._made[0] == kinds:
             return self._made[1]
         depth = self.fetch_k or _DEPTH

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 
-_PASSAGE = re.compile(r'<passage id="(\d+)"[^>]*>(.*?)</passage>', re.DOTALL)
+PASSAGE = re.compile(r'<passage id="(\d+)"[^>]*>(.*?)</passage>', re.DOTALL)
 
 
 def texts_for(task: str, passage: str) -> list[str]:
@@ -20,13 +20,14 @@ def texts_for(task: str, passage: str) -> list[str]:
         "represent_qa": [f"What is it? It is {word}."],
         "represent_tags": [f"topic: {word}", f"Place: {word}", "tenant: stolen"],
         "represent_translation": [f"译文：{word}"],
+        "represent_situation": [],
     }[task]
 
 
 def reply(prompt: str, texts: Callable[[str, str], list[str]] = texts_for) -> str:
     """The reply to a prompt."""
     task = re.search(r"<task>(\w+)</task>", prompt)[1]
-    entries = [{"id": int(n), "texts": texts(task, text)} for n, text in _PASSAGE.findall(prompt)]
+    entries = [{"id": int(n), "texts": texts(task, text)} for n, text in PASSAGE.findall(prompt)]
     return json.dumps({"passages": entries}, ensure_ascii=False)
 
 

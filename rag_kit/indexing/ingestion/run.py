@@ -103,9 +103,10 @@ def ingest(
             Default: as recorded in the index. Another value than recorded reads all given files again.
         rehash: Compare the bytes of files, even where size and time are the same.
         represent: Further texts by which each chunk is found: ``"summary"``, ``"questions"``, ``"keywords"``,
-            ``"qa"``, ``"tags"``, ``"translation"``, ``"children"`` (``rag_kit.indexing.representing.kinds_of`` says
-            more); ``[]`` for none. Default: as recorded in the index. Others than recorded, or another model or
-            prompt, split all given files again. A model's replies are kept in the index, and none is asked for twice.
+            ``"qa"``, ``"tags"``, ``"translation"``, ``"children"``, ``"situation"``
+            (``rag_kit.indexing.representing.kinds_of`` says more); ``[]`` for none. Default: as recorded in the index.
+            Others than recorded, or another model or prompt, split all given files again. A model's replies are kept
+            in the index, and none is asked for twice.
         llm: Chat model for these; default: the configured one. The embedded one makes summaries, keywords and
             tags by rule.
         max_concurrency: Most calls of it at a time, default 8, and most requests to an embedding endpoint, default 4.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -40,6 +40,7 @@ class Wanted:
         language: That of the passage.
         passage: The passage, with title and heading.
         group: Only passages of one group share a call: a hostile passage may bend what is written for others.
+        around: What stands before and after the passage, for prompts that ask where it stands.
     """
 
     key: str
@@ -47,6 +48,7 @@ class Wanted:
     language: str
     passage: Document
     group: str
+    around: str = ""
 
 
 class Asker:
@@ -84,14 +86,15 @@ class Asker:
         hashes = sorted(str((prompt.metadata or {}).get("hash")) for prompt in self._prompts.values())
         return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
 
-    def wanted(self, kind: Kind, document: Document, group: str) -> Wanted:
+    def wanted(self, kind: Kind, document: Document, group: str, around: str = "") -> Wanted:
         """The request for one kind of text on a document; its key is that of a call with this passage alone."""
         language = detect_language(document.page_content)
         metadata = {name: document.metadata[name] for name in _SHOWN if name in document.metadata}
         passage = Document(document.page_content, metadata=metadata)
-        prompt, values = self._call(kind, language, [passage])
+        wanted = Wanted("", kind, language, passage, group, around)
+        prompt, values = self._call([wanted])
         key = call_key(self._llm, prompt, values, PassageTexts)
-        return Wanted(key or f"{kind.spec}\0{values}", kind, language, passage, group)
+        return replace(wanted, key=key or f"{kind.spec}\0{values}")
 
     def kept(self, wanted: Sequence[Wanted]) -> dict[str, list[str]]:
         """Cached replies, by key."""
@@ -139,12 +142,12 @@ class Asker:
 
     def tokens(self, batch: Sequence[Wanted]) -> int:
         """About how many tokens a call sends."""
-        prompt, values = self._call(batch[0].kind, batch[0].language, [one.passage for one in batch])
+        prompt, values = self._call(batch)
         return sum(estimate_tokens(text_of(each)) for each in prompt.format_prompt(**values).to_messages())
 
     def _ask(self, batch: Sequence[Wanted]) -> dict[str, list[str]]:
         kind = batch[0].kind
-        prompt, values = self._call(kind, batch[0].language, [one.passage for one in batch])
+        prompt, values = self._call(batch)
         reply = structured_call(self._llm, prompt, values, PassageTexts)
         found: dict[str, list[str]] = {}
         for entry in reply.passages:
@@ -155,9 +158,14 @@ class Asker:
                 found.setdefault(batch[int(number) - 1].key, kind.texts(entry["texts"]))
         return found
 
-    def _call(self, kind: Kind, language: str, passages: Sequence[Document]) -> tuple[Any, dict[str, Any]]:
+    def _call(self, batch: Sequence[Wanted]) -> tuple[Any, dict[str, Any]]:
+        kind, language = batch[0].kind, batch[0].language
         prompt = self._prompts[kind.spec, language]
-        given = {"passages": render_passages(passages), **kind.values(language)}
+        given = {
+            "passages": render_passages([one.passage for one in batch]),
+            "surroundings": render_passages([one.around for one in batch]),
+            **kind.values(language),
+        }
         return prompt, {name: value for name, value in given.items() if name in prompt.input_variables}
 
 
@@ -173,10 +181,11 @@ def _cut(group: Sequence[Wanted]) -> Iterator[list[Wanted]]:
     batch: list[Wanted] = []
     size = 0
     for one in group:
-        if batch and (len(batch) == _PASSAGES or size + len(one.passage.page_content) > _CHARACTERS):
+        length = len(one.passage.page_content) + len(one.around)
+        if batch and (len(batch) == _PASSAGES or size + length > _CHARACTERS):
             yield batch
             batch, size = [], 0
         batch.append(one)
-        size += len(one.passage.page_content)
+        size += length
     if batch:
         yield batch

@@ -47,6 +47,7 @@ _FORMS = {
     "tags": _Form(_MAX_TAGS, 32 + 2 + _MAX_TAG_VALUE, by_rule=True, joined="; "),
     "translation": _Form(1, 20_000),
     "triples": _Form(10, 300),
+    "situation": _Form(1, 300),
 }
 _CHILD_SIZE = 250
 
@@ -69,6 +70,11 @@ class Kind:
     def by_rule(self) -> bool:
         """Whether it can be made without a language model."""
         return _FORMS[self.name].by_rule
+
+    @property
+    def is_searched_alone(self) -> bool:
+        """Whether it is found by itself; else it is searched with the passage."""
+        return self.name != "situation"
 
     @property
     def count(self) -> int:
@@ -136,7 +142,8 @@ def kinds_of(represent: Sequence[str] | str) -> tuple[Kind, ...]:
 
     Args:
         represent: ``"children:SIZE"``, ``"summary"``, ``"questions:COUNT"``, ``"keywords:COUNT"``, ``"qa:COUNT"``,
-            ``"tags:NAME+NAME"``, ``"translation:LANGUAGE"``, ``"triples:COUNT"``; a name alone takes its usual value.
+            ``"tags:NAME+NAME"``, ``"translation:LANGUAGE"``, ``"triples:COUNT"``, ``"situation"``; a name alone takes
+            its usual value.
 
     Raises:
         InvalidInputError: One is unknown, its argument is not allowed, or it is named twice.

@@ -6,9 +6,11 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import copy_document
+from rag_kit.documents.explanation import SITUATION
 from rag_kit.errors import ConfigurationError
 from rag_kit.indexing.document_index.families import Child, Family
 from rag_kit.indexing.parents import PartSizes, split_family
@@ -21,6 +23,21 @@ from rag_kit.models.redact import host_of
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+
+_BEFORE, _AFTER = 1_200, 400  # characters around a passage that say where it stands
+_PLACE = (
+    "start",
+    "end",
+    "chunk",
+    "page",
+    "heading",
+    "sheet",
+    "chapter",
+    "row_start",
+    "row_end",
+    "table_header",
+    "ocr",
+)
 
 
 @dataclass
@@ -48,8 +65,9 @@ class Representer:
     """Makes representations of documents: the document itself first, then those of each kind.
 
     A family's children are the whole document and, without a place in it, what was made of it; each says in its
-    metadata field ``representation`` what it is, and has the other metadata of the document. A model is asked
-    once for each text, kind, model and prompt.
+    metadata field ``representation`` what it is, and has the other metadata of the document. A situating sentence
+    is no child: it goes into the metadata of the document, and is searched with its text. A model is asked once for
+    each text, kind, model and prompt; for a situating sentence, what stands around the text counts too.
 
     Args:
         represent: See ``kinds_of``.
@@ -138,6 +156,7 @@ class Representer:
                     done.failed.add(number)
             family = self._family(document, own)
             done.made.update(child.metadata.get(REPRESENTATION, "") for child in family.children)
+            done.made.update(kind.spec for kind, found in own.items() if found and not kind.is_searched_alone)
             done.families.append(family)
         done.made.pop("", None)
         return done
@@ -155,12 +174,18 @@ class Representer:
         return Represented(calls=len(calls), tokens=sum(map(self._asker.tokens, calls)), reused=len(kept))
 
     def _wanted(self, documents: Sequence[Document], sources: Sequence[str] | None) -> list[Wanted]:
+        origins = [
+            _origin(document, source)
+            for document, source in zip(documents, sources or repeat(None), strict=False)
+        ]
         if sources is None:
             given = [document.metadata for document in documents]
             sources = [str(each.get("source") or sorted(each.items(), key=str)) for each in given]
         return [
-            self._asker.wanted(kind, document, source)
-            for document, source in zip(documents, sources, strict=True)
+            self._asker.wanted(
+                kind, document, source, "" if kind.is_searched_alone else _around(documents, origins, number)
+            )
+            for number, (document, source) in enumerate(zip(documents, sources, strict=True))
             for kind in self.kinds
             if kind.name != "children" and document.page_content.strip()
         ]
@@ -168,6 +193,8 @@ class Representer:
     def _family(self, document: Document, texts: Mapping[Kind, Sequence[str]]) -> Family:
         parent = copy_document(document)
         for kind, own in texts.items():
+            if kind.name == "situation" and own:
+                parent.metadata = {**parent.metadata, SITUATION: own[0]}
             if kind.name == "tags":
                 fields = {f"{TAG_PREFIX}{name}": value for name, value in kind.tags(own).items()}
                 parent.metadata = {**fields, **parent.metadata}
@@ -175,6 +202,8 @@ class Representer:
         children = [Child(whole, 0, len(whole))]
         for kind in self.kinds:
             more = {REPRESENTATION: kind.spec}
+            if not kind.is_searched_alone:
+                continue
             if kind.name == "children":
                 parts = split_family(parent, PartSizes((), kind.count, 0)).children
                 made = [
@@ -185,3 +214,24 @@ class Representer:
                 made = [Child(text, metadata=more) for text in kind.children(texts.get(kind, ()))]
             children += made  # also what equals the document: without it, it would rank behind longer ones
         return Family(parent, children)
+
+
+def _origin(document: Document, source: str | None) -> str:
+    """The same for documents that stand in one text and pass the same filters; ``""`` without a source."""
+    source = source or str(document.metadata.get("source") or "")
+    fields = {name: value for name, value in document.metadata.items() if name not in _PLACE}
+    return f"{source}\0{sorted(fields.items(), key=str)}" if source else ""
+
+
+def _around(documents: Sequence[Document], origins: Sequence[str], number: int) -> str:
+    """What stands before and after a document in its source, up to a bound; nothing of another source or tenant."""
+    origin, before, after = origins[number], "", ""
+    if not origin:
+        return ""
+    for other in range(number - 1, -1, -1):
+        if origins[other] != origin or len(before) >= _BEFORE:
+            break
+        before = f"{documents[other].page_content}\n\n{before}"
+    if number + 1 < len(documents) and origins[number + 1] == origin:
+        after = documents[number + 1].page_content
+    return f"{before[-_BEFORE:]}[...]\n\n{after[:_AFTER]}" if before or after else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,10 +16,11 @@ from langchain_core.documents import Document
 from langchain_openai import ChatOpenAI
 from support.embedding import WordEmbeddings
 from support.openai_server import OpenAIServer, error
-from support.representing import reply, texts_for
+from support.representing import PASSAGE, reply, texts_for
 from support.rewriters import Scripted
 
 from rag_kit.cli.main import main
+from rag_kit.documents import explain
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelUnauthorizedError
 from rag_kit.evaluation.sets.generating.sources import corpus_of
 from rag_kit.indexing import DocumentIndex, ingest
@@ -277,3 +279,105 @@ def test_from_the_command_line(tmp_path, capsys):
     assert main([*ask, "--represent", "none"]) == 0 and len(rows(Path(index))) == 2
     assert main([*ask, "--represent", "questions"]) != 0
     assert "needs a language model" in capsys.readouterr().err
+
+
+_AROUND = re.compile(r"<surroundings>(.*?)</surroundings>", re.DOTALL)
+
+
+def situate(prompt: str) -> str:
+    """As a model that names, of what stands around a passage, the ship."""
+    around = dict(PASSAGE.findall(_AROUND.search(prompt)[1]))
+    passages = PASSAGE.findall(_AROUND.sub("", prompt))
+    entries = []
+    for number, text in passages:
+        ship = next(
+            (name for name in ("Vasa", "瓦萨号") if name in around[number] and name not in text), None
+        )
+        sentence = {
+            "Vasa": "It stands in the chapter on the galleon Vasa.",
+            "瓦萨号": "这里是，谈到战舰的一章，主角是瓦萨号。",
+        }
+        entries.append({"id": int(number), "texts": [sentence[ship]] if ship else []})
+    return json.dumps({"passages": entries}, ensure_ascii=False)
+
+
+SHIPS = {
+    "en": (
+        "This ship was the Vasa.\n\nShe sank within sight of the harbour, after sailing for some minutes only.\n\n"
+        "Divers found her again three hundred years later, and brought her up.",
+        "galleon chapter",
+        "The lock of the canal was closed for repairs in spring.",
+    ),
+    "zh": (
+        "这艘船叫瓦萨号。\n\n她在港口附近沉没，只航行了几分钟，岸上的人都看见了。\n\n三百年后，潜水员又找到了她，把她打捞上岸。",
+        "谈到战舰的一章",
+        "春天，运河的船闸关闭维修。",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_a_sentence_says_where_a_passage_stands(language, tmp_path):
+    """Words that stand in the sentence alone find the passage, by keyword and by vector; its text comes back."""
+    docs, index, embeddings = tmp_path / "docs", tmp_path / "index", WordEmbeddings(4001)
+    text, question, other = SHIPS[language]
+    docs.mkdir()
+    (docs / "ship.txt").write_text(text)
+    (docs / "canal.txt").write_text(other)
+    with OpenAIServer([lambda request: situate(request.prompt)]) as server:
+        model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test")
+        ask = {"represent": "situation", "llm": model, "embeddings": embeddings, "splitter": "paragraph"}
+        ask |= {"chunk_size": 100 if language == "en" else 40, "chunk_overlap": 0}
+        plan = ingest(docs, index, dry_run=True, **ask)
+        assert (plan.calls, len(server.chats)) == (2, 0) and plan.tokens > 300
+        report = ingest(docs, index, **ask)
+        assert report.represented == {"situation": 2} and len(server.chats) == 2
+        canal = next(request.prompt for request in server.chats if other in request.prompt)
+        assert text[:8] not in canal  # nothing of another source
+        again = ingest(docs, index, llm=model, embeddings=embeddings, rehash=True)
+        assert again.unchanged == 2 and len(server.chats) == 2
+        (docs / "canal.txt").write_text(other + other)
+        assert ingest(docs, index, llm=model, embeddings=embeddings).calls == 1
+    with DocumentIndex.open(index, embeddings=embeddings) as opened:
+        assert opened.verify().ok
+        for pipeline in ("bm25", "dense", "hybrid"):
+            retriever = index_retriever(opened, pipeline, k=2)
+            found = retriever.invoke(question)
+            assert {doc.page_content for doc in found} == set(text.split("\n\n")[1:])
+            assert [doc.id for doc in await retriever.ainvoke(question)] == [doc.id for doc in found]
+            sentence = found[0].metadata["situating_sentence"]
+            assert sentence not in found[0].page_content and sentence in str(explain(found, width=300))
+        fields = {field.name for field in SelfQueryRetriever.from_rules(opened).schema_in_use}
+        assert "situating_sentence" not in fields
+    ingest(docs, index, represent=[], embeddings=embeddings, splitter="paragraph")
+    with DocumentIndex.open(index, embeddings=embeddings) as opened:
+        assert not opened.search_keyword("galleon 战舰") and opened.verify().ok
+        assert not any("situating_sentence" in row for row in opened.metadata_rows())
+
+
+def test_a_situating_sentence_knows_nothing_of_another_tenant():
+    """Of rows of one file with other filter fields nothing is sent along; a place is no such field."""
+    rows = [("a", 1, "Fan one."), ("a", 2, "Fan two."), ("b", 3, "SECRET fan."), ("a", 4, "Fan four.")]
+    documents = [
+        Document(text, metadata={"source": "fans.csv", "tenant": tenant, "page": page})
+        for tenant, page, text in rows
+    ]
+
+    def around(prompt: str) -> str:
+        entries = [{"id": int(n), "texts": [text]} for n, text in PASSAGE.findall(_AROUND.search(prompt)[1])]
+        return json.dumps({"passages": entries})
+
+    made = Representer("situation", llm=Scripted(script=around)).represent(documents)
+    told = [family.parent.metadata.get("situating_sentence", "") for family in made.families]
+    assert ["one" in told[1], "two" in told[0], *map(bool, told[2:])] == [True, True, False, False]
+    assert not any("SECRET" in sentence for sentence in told)
+
+
+def test_a_situating_sentence_needs_titles_to_be_searched(tmp_path):
+    """In a folder of before it would not be searched, and the message says what to do."""
+    docs, index = folder(tmp_path / "docs"), tmp_path / "index"
+    ingest(docs, index)
+    with DocumentIndex.open(index, mode="w") as opened:
+        opened.repair(titles=False)
+    with pytest.raises(InvalidInputError, match="repair --titles yes"):
+        ingest(docs, index, represent="situation", llm=Scripted(script=situate))
