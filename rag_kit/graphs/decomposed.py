@@ -53,10 +53,6 @@ class DecomposedContext(PlainRagContext):
     Example:
         >>> DecomposedContext(max_parts=2).max_parts
         2
-        >>> DecomposedContext(max_parts=1)
-        Traceback (most recent call last):
-        ...
-        rag_kit.errors.InvalidInputError: context is not valid: max_parts: input should be greater than or equal to 2...
     """
 
     decompose_instructions: str | None = instructions_field("decompose", "decompose")

@@ -122,7 +122,9 @@ def test_another_filter_is_kept_with_it(given):
 def test_a_reader_sees_what_a_writer_adds(tmp_path):
     """An index that had no such row pays nothing; a reader that is open leaves out the first one that is written."""
     with DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings()) as writer:
-        writer.upsert([Document("A loud fan", id="p")])
+        writer.upsert(
+            [Document("A loud fan", id="p", metadata={"score": float("nan"), "own": {"representation": 1}})]
+        )
         with DocumentIndex.open(tmp_path / "index", embeddings=WordEmbeddings()) as reader:
             assert len(reader.search_keyword("fan")) == len(reader.search_dense("fan")) == 1
             writer.upsert([Document("fan fan", id="node", metadata=dict(MADE))])

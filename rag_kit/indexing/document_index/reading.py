@@ -70,13 +70,17 @@ class ReadableIndex:
 
     def passage_ids(self) -> list[str]:
         """Ids of what retrievers return: passages, without what was made of them (metadata ``representation``)."""
-        query = f"SELECT id, source, ordinal FROM chunks WHERE metadata ->> '$.{REPRESENTATION}' IS NULL "
+        query = "SELECT id, source, ordinal FROM chunks "
         if "represent" in self.settings:  # then searches return the documents that the rows belong to
             query += (
-                "AND id NOT IN (SELECT id FROM children) UNION ALL SELECT id, source, ordinal FROM parents "
+                "WHERE id NOT IN (SELECT id FROM children) UNION ALL SELECT id, source, ordinal FROM parents "
             )
+        named = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
         with self._store.reading() as connection:
-            return [key for key, _, _ in connection.execute(f"{query} ORDER BY source, ordinal, id")]
+            found = connection.execute(named)
+            derived = {key for key, row in found if json.loads(row).get(REPRESENTATION) is not None}
+            rows = connection.execute(f"{query} ORDER BY source, ordinal, id").fetchall()
+        return [key for key, _, _ in rows if key not in derived]
 
     def metadata_rows(self) -> Iterator[dict[str, Any]]:
         """The metadata of all documents, read in pages."""
