@@ -30,7 +30,7 @@ def with_tables(lines: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
             left = _replaced(left, inside, markdown_table(rows))
     for run in _runs(left):
         for group in _vertical_groups(run):
-            rows = _aligned(group)
+            rows = _aligned(group) if _row_by_row(group, run) else []
             if rows:
                 inside = [line for line in run if any(line is one.line for row in group for one in row)]
                 left = _replaced(left, inside, _written(rows))
@@ -217,6 +217,13 @@ def _vertical_groups(run: list[Line]) -> list[list[_Row]]:
         while group and len(group[0]) == 1 and not _over_second(group):
             del group[0]
     return [group for group in groups if group]
+
+
+def _row_by_row(group: list[_Row], run: list[Line]) -> bool:
+    """Whether the file draws rows, and not columns: those of a list or an index are read one after the other."""
+    places = {id(line): place for place, line in enumerate(run)}
+    spans = [{places[id(cell.line)] for cell in row} for row in group if len(row) > 1]
+    return 2 * sum(max(span) - min(span) < len(span) for span in spans) > len(spans)
 
 
 def _over_second(group: list[_Row]) -> bool:

@@ -89,6 +89,18 @@ def test_prose_in_two_columns_and_a_box_around_it_are_no_table(tmp_path, reader)
     assert page.page_content == f"{left}\n\n{right}"
 
 
+def test_lists_side_by_side_are_read_one_after_the_other(tmp_path, reader):
+    """What the file draws column by column, as the index of a book, is no table."""
+    columns = (["anchor, 12", "berth, 40", "chain, 7"], ["depth, 33", "engine, 51", "flag, 2"])
+    lines = [
+        (60.0 + 150 * n, 700.0 - 12 * m, 10.0, text)
+        for n, one in enumerate(columns)
+        for m, text in enumerate(one)
+    ]
+    (page,) = reader.read(put(tmp_path, lines))
+    assert page.page_content.split() == " ".join([*columns[0], *columns[1]]).split()
+
+
 def test_keys_and_values_are_lines(tmp_path, reader):
     """A list of keys with a colon and their values gives one line a pair."""
     pairs = [
