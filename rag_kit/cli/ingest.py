@@ -105,6 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for file, reason in report.failed:
             problem(f"not read: {file}: {reason}")
+        for file, text, _ in report.lost:
+            problem(f"a correction has no place any more: {file}: {' '.join(text.split())[:60]}")
         for file, original, likeness in report.duplicates:
             what = "a copy" if likeness == 1 else f"a near copy ({likeness:.0%})"
             hint(f"left out: {file} is {what} of {original}")

@@ -21,6 +21,7 @@ COMMANDS = {
     "verify": "maintain",
     "repair": "maintain",
     "reembed": "maintain",
+    "chunks": "chunks",
     "generate": "generate",
     "benchmark": "benchmark",
     "evaluate": "evaluate",

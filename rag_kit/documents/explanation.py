@@ -20,6 +20,8 @@ _WHERE = ("file", "source", "title", "page", "sheet", "slide", "heading")
 _MAX_STAGES = 50
 #: Metadata key of a sentence, made by a model, that is searched with a chunk and says where it stands in its document.
 SITUATION = "situating_sentence"
+#: Metadata field of a chunk whose text somebody corrected.
+CORRECTED = "corrected_by_hand"
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,10 @@ def _row(doc: Document, record: dict[str, Any], position: int, shared: Sequence[
         where=_place(doc),
         text=_line(doc.page_content[:400]),
         stages=tuple(shown),
-        notes=tuple(_line(note) for note in record.get("notes", []) if note not in shared),
+        notes=tuple(
+            [_line(note) for note in record.get("notes", []) if note not in shared]
+            + ["the text was corrected by hand"] * (doc.metadata.get(CORRECTED) is True)
+        ),
     )
 
 

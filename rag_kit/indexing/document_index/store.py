@@ -49,6 +49,9 @@ CREATE TABLE IF NOT EXISTS children (
     id TEXT PRIMARY KEY, parent INTEGER NOT NULL, ordinal INTEGER NOT NULL,
     start INTEGER, "end" INTEGER, path TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS children_parent ON children (parent, ordinal);
+CREATE TABLE IF NOT EXISTS corrections (
+    id TEXT PRIMARY KEY, source TEXT NOT NULL, ordinal INTEGER NOT NULL, text TEXT NOT NULL, metadata TEXT NOT NULL,
+    corrected TEXT);
 """
 _MANY = 500  # placeholders in one statement
 

@@ -13,6 +13,7 @@ import numpy as np
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.changes import forget_removals
+from rag_kit.indexing.document_index.corrections import Correction, present_chunks, stored_corrections
 from rag_kit.indexing.document_index.embedding import check_model, check_vectors, embed_ahead, name_of
 from rag_kit.indexing.document_index.families.rows import family_rows
 from rag_kit.indexing.document_index.filling import fill_vectors
@@ -255,6 +256,16 @@ class WritableIndex(ReadableIndex):
             more = ", CAST(fingerprint AS BLOB), original" if knows_copies(connection) else ""
             query = f"SELECT source, size, mtime_ns, checked_ns, sha256, settings{more} FROM sources ORDER BY source"
             return {row[0]: SourceRecord(*row) for row in connection.execute(query)}
+
+    def corrections(self) -> list[Correction]:
+        """The chunks that were corrected by hand."""
+        with self._store.reading() as connection:
+            return stored_corrections(connection)
+
+    def present_chunks(self, ids: Iterable[str]) -> dict[str, tuple[Correction, bool]]:
+        """Chunks by id, as corrections to themselves, and whether each is found by its children."""
+        with self._store.reading() as connection:
+            return present_chunks(connection, ids)
 
     def _state(self) -> State:
         with self._store.looking() as connection:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 
+from rag_kit.indexing.document_index.corrections import Correction, write_corrections
 from rag_kit.indexing.document_index.families.rows import FamilyRow
 from rag_kit.indexing.document_index.families.writing import Plan, plan_families, write_families
 from rag_kit.indexing.document_index.rows import Row, text_hash
@@ -49,6 +50,8 @@ class Batch:
         removed_ids: Rows to remove.
         removed_sources: Sources to remove with all their rows.
         records: What to remember about files.
+        corrections: What to remember of chunks that are corrected by hand.
+        uncorrected: Ids of chunks that are as they were read again.
     """
 
     rows: Sequence[Row] = ()
@@ -57,6 +60,8 @@ class Batch:
     removed_ids: Iterable[str] = ()
     removed_sources: Iterable[str] = ()
     records: Sequence[SourceRecord] = ()
+    corrections: Sequence[Correction] = ()
+    uncorrected: Iterable[str] = ()
 
     @property
     def all_rows(self) -> list[Row]:
@@ -263,6 +268,7 @@ def _put(connection: sqlite3.Connection, row: Row, generation: int) -> int:
 
 
 def _remember(connection: sqlite3.Connection, batch: Batch) -> None:
+    write_corrections(connection, batch.corrections, batch.uncorrected, batch.removed_sources)
     connection.executemany(
         "DELETE FROM sources WHERE source = ?", [(source,) for source in batch.removed_sources]
     )

@@ -13,14 +13,16 @@ from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.writing import SourceRecord
 from rag_kit.indexing.ingestion.copies import Copies
+from rag_kit.indexing.ingestion.corrected import correct
 from rag_kit.indexing.ingestion.looking import file_hash, look
 from rag_kit.indexing.readers.parts import Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from langchain_core.documents import Document
 
+    from rag_kit.indexing.document_index.corrections import Correction
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.ingestion.converting import Converter
     from rag_kit.indexing.ingestion.progress import Progress
@@ -60,6 +62,7 @@ class Grouping:
         size: Chunks of a group; the last file of one goes in whole.
         strict: Raise for the first file that cannot be read.
         rehash: Compare bytes also where size and time are the same.
+        corrections: Chunks that were corrected by hand.
 
     Attributes:
         unplaced: Chunks without offsets in their file.
@@ -77,6 +80,7 @@ class Grouping:
         size: int,
         strict: bool,
         rehash: bool,
+        corrections: Sequence[Correction] = (),
     ) -> None:
         self._converter = converter
         self.records = records
@@ -86,6 +90,9 @@ class Grouping:
         self._size = size
         self._strict = strict
         self._rehash = rehash
+        self._corrections: dict[str, list[Correction]] = {}
+        for one in corrections:
+            self._corrections.setdefault(one.source, []).append(one)
         self.unplaced = 0
         self.recognised: dict[str, set[int]] = {}
 
@@ -145,13 +152,19 @@ class Grouping:
         file = files[source]
         self.progress.tell(file.file)
         documents, sight, digest, mark = self._converter.convert(file)
+        lost: list[Correction] = []
         try:
+            if corrections := self._corrections.get(source, ()):
+                documents, lost = correct(documents, source, corrections)
             rows = make_rows(documents, source=source)
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
-        record = copies.judged(
-            SourceRecord(source, sight.size, sight.mtime_ns, sight.seen_ns, digest, self._key, mark)
-        )
+        record = SourceRecord(source, sight.size, sight.mtime_ns, sight.seen_ns, digest, self._key, mark)
+        if corrections:
+            copies.keep(record)
+            self._report.lost += [(file.file, one.text, one.corrected) for one in lost]
+        else:
+            record = copies.judged(record)
         group.new.append((file, record))
         if original := copies.original(record):
             self._report.count_copy(source, *original, files)

@@ -23,6 +23,8 @@ class IngestReport:
         removed: Files that vanished and were removed.
         duplicates: Files that are not in the index because they are copies of one that is: file, original, and how
             near (1 for the same text).
+        lost: Corrections by hand that have no place any more in a file that was read: file, the text once read,
+            and the correction. The index keeps them, and tries again when the file changes.
         failed: Files that could not be read, each with the reason; an earlier version of one stays.
         chunks: Chunks in the index now.
         embedded: Texts that went through the embedding model.
@@ -45,6 +47,7 @@ class IngestReport:
     unchanged: int = 0
     removed: int = 0
     duplicates: list[tuple[str, str, float]] = field(default_factory=list)
+    lost: list[tuple[str, str, str | None]] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     chunks: int = 0
     embedded: int = 0
@@ -84,6 +87,9 @@ class IngestReport:
         plain["duplicates"] = [
             {"file": file, "original": original, "likeness": round(likeness, 2)}
             for file, original, likeness in self.duplicates
+        ]
+        plain["lost"] = [
+            {"file": file, "text": text, "corrected": corrected} for file, text, corrected in self.lost
         ]
         plain["changes"] = [{"file": file, "change": what} for file, what in self.changes]
         return plain

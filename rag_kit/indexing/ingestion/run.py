@@ -170,6 +170,7 @@ def ingest(
                 size=_GROUP if index.embeddings is not None else _GROUP_KEYWORD,
                 strict=strict,
                 rehash=rehash,
+                corrections=index.corrections(),
             )
             if not dry_run:
                 settings.record(index)

@@ -1,0 +1,207 @@
+"""Correction by hand: chunks to a JSONL file, and what was changed in it back into the index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from langchain_core.documents import Document
+
+from rag_kit.documents.explanation import CORRECTED
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.corrections import Correction
+from rag_kit.indexing.document_index.families import Child, Family
+from rag_kit.indexing.document_index.families.rows import family_rows
+from rag_kit.indexing.document_index.rows import Row, dump_metadata, text_hash
+from rag_kit.indexing.document_index.writing import Batch
+
+if TYPE_CHECKING:
+    from rag_kit.indexing.document_index import DocumentIndex
+
+_LONGEST = 16 * 2**20  # bytes of a line
+
+
+class Corrected(NamedTuple):
+    """What `import_chunks` changed, in numbers of chunks."""
+
+    corrected: int
+    removed: int
+    restored: int
+    unchanged: int
+
+
+def export_chunks(index: DocumentIndex, path: str | PathLike[str]) -> int:
+    """Write all chunks of an index as JSON lines to correct: ``id``, ``text``, ``metadata``.
+
+    Chunks that were corrected before have their ``original`` text, too; of those that were taken out ``text`` is null.
+
+    Args:
+        index: The index.
+        path: A new file.
+
+    Returns:
+        How many chunks.
+
+    Raises:
+        InvalidInputError: There is such a file already, or it cannot be written.
+    """
+    old = {one.id: one for one in index.corrections()}
+    ids = index.passage_ids()
+    gone = [one for one in old.values() if one.corrected is None]
+    try:
+        with Path(path).open("x", encoding="utf-8") as file:
+            for at in range(0, len(ids), 500):
+                for one in index.get(ids[at : at + 500]):
+                    line: dict[str, Any] = {"id": one.id, "text": one.page_content, "metadata": one.metadata}
+                    if one.id in old and one.metadata.get(CORRECTED) is True:
+                        line["original"] = old[one.id].text
+                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            for taken in gone:
+                line = {"id": taken.id, "text": None, "metadata": json.loads(taken.metadata)}
+                file.write(json.dumps({**line, "original": taken.text}, ensure_ascii=False) + "\n")
+    except FileExistsError as error:
+        raise InvalidInputError(
+            f"{path} is there already, and may hold corrections. Name a new file."
+        ) from error
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be written ({error.strerror or error}).") from error
+    return len(ids) + len(gone)
+
+
+def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
+    """Take over the texts of a file of `export_chunks` that differ from the index, in one transaction.
+
+    Only ``id`` and ``text`` count; chunks that are not in the file stay as they are. A corrected chunk keeps its id, is
+    embedded and searched by its new text, has the metadata field ``corrected_by_hand`` and no place in the file any
+    more. ``"text": null`` takes a chunk out; its original text puts it back as it was. `ingest` makes corrections
+    again when it reads the file again, and says which have no place any more. Texts that represent a corrected chunk
+    go, and the next `ingest` makes them anew.
+
+    Args:
+        index: The index, opened for writing with its embedding model.
+        path: The file.
+
+    Raises:
+        InvalidInputError: A line is wrong; the message has its number, and nothing was changed.
+        ModelError: The embedding model failed; nothing was changed.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from rag_kit.indexing import DocumentIndex
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> with DocumentIndex.create(folder / "index") as index:
+        ...     _ = index.upsert([Document("The pump starts at 4O degrees.", id="pump")])
+        ...     _ = export_chunks(index, folder / "chunks.jsonl")
+        ...     text = (folder / "chunks.jsonl").read_text().replace("4O", "40")
+        ...     _ = (folder / "chunks.jsonl").write_text(text)
+        ...     import_chunks(index, folder / "chunks.jsonl").corrected, index.get(["pump"])[0].page_content
+        (1, 'The pump starts at 40 degrees.')
+    """
+    lines: dict[str, tuple[int, str | None]] = {}
+    for number, key, text in _lines(Path(path)):
+        if key in lines:
+            raise InvalidInputError(
+                f"{path}, line {number}: the id {key!r} is on line {lines[key][0]}, too. Keep one of them."
+            )
+        lines[key] = (number, text)
+    old, present = {one.id: one for one in index.corrections()}, index.present_chunks(lines)
+    rows, families, corrections = list[Row](), list[Family](), list[Correction]()
+    removed, restored, sources = list[str](), list[str](), list[str]()
+    represented = "represent" in index.settings
+    for key, (number, text) in lines.items():
+        now, is_parent = present.get(key, (None, False))
+        if is_parent and not represented:
+            raise InvalidInputError(
+                f"{path}, line {number}: {key!r} is found by its parts. Correct its source, and write it again."
+            )
+        base = old.get(key)
+        if now is not None and (base is None or json.loads(now.metadata).get(CORRECTED) is not True):
+            base = now
+        if base is None or (now is None and base.corrected is not None):
+            raise InvalidInputError(
+                f"{path}, line {number}: the index has no chunk {key!r}; its file may have changed. Export again."
+            )
+        if text == (None if now is None else now.text):
+            continue
+        if text is None:
+            removed.append(key)
+        elif text == base.text:
+            restored.append(key)
+        if text != base.text:
+            corrections.append(base._replace(corrected=text))
+        if text is not None:
+            metadata = json.loads(base.metadata)
+            metadata = metadata if text == base.text else corrected_metadata(metadata)
+            if is_parent or (now is None and represented):
+                whole = Document(text, id=key, metadata=metadata)
+                families.append(Family(whole, [Child(text, 0, len(text))]))
+                sources.append(base.source)
+            else:
+                rows.append(
+                    Row(key, base.source, base.ordinal, text, dump_metadata(metadata), text_hash(text))
+                )
+    # the next ingest makes again what represents them
+    records = index.source_records() if represented else {}
+    stale = {one.source for one in [*corrections, *(old[key] for key in restored)]}
+    again = [replace(records[source], settings="") for source in sorted(stale & records.keys())]
+    index.write(
+        Batch(
+            rows=rows,
+            families=family_rows(families, sources=sources),
+            removed_ids=removed,
+            records=again,
+            corrections=corrections,
+            uncorrected=restored,
+        )
+    )
+    changed = len(rows) + len(families) - len(restored)
+    return Corrected(
+        changed, len(removed), len(restored), len(lines) - changed - len(removed) - len(restored)
+    )
+
+
+def corrected_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of a chunk whose text is not what stands in the file."""
+    kept = {key: value for key, value in metadata.items() if key not in ("start", "end")}
+    return {**kept, CORRECTED: True}
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str, str | None]]:
+    """Number, id and text of each line that is not blank.
+
+    Raises:
+        InvalidInputError: The file cannot be read, or a line is not what it must be.
+    """
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while data := file.readline(_LONGEST + 1):
+                number += 1
+                if data.strip():
+                    try:
+                        yield (number, *_chunk(data))
+                    except (ValueError, RecursionError) as error:
+                        raise InvalidInputError(
+                            f"{path}, line {number}: {error}. Nothing was changed."
+                        ) from error
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read ({error.strerror or error}).") from error
+
+
+def _chunk(data: bytes) -> tuple[str, str | None]:
+    if len(data) > _LONGEST:
+        raise ValueError(f"it is longer than {_LONGEST} bytes")
+    chunk = json.loads(data.decode("utf-8-sig"))
+    if not isinstance(chunk, dict) or not {"id", "text"} <= chunk.keys():
+        raise ValueError('it must be an object with "id" and "text"')
+    key, text = chunk["id"], chunk["text"]
+    if not isinstance(key, str) or not isinstance(text, str | None):
+        raise ValueError('"id" must be a text, and "text" a text or null')
+    if text is not None and not text.strip():
+        raise ValueError('"text" is empty; write null to take the chunk out')
+    f"{key}{text}".encode()  # half a surrogate pair is no text
+    return key, text

@@ -1,0 +1,66 @@
+"""Chunks that were corrected by hand, as the store remembers them: what was read, and what shall stand there."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rag_kit.indexing.document_index.store import in_groups, marks
+
+
+class Correction(NamedTuple):
+    """A corrected chunk.
+
+    Attributes:
+        id: Its id, made from the text that was read.
+        source: Its source.
+        ordinal: Its place in the source.
+        text: The text that was read.
+        metadata: Its metadata then, as JSON.
+        corrected: The text that stands in its place; ``None`` for a chunk that was taken out.
+    """
+
+    id: str
+    source: str
+    ordinal: int
+    text: str
+    metadata: str
+    corrected: str | None
+
+
+def stored_corrections(connection: sqlite3.Connection) -> list[Correction]:
+    """All corrections, by source and place."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'corrections'").fetchone():
+        return []  # a folder of before
+    query = (
+        "SELECT id, source, ordinal, text, metadata, corrected FROM corrections ORDER BY source, ordinal, id"
+    )
+    return [Correction(*row) for row in connection.execute(query)]
+
+
+def present_chunks(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, tuple[Correction, bool]]:
+    """Documents by id, corrected to themselves, and whether each is found by its children, which are none."""
+    found = {}
+    for table in ("chunks", "parents"):
+        for group in in_groups(ids):
+            query = (
+                f"SELECT id, source, ordinal, text, metadata, text FROM {table} WHERE id IN ({marks(group)})"
+            )
+            if table == "chunks":
+                query += " AND id NOT IN (SELECT id FROM children)"
+            for row in connection.execute(query, group):
+                found[row[0]] = (Correction(*row), table == "parents")
+    return found
+
+
+def write_corrections(
+    connection: sqlite3.Connection,
+    corrections: Sequence[Correction],
+    uncorrected: Iterable[str],
+    removed_sources: Iterable[str],
+) -> None:
+    """Remember corrections, and forget those that are taken back, or of sources that go."""
+    connection.executemany("DELETE FROM corrections WHERE source = ?", [(s,) for s in removed_sources])
+    connection.executemany("DELETE FROM corrections WHERE id = ?", [(key,) for key in uncorrected])
+    connection.executemany("INSERT OR REPLACE INTO corrections VALUES (?, ?, ?, ?, ?, ?)", corrections)
