@@ -47,6 +47,7 @@ assert {chunk.metadata["page"] for chunk in handbook} == {1, 2, 3}
 assert not any(chunk.page_content.startswith("The pilot handbook - ") for chunk in chunks)
 assert all(int(row["answers found"].split()[0]) >= 10 for row in rows_of.values())
 assert (table["hybrid"].isna() <= table["bm25"].isna()).all()
+assert built.passages == len(chunks) and any(one.metadata.get("level") for one in top)
 assert again.added == 1 and len(again.failed) == 1
 """,
     "graphs_compared": """
@@ -97,7 +98,7 @@ def test_notebooks_are_committed_with_their_outputs(runner: ModuleType, path: Pa
     pictures = [base64.b64decode(data["image/png"]) for data in shown if "image/png" in data]
     assert len(pictures) >= {
         "five_retrievers": 2,
-        "good_index": 4,
+        "good_index": 5,
         "graphs_compared": 5,
         "which_retriever": 3,
     }.get(path.stem, 0)
