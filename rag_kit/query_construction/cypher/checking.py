@@ -9,7 +9,6 @@ with comments, it is refused.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from rag_kit.errors import StatementError
 from rag_kit.query_construction.statements.result import MAX_STATEMENT
@@ -49,18 +48,12 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(.)|''", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _WRITTEN = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\t": r"\t", "\r": r"\r"})
-_PATH = re.compile(r"-\s*\[[^\]]*?\*([^\]{(]*)")
+_PATH = re.compile(r"-\s*\[[^\[\]]*?\*([^\]{(]*)")
 _BOUND = re.compile(r"\s*(?:(?:ALL\s+)?SHORTEST|TRAIL|ACYCLIC)?\s*(?:[0-9]+\s*\.\.\s*|\.\.\s*)?([0-9]+)\s*")
 
 
 def checked_statement(statement: str) -> str:
-    """The statement written anew, if it is one query that only reads the graph.
-
-    Args:
-        statement: One statement in Ladybug's Cypher.
-
-    Returns:
-        The statement with names in backticks and texts in single quotes.
+    """The statement with names in backticks and texts in single quotes, if it is one query that only reads.
 
     Raises:
         StatementError: It is something else; the message says what.
@@ -88,8 +81,8 @@ def _written(statement: str) -> str:
     parts: list[str] = []
     open_brackets: list[str] = []
     for place, (kind, token, space) in enumerate(tokens):
-        before = tokens[place - 1].text.upper() if place else ""
-        after = tokens[place + 1].text if place + 1 < len(tokens) else ""
+        before = tokens[place - 1][1].upper() if place else ""
+        after = tokens[place + 1][1] if place + 1 < len(tokens) else ""
         if kind in ("word", "name"):
             label = before == ":" and open_brackets[-1:] != ["{"]
             named = kind == "name" or before in (".", "AS") or label
@@ -106,16 +99,9 @@ def _written(statement: str) -> str:
     return "".join(parts)
 
 
-class _Token(NamedTuple):
-    """A token, and whether white space stands before it."""
-
-    kind: str
-    text: str
-    space: bool
-
-
-def _tokens(text: str) -> list[_Token]:
-    found: list[_Token] = []
+def _tokens(text: str) -> list[tuple[str, str, bool]]:
+    """Kind and text of each token, and whether white space stands before it."""
+    found: list[tuple[str, str, bool]] = []
     place, space = 0, False
     while place < len(text):
         match = _TOKEN.match(text, place)
@@ -125,9 +111,9 @@ def _tokens(text: str) -> list[_Token]:
         if kind == "space":
             space = True
             continue
-        if found and not space and "mark" not in (kind, found[-1].kind):
-            raise _Refusal(f"{found[-1].text + match[0]!r} without a space")
-        found.append(_Token(kind, match[0], space))
+        if found and not space and "mark" not in (kind, found[-1][0]):
+            raise _Refusal(f"{found[-1][1] + match[0]!r} without a space")
+        found.append((kind, match[0], space))
         space = False
     # names and texts may hold any character
     plain = " ".join("x" if kind in ("name", "text") else token for kind, token, _ in found)

@@ -19,7 +19,8 @@ from rag_kit.query_construction.statements.result import MAX_COLUMNS, Limits, Qu
 
 _CHILD = Path(__file__).with_name("child.py")
 _SAMPLE_CHARS = 100
-_MOST_TABLES = 500
+_MOST_ROWS = 500
+_TABLES = "CALL show_tables() RETURN name, type ORDER BY type, name"
 _START_SECONDS = 30.0
 
 
@@ -50,55 +51,33 @@ class GraphDatabase:
             )
 
     def run(self, statement: str, limits: Limits) -> QueryResult:
-        """Run one statement.
-
-        Raises:
-            StatementError: It was refused, or it failed.
-        """
+        """Run one statement; raises ``StatementError`` where it was refused, or failed."""
         checked = checked_statement(statement)
         [result] = self._results([checked], limits._replace(rows=limits.rows + 1), statement)
-        rows = [tuple(cut_cell(cell, limits.chars) for cell in row) for row in result["rows"]]
-        return QueryResult(
-            checked,
-            tuple(result["columns"]),
-            tuple(rows[: limits.rows]),
-            len(rows) > limits.rows,
-            kind="cypher",
-        )
+        rows = tuple(tuple(cut_cell(cell, limits.chars) for cell in row) for row in result["rows"])
+        return QueryResult(checked, tuple(result["columns"]), rows[: limits.rows], len(rows) > limits.rows)
 
     def described(self, sample_rows: int, seconds: float) -> str:
-        """Node and relationship tables with their properties, and a few of their values.
-
-        Raises:
-            ConfigurationError: They cannot be read.
-        """
-        limits = Limits(_MOST_TABLES, _SAMPLE_CHARS, seconds)
+        """Node and relationship tables with their properties, and a few of their values."""
+        limits = Limits(_MOST_ROWS, _SAMPLE_CHARS, seconds)
         try:
-            tables = self._results(["CALL show_tables() RETURN name, type ORDER BY type, name"], limits)[0][
-                "rows"
-            ]
-            calls = [f"CALL table_info({_quoted(name)}) RETURN name, type" for name, _ in tables]
-            calls += [
-                f"CALL show_connection({_quoted(name)}) RETURN *" for name, kind in tables if kind == "REL"
-            ]
-            found = iter(self._results(calls, limits))
-            fields = [next(found)["rows"] for _ in tables]
-            ends = {name: next(found)["rows"] for name, kind in tables if kind == "REL"}
-            samples = self._results([_sample(name, kind, sample_rows) for name, kind in tables], limits)
+            [tables] = self._results([_TABLES], limits)
+            calls = [call for name, kind in tables["rows"] for call in _describing(name, kind, sample_rows)]
+            found = (result["rows"] for result in self._results(calls, limits))
         except StatementError as error:
             raise ConfigurationError(f"The graph database cannot be read: {error}") from error
         texts = []
-        for (name, kind), properties, sample in zip(tables, fields, samples, strict=True):
-            listed = ", ".join(f"{field} {type_}" for field, type_ in properties)
-            patterns = [
-                f"(:{one})-[:{name} {{{listed}}}]->(:{other})" for one, other, *_ in ends.get(name, ())
-            ]
-            lines = patterns or [f"(:{name} {{{listed}}})" if kind == "NODE" else f"{kind} {name}"]
-            texts.append("\n".join([*lines, *(" | ".join(map(str, row)) for row in sample["rows"])]))
+        for name, kind in tables["rows"]:
+            listed = ", ".join(f"{field} {type_}" for field, type_ in next(found))
+            sample = [" | ".join(map(str, row)) for row in next(found)]
+            ends = next(found) if kind == "REL" else ()
+            lines = [f"(:{one})-[:{name} {{{listed}}}]->(:{other})" for one, other, *_ in ends]
+            texts.append("\n".join([*(lines or [f"(:{name} {{{listed}}})"]), *sample]))
         return "\n\n".join(texts)
 
     def _results(self, statements: Sequence[str], limits: Limits, shown: str = "") -> list[dict[str, Any]]:
         """Columns and rows of each statement; `shown` is what the model wrote."""
+        late = f"The statement took longer than {limits.seconds:g} s"
         request = {"file": self._file, "statements": statements, "columns": MAX_COLUMNS, **limits._asdict()}
         try:
             done = subprocess.run(
@@ -109,16 +88,15 @@ class GraphDatabase:
                 timeout=limits.seconds + _START_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise StatementError(_too_long(limits), shown) from None
+            raise StatementError(late, shown) from None
         try:
             answer = json.loads(done.stdout)
         except ValueError:
-            late = done.returncode == -signal.SIGALRM
-            said = _too_long(limits) if late else "The statement brought the database down"
-            raise StatementError(said, shown) from None
+            down = done.returncode != -signal.SIGALRM
+            raise StatementError("The statement brought the database down" if down else late, shown) from None
         if "error" in answer:
             error = answer["error"].strip()
-            raise StatementError(_too_long(limits) if error == "Interrupted." else error, shown)
+            raise StatementError(late if error == "Interrupted." else error, shown)
         results: list[dict[str, Any]] = answer["results"]
         return results
 
@@ -131,16 +109,11 @@ def check_installed() -> None:
         raise MissingExtraError("graph", "A graph database")
 
 
-def _too_long(limits: Limits) -> str:
-    return f"The statement took longer than {limits.seconds:g} s"
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-def _sample(name: str, kind: str, rows: int) -> str:
-    label = f"`{name}`"
-    pattern = f"(a:{label}) RETURN a" if kind == "NODE" else f"(a)-[r:{label}]->(b) RETURN a, r, b"
-    return f"MATCH {pattern} LIMIT {rows}"
+def _describing(name: str, kind: str, rows: int) -> list[str]:
+    """Statements that give the properties, a sample and, for relationships, the ends of a table."""
+    text, label = json.dumps(name, ensure_ascii=False), f"`{name}`"
+    info = f"CALL table_info({text}) RETURN name, type"
+    if kind == "NODE":
+        return [info, f"MATCH (a:{label}) RETURN a LIMIT {rows}"]
+    sample = f"MATCH (a)-[r:{label}]->(b) RETURN a, r, b LIMIT {rows}"
+    return [info, sample, f"CALL show_connection({text}) RETURN *"]

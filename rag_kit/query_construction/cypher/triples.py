@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import InvalidInputError
@@ -61,6 +60,7 @@ def graph_database(
     path = Path(file)
     if path.exists() and not _is_graph(path):
         raise InvalidInputError(f"{os.fspath(file)!r} is not a graph database; name another file.")
+    path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.absolute().parent, prefix=f".{path.name}.") as folder:
         made = Path(folder) / "graph"
         _write(made, triples)
@@ -99,19 +99,15 @@ def _write(file: Path, triples: list[dict[str, str]]) -> None:
     import ladybug
 
     names = dict.fromkeys(name for triple in triples for name in (triple["subject"], triple["object"]))
-    entities = [{"name": name} for name in names]
-    database = ladybug.Database(str(file), buffer_pool_size=1 << 28)
-    try:
-        connection = ladybug.Connection(database)
+    with (
+        ladybug.Database(str(file), buffer_pool_size=1 << 28) as database,
+        ladybug.Connection(database) as connection,
+    ):
         for statement in _SCHEMA:
             connection.execute(statement)
-        batches: list[tuple[str, list[Any]]] = [(_ENTITIES, entities), (_RELATED, triples)]
-        for statement, rows in batches:
+        for statement, rows in ((_ENTITIES, [{"name": name} for name in names]), (_RELATED, triples)):
             for start in range(0, len(rows), _ROWS):
                 connection.execute(statement, {"rows": rows[start : start + _ROWS]})
-        connection.close()
-    finally:
-        database.close()  # writes everything into the one file
 
 
 def _is_graph(path: Path) -> bool:

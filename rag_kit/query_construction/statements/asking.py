@@ -140,12 +140,8 @@ class TextToStatement(Runnable[str, QueryResult]):
         while True:
             values["attempts"] = Markup("\n".join(_block(*each) for each in failed))
             written = yield self._call(_STRUCTURED, (self.prompt, language), values)
-            details: Any = {
-                "question": question,
-                "reason": written.reason,
-                "attempts": tuple(failed),
-                "kind": self.kind,
-            }
+            details: Any = {"question": question, "reason": written.reason, "kind": self.kind}
+            details["attempts"] = tuple(failed)
             if not written.statement:
                 return QueryResult("", **details)
             result = yield self._execute(written.statement)

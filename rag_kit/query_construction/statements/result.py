@@ -75,16 +75,8 @@ class QueryResult:
                 "row": number,
                 "notes": notes,
             }
-            found.append(
-                with_provenance(
-                    document,
-                    score=None,
-                    stage=self.kind,
-                    retriever=self.kind,
-                    query=self.question,
-                    **place,
-                )
-            )
+            place |= {"stage": self.kind, "retriever": self.kind, "query": self.question}
+            found.append(with_provenance(document, score=None, **place))
         return found
 
 
