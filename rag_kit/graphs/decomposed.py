@@ -119,7 +119,7 @@ def build_decomposed_rag(
     plain = PlainNodes(retriever, llm, loaded, guards, max_passage_chars)
     # the passages of each part fit into its prompt, so the check of the citations sees those of all parts
     checks = Answering(llm, loaded, guards, max_passage_chars * MAX_PARTS)
-    nodes = _Nodes(plain, loaded)
+    nodes = _Nodes(plain)
     graph = RagGraph(DecomposedState, DecomposedContext, output, "decomposed_rag")
     ends = {END: REFUSED} if guards.question else {}
     graph.add_edge(START, "condense")
@@ -136,9 +136,9 @@ def build_decomposed_rag(
 class _Nodes:
     """The nodes of a question in parts; one in a single piece goes through those of plain RAG."""
 
-    def __init__(self, plain: PlainNodes, prompts: GraphPrompts) -> None:
-        self.plain, self.prompts = plain, prompts
-        self.llm, self.guards = plain.answering.llm, plain.answering.guards
+    def __init__(self, plain: PlainNodes) -> None:
+        self.plain, answering = plain, plain.answering
+        self.llm, self.prompts, self.guards = answering.llm, answering.prompts, answering.guards
 
     def condense(self, state: DecomposedState, context: DecomposedContext) -> Steps[Command[Any]]:
         """Make a follow-up question stand alone; no model call at the first turn of a thread."""

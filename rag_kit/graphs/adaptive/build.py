@@ -127,9 +127,9 @@ def build_adaptive_rag(
         guards=guards,
         output="full",
     )
-    nodes = AdaptiveNodes(llm, judge, loaded, guards, answering)
+    nodes = AdaptiveNodes(judge, answering)
     asking = ClarifyingNodes(llm, loaded, guards)
-    hops = HoppingNodes(retriever, llm, loaded, guards, answering)
+    hops = HoppingNodes(retriever, answering)
 
     graph = RagGraph(AdaptiveState, AdaptiveContext, output, "adaptive_rag", STEPS)
     refused = {END: REFUSED} if guards.question else {}

@@ -6,7 +6,6 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langgraph.types import Command
 
@@ -14,8 +13,6 @@ from rag_kit.documents import document_key
 from rag_kit.graphs.adaptive.context import AdaptiveContext
 from rag_kit.graphs.adaptive.state import AdaptiveState, Hop
 from rag_kit.graphs.answering import Answering
-from rag_kit.graphs.guards import Guards
-from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
 from rag_kit.graphs.steps import Steps, ask, fetch
@@ -32,19 +29,9 @@ _CALLS_LEFT = 3
 class HoppingNodes:
     """Bodies of ``next_hop``, ``search_hop``, ``answer_hop`` and ``conclude``."""
 
-    def __init__(
-        self,
-        retriever: BaseRetriever,
-        llm: BaseChatModel,
-        prompts: GraphPrompts,
-        guards: Guards,
-        answering: Answering,
-    ) -> None:
-        self.retriever = retriever
-        self.llm = llm
-        self.prompts = prompts
-        self.guards = guards
-        self.answering = answering
+    def __init__(self, retriever: BaseRetriever, answering: Answering) -> None:
+        self.retriever, self.answering = retriever, answering
+        self.llm, self.prompts, self.guards = answering.llm, answering.prompts, answering.guards
 
     def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
         """Ask for the next fact, with those found so far in view; or go on to the answer."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
 from langgraph.types import Command
 
 from rag_kit.graphs.adaptive.classifier import Classifier, called, route_of
 from rag_kit.graphs.adaptive.context import AdaptiveContext
 from rag_kit.graphs.adaptive.state import AdaptiveState, Route
 from rag_kit.graphs.answering import Answering, refused
-from rag_kit.graphs.guards import Guards, Refusal
+from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.opening import Opening, rendered
-from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Turn, Update
 from rag_kit.graphs.steps import Steps, ask, write
@@ -34,27 +32,14 @@ class AdaptiveNodes:
     """Bodies of ``begin``, ``classify``, ``direct`` and ``finish``.
 
     Args:
-        llm: The chat model.
         classifier: In place of the model's judgement; None: the model.
-        prompts: The graph's prompts.
-        guards: What sees question and answer.
-        answering: The common last steps.
+        answering: Model, prompts, guards, and the common last steps.
     """
 
-    def __init__(
-        self,
-        llm: BaseChatModel,
-        classifier: Classifier | None,
-        prompts: GraphPrompts,
-        guards: Guards,
-        answering: Answering,
-    ) -> None:
-        self.llm = llm
-        self.classifier = classifier
-        self.prompts = prompts
-        self.guards = guards
-        self.answering = answering
-        self.opening = Opening(llm, prompts, guards)
+    def __init__(self, classifier: Classifier | None, answering: Answering) -> None:
+        self.classifier, self.answering = classifier, answering
+        self.llm, self.prompts, self.guards = answering.llm, answering.prompts, answering.guards
+        self.opening = Opening(self.llm, self.prompts, self.guards)
 
     def begin(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
         """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
