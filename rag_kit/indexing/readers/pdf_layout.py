@@ -19,6 +19,7 @@ _MARK = re.compile(
     r"(?:[•●○▪■◦‣⁃∙·*–—-]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|[①-⑳㉠-㉻]|[（(][一二三四五六七八九十]+[)）]|[一二三四五六七八九十]+、)\s"
 )
 _BULLET = re.compile(r"^[•●○▪■◦‣⁃∙]\s*")
+_LEADERS = re.compile(r"(?:[.·…] ?){4,}\w{1,6}$")  # of a table of contents
 _END = re.compile(r"[.!?。！？…：:;；][\"'”’)\]）」』]*$")
 _HYPHENATED = re.compile(f"(\\w+){HYPHEN}(\\w*)")
 _WORD = re.compile(r"\w+(?:-\w+)*")
@@ -167,6 +168,8 @@ class Layout:
     def _joins(self, line: Line, after: Line, right: float) -> bool:
         """Whether a line goes on in the next one."""
         if _MARK.match(after.text) or abs(line.size - after.size) > 0.15 * line.size:
+            return False
+        if _LEADERS.search(line.text):
             return False
         down = line.end_bottom - after.bottom
         if not 0.3 * line.size < down < 2.2 * line.size:

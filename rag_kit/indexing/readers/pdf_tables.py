@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word
@@ -107,14 +108,12 @@ class _Grid:
 
 def _joined(words: list[Word]) -> str:
     ordered = sorted(words, key=lambda word: (-round(word.bottom / (word.size or 1) * 2), word.left))
-    text = ordered[0].text
-    for before, word in pairwise(ordered):
-        text += ("" if _unspaced(before, word) else " ") + word.text
-    return text
+    return reduce(_together, (word.text for word in ordered))
 
 
-def _unspaced(before: Word, word: Word) -> bool:
-    return bool(_CHINESE.match(before.text[-1]) and _CHINESE.match(word.text[0]))
+def _together(text: str, more: str) -> str:
+    chinese = text and more and _CHINESE.match(text[-1]) and _CHINESE.match(more[0])
+    return text + more if chinese else f"{text} {more}".strip()
 
 
 def _grids(rules: Sequence[Rule]) -> list[_Grid]:
@@ -253,7 +252,21 @@ def _aligned(rows: list[_Row]) -> list[list[str]]:
     filled = [text for texts in table for text in texts if text]
     words = sum(len(re.findall(r"[\u2e80-\u9fff]{1,2}|[^\s\u2e80-\u9fff]+", text)) for text in filled)
     full = len(filled) > 0.35 * len(table) * len(columns) and apart >= min(_FEW_ROWS, 0.6 * len(rows))
+    table = _unwrapped(table, rows)
     return table if full and over <= 0.15 * sum(map(len, rows)) and words <= _WORDS * len(filled) else []
+
+
+def _unwrapped(table: list[list[str]], rows: list[_Row]) -> list[list[str]]:
+    """The rows, those that only go on with cells of the row above, and stand closer to it than others, joined to it."""
+    steps = [row[0].line.bottom - after[0].line.bottom for row, after in pairwise(rows)]
+    usual = min((step for step, texts in zip(steps, table[1:], strict=True) if texts[0]), default=0.0)
+    found = table[:1]
+    for step, texts in zip(steps, table[1:], strict=True):
+        if not texts[0] and step < 0.8 * usual:
+            found[-1] = list(map(_together, found[-1], texts))
+        else:
+            found.append(texts)
+    return found
 
 
 def _written(rows: list[list[str]]) -> str:

@@ -89,6 +89,31 @@ def test_prose_in_two_columns_and_a_box_around_it_are_no_table(tmp_path, reader)
     assert page.page_content == f"{left}\n\n{right}"
 
 
+def test_a_cell_that_goes_on_below_is_one_cell_also_without_rules(tmp_path, reader):
+    """A line without a first cell that stands close to the row above belongs to it."""
+    rows = [
+        (720.0, ("Part", "What it does", "Since")),
+        (700.0, ("winch", "lifts the anchor from", "1998")),
+        (688.0, ("", "the bottom", "")),
+        (668.0, ("chain", "holds the ship", "1997")),
+    ]
+    lines = [(60.0 + 120 * n, y, 10.0, cell) for y, row in rows for n, cell in enumerate(row) if cell]
+    (page,) = reader.read(put(tmp_path, lines))
+    assert "| winch | lifts the anchor from the bottom | 1998 |\n| chain |" in page.page_content
+
+
+def test_a_table_of_contents_keeps_its_lines(tmp_path, reader):
+    """Entries that end with dots and a page number do not run together."""
+    entries = [
+        "1 Introduction . . . . . . . . . . . 3",
+        "2 Methods . . . . . . . . . . . . . . 7",
+        "结果 . . . . . . . . . . . 9",
+    ]
+    lines = [(60.0, 700.0 - 14 * n, 10.0, text) for n, text in enumerate(entries)]
+    (page,) = reader.read(put(tmp_path, lines))
+    assert [line for line in page.page_content.split("\n") if line] == entries
+
+
 def test_lists_side_by_side_are_read_one_after_the_other(tmp_path, reader):
     """What the file draws column by column, as the index of a book, is no table."""
     columns = (["anchor, 12", "berth, 40", "chain, 7"], ["depth, 33", "engine, 51", "flag, 2"])
