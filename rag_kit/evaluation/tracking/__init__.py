@@ -64,29 +64,27 @@ def log_results(
     if not isinstance(to, str) or to not in _TRACKERS:
         raise InvalidInputError(f"to is {to!r:.60}; allowed are 'langsmith', 'mlflow' and 'phoenix'")
     for name, value in (("dataset", dataset), ("experiment", experiment), ("url", url)):
-        plain = isinstance(value, str) and value.isprintable() and re.fullmatch(r"\S(.{0,248}\S)?", value)
-        if value is not None and not plain:
+        line = isinstance(value, str) and value.isprintable() and value.strip() == value != ""
+        if value is not None and not line:
             raise InvalidInputError(
-                f"{name} is {redact(repr(value)):.80}; give a text of 1 to 250 characters"
+                f"{name} is {redact(repr(value)):.80}; give a line without blanks around it"
             )
     if api_key is not None and not (isinstance(api_key, str) and re.fullmatch(r"[!-~]+", api_key)):
         raise InvalidInputError("api_key is no text of printable ASCII characters")
     if to == "mlflow" and (dataset or api_key):
-        raise InvalidInputError(
-            "leave out dataset, which MLflow has not, and api_key: set MLFLOW_TRACKING_TOKEN"
-        )
-    upload, tracked = Upload(results, dataset, experiment), Tracked(to, redact(url or "its address"))
+        raise InvalidInputError("leave dataset and api_key out: MLflow's client reads MLFLOW_TRACKING_TOKEN")
+    upload, tracked = Upload(results, dataset, experiment), Tracked(to, url or "its address")
     try:
         _TRACKERS[to][2](_connect(to, url, api_key, client), upload, tracked)
     except Exception as error:  # noqa: BLE001 - a client raises classes of its own and those of all it stands on
         cause = error.__cause__ if isinstance(error, BranchError) and error.__cause__ else error
-        tracked.url = redact(tracked.url)
         if not isinstance(cause, RagKitError):
             cause = _explained(to, cause, tracked, api_key, getattr(client, "api_key", None))
         if isinstance(cause, TrackingError):
             cause.tracked = tracked
         raise cause from None
-    tracked.url = redact(tracked.url)
+    finally:
+        tracked.url = redact(tracked.url)
     return tracked
 
 
@@ -102,9 +100,7 @@ def _connect(to: str, url: str | None, api_key: str | None, client: Any) -> Any:
         raise MissingExtraError(to, f"writing to {title}") from None
     if client is not None:
         if not isinstance(client, kind) or url is not None or api_key is not None:
-            raise InvalidInputError(
-                f"client is a {type(client).__name__}; give a {path}, without url or api_key"
-            )
+            raise InvalidInputError(f"client is a {type(client).__name__}; give a {path} and no url, api_key")
         return client
     if to == "mlflow":
         return kind(tracking_uri=url)
@@ -127,6 +123,6 @@ def _explained(to: str, error: BaseException, tracked: Tracked, *keys: str | Non
         said = said.replace(key, "***").replace(repr(key)[1:-1], "***")
     said = clean_text(" ".join(redact(said).split()))[:400]
     return TrackingError(
-        f"{title} at {tracked.url} failed: {said}; see that it runs, that the address is that of its API and the key "
-        f"({variables[0]}) right, then write again: what is there is not written twice"
+        f"{title} at {redact(tracked.url)} failed: {said}; see that it runs, that the address is that of its API and "
+        f"the key ({variables[0]}) right, then write again: what is there is not written twice"
     )

@@ -43,23 +43,22 @@ class Upload:
     """Results made ready: names, a fingerprint, metadata without keys, each row as plain JSON."""
 
     def __init__(self, results: Results, dataset: str | None, experiment: str | None) -> None:
-        self.results, self.rows, self.chosen = results, [_record(row) for row in results.rows], experiment
-        described = results.manifest.get("dataset") or {}
+        manifest, summary = storable(clean(results.manifest)), results.summary()
+        described = manifest["dataset"] if isinstance(manifest.get("dataset"), dict) else {}
         asked = described.get("fingerprint") or digest([row.example.to_json() for row in results.rows])
+        self.results, self.rows, self.chosen = results, [_record(row) for row in results.rows], experiment
         self.dataset = (
-            dataset or storable(described.get("name") or "")[:_MAX_NAME].strip() or f"rag-kit-{asked[:8]}"
+            dataset or str(described.get("name") or f"rag-kit-{str(asked)[:8]}")[:_MAX_NAME].strip()
         )
-        judged = (each for each in results.manifest.get("metrics", ()) if each.get("asks_judge"))
-        self.judged = {storable(each["name"]) for each in judged}
+        self.pipeline = storable(results.name)[:_MAX_NAME].strip()
+        metrics = [each for each in manifest.get("metrics") or () if isinstance(each, dict)]
+        self.judged = {each.get("name") for each in metrics if each.get("asks_judge")}
         # what the run took and when it ran is no part of it
         content = [{name: value for name, value in record.items() if name != "usage"} for record in self.rows]
         self.fingerprint = digest([results.name, list(results.metrics), content])
-        self.pipeline = storable(results.name)[:_MAX_NAME].strip()
         self.experiment = experiment or f"{self.pipeline}-{self.fingerprint[:8]}"
-        summary = {k: {**each.to_json(), "coverage": each.coverage} for k, each in results.summary().items()}
-        self.metadata = storable(
-            {**clean(results.manifest), "summary": summary, FINGERPRINT: self.fingerprint}
-        )
+        numbers = {storable(k): {**each.to_json(), "coverage": each.coverage} for k, each in summary.items()}
+        self.metadata = {**manifest, "summary": numbers, FINGERPRINT: self.fingerprint}
 
     def write_rows(self, write: Callable[[dict[str, Any]], int], tracked: Tracked) -> None:
         """Write rows side by side; ``write`` returns how many entries of a row were missing."""
@@ -75,26 +74,25 @@ class Upload:
         """See that the experiment of this name has these results."""
         if fingerprint != self.fingerprint:
             raise InvalidInputError(
-                f"an experiment {self.experiment!r:.120} has other results; give another name"
+                f"{self.experiment!r:.120} has other results; give experiment= another name"
             )
 
 
 def _record(row: Row) -> dict[str, Any]:
     """A row as plain JSON; its key is the example's id, and two that differ stay two."""
     example, output, key = row.example.to_json(), row.output.to_json(), storable(row.example.id)
-    texts = [{"id": each.id, "text": each.text} for each in row.output.passages or ()]
+    for each in output.get("passages", ()):
+        del each["metadata"], each["provenance"]
+    kept = ("answer", "passages", "status", "citations", "queries", "notes")
     return dict(storable({
         "key": key if key == row.example.id else f"{key}-{digest(row.example.id)[:8]}",
         "asked": {name: example.pop(name) for name in ("question", "history") if name in example},
         "about": {name: example.pop(name) for name in ("id", "tags", "metadata") if name in example},
         "gold": example,
-        "output": {"answer": output.get("answer"), **({} if row.output.passages is None else {"passages": texts})}
-        | {name: output[name] for name in ("status", "citations", "queries", "notes") if name in output},
-        "error": redact(row.output.error) if row.output.error else None,
-        "scores": {
-            name: {"value": cell.value, "status": cell.status, "reason": redact(cell.reason) or None}
-            for name, cell in row.cells.items()
-        },
+        "output": {name: output[name] for name in kept if name in output},
+        "error": redact(row.output.error or "") or None,
+        "scores": {name: {"value": cell.value, "status": cell.status, "reason": redact(cell.reason) or None}
+                   for name, cell in row.cells.items()},
         "usage": {name: getattr(row.output, name) for name in ("seconds", "calls", "tokens")},
     }))  # fmt: skip
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,11 +18,8 @@ _RUNS_IN_QUERY = 20
 
 def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
     """Write what LangSmith lacks, by ids that follow from what they are of."""
-    tracked.url = client.api_url
-    exists = client.has_dataset(dataset_name=upload.dataset)
-    data = (
-        client.read_dataset(dataset_name=upload.dataset) if exists else client.create_dataset(upload.dataset)
-    )
+    tracked.url, name = client.api_url, upload.dataset
+    data = next(client.list_datasets(dataset_name=name), None) or client.create_dataset(name)
     _write_examples(client, data.id, upload, tracked)
     if not client.has_project(upload.experiment):
         client.create_project(upload.experiment, reference_dataset_id=data.id, metadata=upload.metadata)
@@ -32,7 +28,7 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
     tracked.run_id, tracked.url = str(project.id), str(project.url)
     if project.metadata.get(STATE) == "complete":
         return
-    runs = {record["key"]: _id(project.id, record["key"]) for record in upload.rows}
+    runs, end = {record["key"]: _id(project.id, record["key"]) for record in upload.rows}, project.start_time
     expected = {_id(runs[record["key"]], name) for record in upload.rows for name in record["scores"]}
     known = _scores(client, list(runs.values()))
 
@@ -45,8 +41,8 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
             # logged. With the time of the first attempt a run that is sent twice is the same and not another one.
             client.create_run(
                 "rag-kit", record["asked"], "chain", id=run, session_id=project.id, outputs=record["output"],
-                reference_example_id=_id(data.id, record["key"]), start_time=project.start_time - _took(record),
-                end_time=project.start_time, error=record["error"], extra={"metadata": record["usage"]},
+                reference_example_id=_id(data.id, record["key"]), error=record["error"], end_time=end,
+                start_time=end - timedelta(seconds=record["usage"]["seconds"]), extra={"metadata": record["usage"]},
             )  # fmt: skip
         for name, score in missing.items():
             client.create_feedback(
@@ -94,21 +90,16 @@ def _id(parent: uuid.UUID, name: str) -> uuid.UUID:
     return uuid.uuid5(parent, digest(name))
 
 
-def _took(record: dict[str, Any]) -> timedelta:
-    return timedelta(seconds=min(max(record["usage"]["seconds"], 0.0), 3600.0))
-
-
 def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
     """Write what Phoenix lacks, found by names and by the ids of examples."""
-    http = client._client  # two lists are read for which the client has no public call
+    http = client._client
     tracked.url = str(http.base_url)
     limit = {"timeout": http.timeout}  # else its methods use a time-out of their own
-    data: Any = None
     named = {"name": upload.dataset}
-    if any(each["name"] == upload.dataset for each in client.datasets.list(**limit)):
-        data = client.datasets.get_dataset(dataset=named, **limit)
+    exists = any(each["name"] == upload.dataset for each in client.datasets.list(**limit))
+    data: Any = client.datasets.get_dataset(dataset=named, **limit) if exists else ()
     parts = {"id": "key", "input": "asked", "output": "gold", "metadata": "about"}
-    known = {each["id"]: {part: each[part] for part in parts} for each in data or ()}
+    known = {each["id"]: {part: each[part] for part in parts} for each in data}
     examples = [{part: record[name] for part, name in parts.items()} for record in upload.rows]
     if new := [each for each in examples if known.get(each["id"]) != each]:
         data = client.datasets.add_examples_to_dataset(dataset=named, examples=new, **limit)
@@ -122,12 +113,17 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
     )  # fmt: skip
     upload.check_owner((found["metadata"] or {}).get(FINGERPRINT))
     tracked.run_id, tracked.url = found["id"], client.experiments.get_experiment_url(data.id, found["id"])
-    runs = {each["dataset_example_id"]: each["id"] for each in _pages(http, found["id"], "runs")}
+
+    def read(what: str, **params: Any) -> list[Any]:  # the client has no public call for these two lists
+        answer = http.get(
+            f"v1/experiments/{found['id']}/{what}", params={**params, "limit": len(upload.rows)}
+        )
+        return list(answer.raise_for_status().json()["data"])
+
+    runs = {each["dataset_example_id"]: each["id"] for each in read("runs")}
     names = sorted({name for record in upload.rows for name in record["scores"]})
-    listed = (
-        _pages(http, found["id"], "incomplete-evaluations", evaluation_name=names) if runs and names else ()
-    )
-    incomplete = {each["experiment_run"]["id"]: each["evaluation_names"] for each in listed}
+    lacking = read("incomplete-evaluations", evaluation_name=names) if names else []
+    incomplete = {each["experiment_run"]["id"]: each["evaluation_names"] for each in lacking}
 
     def write(record: dict[str, Any]) -> int:
         node, end, scores = nodes[record["key"]], datetime.now(UTC), record["scores"]
@@ -135,7 +131,7 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
             scores = {name: score for name, score in scores.items() if name in incomplete.get(runs[node], ())}
         run = runs.get(node) or client.experiments.log_run(
             experiment_id=found["id"], dataset_example_id=node, output=record["output"], error=record["error"],
-            start_time=end - _took(record), end_time=end, **limit,
+            start_time=end - timedelta(seconds=record["usage"]["seconds"]), end_time=end, **limit,
         )["id"]  # fmt: skip
         for name, score in scores.items():
             # a label, for an evaluation with an error counts as missing
@@ -148,13 +144,3 @@ def write_phoenix(client: Any, upload: Upload, tracked: Tracked) -> None:
         return len(scores) + (node not in runs)
 
     upload.write_rows(write, tracked)
-
-
-def _pages(http: Any, experiment: str, what: str, **params: Any) -> Iterator[Any]:
-    while True:
-        answer = http.get(f"v1/experiments/{experiment}/{what}", params={**params, "limit": 100})
-        found = answer.raise_for_status().json()
-        yield from found["data"]
-        if not found["next_cursor"]:
-            return
-        params["cursor"] = found["next_cursor"]

@@ -8,14 +8,16 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rag_kit.evaluation.tracking.content import FINGERPRINT, STATE, Tracked, Upload, storable
+from rag_kit.evaluation.tracking.content import FINGERPRINT, STATE, Tracked, Upload
 
-_SETTINGS = ("dataset", "pipeline", "judge", "versions", "commit", "prices", "settings")
-_MAX_KEY, _MAX_VALUE, _MAX_PARAMS = 250, 500, 100
+_SETTINGS = ("dataset", "pipeline", "judge", "versions", "commit", "prices", "settings", "started", "ended")
+_REFUSED = re.compile(
+    r"[^\w.\- ]"
+)  # what names of params and metrics may not have; letters are those of any script
+_MAX_KEY, _MAX_VALUE, _MAX_PARAMS = 200, 500, 100
 #: MLflow's client reads its limits from the environment alone; without them a server that is down takes four minutes.
 _LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "30", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
            "MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER": "false"}  # fmt: skip
@@ -23,59 +25,48 @@ _LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "30", "MLFLOW_HTTP_REQUEST_MAX_RETRIES
 
 def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
     """Write what MLflow lacks; a run that is complete stays as it is."""
-    from mlflow.entities import Metric, Param
-
-    tracked.url = str(client.tracking_uri)
-    name, start = upload.chosen or upload.dataset, _milliseconds(upload.metadata.get("started"))
+    tracked.url, mark = str(client.tracking_uri), upload.fingerprint
     with _limits(), tempfile.TemporaryDirectory() as folder:
+        name = upload.chosen or upload.dataset
         there = client.get_experiment_by_name(name)
         place = there.experiment_id if there else client.create_experiment(name)
-        found = client.search_runs([place], f"tags.`{FINGERPRINT}` = '{upload.fingerprint}'", max_results=1)
-        run = (
-            found[0]
-            if found
-            else client.create_run(place, start, {FINGERPRINT: upload.fingerprint}, upload.pipeline)
-        )
+        found = client.search_runs([place], f"tags.`{FINGERPRINT}` = '{mark}'", max_results=1)
+        run = found[0] if found else client.create_run(place, None, {FINGERPRINT: mark}, upload.pipeline)
         tracked.run_id = run_id = run.info.run_id
         if tracked.url.startswith("http"):
             tracked.url += f"/#/experiments/{place}/runs/{run_id}"
         if run.data.tags.get(STATE) == "complete":
             return
-        metrics = [
-            Metric(k, v, start or 0, 0) for k, v in _metrics(upload).items() if k not in run.data.metrics
-        ]
-        params = [Param(k, v) for k, v in _params(upload).items() if k not in run.data.params]
-        client.log_batch(run_id, metrics, params, synchronous=True)
-        tracked.written += len(metrics) + len(params)
+        _log(client, run, upload, tracked)
         files = _write_files(upload, Path(folder))
         client.log_artifacts(run_id, folder)
         tracked.written += files
         table = json.dumps([{"path": "rows.json", "type": "table"}])  # by this tag MLflow's pages find it
         client.set_tag(run_id, "mlflow.loggedArtifacts", table, synchronous=True)
-        client.set_terminated(run_id, "FINISHED", _milliseconds(upload.metadata.get("ended")))
+        client.set_terminated(run_id, "FINISHED")
         client.set_tag(run_id, STATE, "complete", synchronous=True)
 
 
-def _params(upload: Upload) -> dict[str, str]:
-    """Settings from the manifest (``settings.timeout``)."""
-    found = {"name": upload.pipeline}
-    for part in _SETTINGS:
-        value = upload.metadata.get(part) or {}
-        for name, item in (value if isinstance(value, dict) else {"": value}).items():
+def _log(client: Any, run: Any, upload: Upload, tracked: Tracked) -> None:
+    """Log settings and the summary of each metric; what has no value (a mean of nothing) is left out."""
+    from mlflow.entities import Metric, Param
+
+    texts, values = {"name": upload.pipeline}, dict[str, float]()
+    for part in (each for each in _SETTINGS if upload.metadata.get(each)):
+        value = upload.metadata[part]
+        for name, item in value.items() if isinstance(value, dict) else [("", value)]:
             text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
-            found[_key(f"{part}.{name}".rstrip("."))] = text[:_MAX_VALUE]
-    return dict(list(found.items())[:_MAX_PARAMS])
-
-
-def _metrics(upload: Upload) -> dict[str, float]:
-    """The summary of each metric; what has no value (a mean of nothing) is not there."""
-    found = {f"pipeline/{part}": float(sum(record["usage"][part] for record in upload.rows))
-             for part in ("seconds", "calls", "tokens")}  # fmt: skip
+            texts[_REFUSED.sub("_", f"{part}.{name}".rstrip("."))[:_MAX_KEY]] = text[:_MAX_VALUE]
     for name, summary in upload.metadata["summary"].items():
-        found |= {
-            f"{_key(name)}/{part}": float(value) for part, value in summary.items() if value is not None
-        }
-    return found
+        key = _REFUSED.sub("_", name)[:_MAX_KEY]
+        values |= {f"{key}/{part}": float(each) for part, each in summary.items() if each is not None}
+    for part in ("seconds", "calls", "tokens"):
+        values[f"pipeline/{part}"] = float(sum(record["usage"][part] for record in upload.rows))
+    params = [Param(*each) for each in list(texts.items())[:_MAX_PARAMS] if each[0] not in run.data.params]
+    now = run.info.start_time
+    metrics = [Metric(*each, now, 0) for each in values.items() if each[0] not in run.data.metrics]
+    client.log_batch(run.info.run_id, metrics, params, synchronous=True)
+    tracked.written += len(metrics) + len(params)
 
 
 def _write_files(upload: Upload, folder: Path) -> int:
@@ -85,24 +76,14 @@ def _write_files(upload: Upload, folder: Path) -> int:
     lines = []
     for record in upload.rows:
         passages = [each["id"] for each in record["output"].get("passages", ())]
-        lines.append({"id": record["key"], **record["asked"], **record["output"], "passages": passages})
-        lines[-1]["error"] = record["error"]
+        line = {"id": record["key"], **record["asked"], **record["output"], "passages": passages}
         for name, score in record["scores"].items():
-            lines[-1] |= {f"{name}.{part}": value for part, value in score.items()}
+            line |= {f"{name}.{part}": value for part, value in score.items()}
+        lines.append({**line, "error": record["error"]})
     columns = list(dict.fromkeys(name for line in lines for name in line))
     table = {"columns": columns, "data": [[line.get(name) for name in columns] for line in lines]}
     (folder / "rows.json").write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
     return sum(each.is_file() for each in folder.rglob("*"))
-
-
-def _key(name: str) -> str:
-    """A name that MLflow takes: letters of any script, digits, and ``_ - .`` and blanks."""
-    key = re.sub(r"[^\w.\- ]", "_", storable(name))[:_MAX_KEY]
-    return key if key.strip(". ") else f"_{key}"
-
-
-def _milliseconds(stamp: Any) -> int | None:
-    return int(datetime.fromisoformat(str(stamp)).timestamp() * 1000) if stamp else None
 
 
 @contextmanager

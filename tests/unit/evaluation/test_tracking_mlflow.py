@@ -37,7 +37,6 @@ def test_params_metrics_and_files_are_those_of_the_results(url: str, tmp_path: P
     tracked = log_results(results, "mlflow", url=url)
     run, summary = _read(url, tracked.run_id), results.summary()
     assert run.info.status == "FINISHED" and run.info.run_name == "hybrid 混合"
-    assert run.info.end_time - run.info.start_time == 60_000
     metrics, params = run.data.metrics, run.data.params
     assert metrics["faithfulness/mean"] == summary["faithfulness"].mean
     assert metrics["faithfulness/low"] == summary["faithfulness"].low and metrics["faithfulness/errors"] == 1
