@@ -129,7 +129,15 @@ class Store:
         if self._closed or "closed database" in text:
             return IndexError_(f"The index in {folder} was closed. Open it again.")
         if code == sqlite3.SQLITE_FULL:
-            return IndexError_(f"No room is left to write to {self.path} ({text}). Nothing was changed.")
+            return IndexError_(
+                f"No room is left to write to {self.path} ({text}). Nothing of this write was changed, and what was "
+                "written before stays: make room, then run the same again."
+            )
+        if code == sqlite3.SQLITE_IOERR:
+            return IndexError_(
+                f"{self.path} cannot be read or written ({text}). Nothing of this write was changed, and what was "
+                "written before stays: check the disk, then run the same again."
+            )
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return IndexLockedError(f"{self.path} is locked by another program ({text}). Try again later.")
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_kit.concurrency import run_in_thread
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import IndexError_, InvalidInputError
 from rag_kit.indexing.document_index.changes import forget_removals
 from rag_kit.indexing.document_index.corrections import Correction, present_chunks, stored_corrections
 from rag_kit.indexing.document_index.embedding import check_model, check_vectors, embed_ahead, name_of
@@ -287,11 +287,18 @@ class WritableIndex(ReadableIndex):
         """Save what the legs have not saved yet; `close` does so.
 
         Raises:
-            OSError: It cannot be written; the store holds it all the same, and the next writer saves it.
+            IndexError_: It cannot be written; the store holds it all the same, and the next writer saves it.
         """
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            saved = min(leg.apply(connection, state) for leg in self._legs)
+            try:
+                saved = min(leg.apply(connection, state) for leg in self._legs)
+            except OSError as error:
+                raise IndexError_(
+                    f"What the index in {self.folder} derives from its store cannot be saved ({error}). Nothing is "
+                    "lost, and searches find all that was written, slower. Make room, or mend what the error says; the "
+                    "next ingest or rag-kit repair saves it."
+                ) from error
         forget_removals(self._store, saved)
 
 
