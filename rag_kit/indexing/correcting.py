@@ -111,43 +111,38 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
     old, present = {one.id: one for one in index.corrections()}, index.present_chunks(lines)
     rows, families, corrections = list[Row](), list[Family](), list[Correction]()
     removed, restored, sources = list[str](), list[str](), list[str]()
-    represented = "represent" in index.settings
+    represented = bool(index.settings.get("represent"))
     for key, (number, text) in lines.items():
         now, is_parent = present.get(key, (None, False))
-        if is_parent and not represented:
-            raise InvalidInputError(
-                f"{path}, line {number}: {key!r} is found by its parts. Correct its source, and write it again."
-            )
         base = old.get(key)
         if now is not None and (base is None or json.loads(now.metadata).get(CORRECTED) is not True):
             base = now
-        if base is None or (now is None and base.corrected is not None):
+        if base is None or (now is None and base.corrected is not None) or (is_parent and not represented):
             raise InvalidInputError(
-                f"{path}, line {number}: the index has no chunk {key!r}; its file may have changed. Export again."
+                f"{path}, line {number}: the index has no chunk {key!r} that can be corrected; its file may have "
+                "changed. Export again."
             )
         if text == (None if now is None else now.text):
             continue
-        if text is None:
-            removed.append(key)
-        elif text == base.text:
-            restored.append(key)
         if text != base.text:
             corrections.append(base._replace(corrected=text))
-        if text is not None:
-            metadata = json.loads(base.metadata)
-            metadata = metadata if text == base.text else corrected_metadata(metadata)
-            if is_parent or (now is None and represented):
-                whole = Document(text, id=key, metadata=metadata)
-                families.append(Family(whole, [Child(text, 0, len(text))]))
-                sources.append(base.source)
-            else:
-                rows.append(
-                    Row(key, base.source, base.ordinal, text, dump_metadata(metadata), text_hash(text))
-                )
+        if text is None:
+            removed.append(key)
+            continue
+        metadata = json.loads(base.metadata)
+        if text == base.text:
+            restored.append(key)
+        else:
+            metadata = corrected_metadata(metadata)
+        if is_parent or (now is None and represented):
+            whole = Document(text, id=key, metadata=metadata)
+            families.append(Family(whole, [Child(text, 0, len(text))]))
+            sources.append(base.source)
+        else:
+            rows.append(Row(key, base.source, base.ordinal, text, dump_metadata(metadata), text_hash(text)))
     # the next ingest makes again what represents them
     records = index.source_records() if represented else {}
-    stale = {one.source for one in [*corrections, *(old[key] for key in restored)]}
-    again = [replace(records[source], settings="") for source in sorted(stale & records.keys())]
+    again = [replace(records[source], settings="") for source in sorted(records.keys() & sources)]
     index.write(
         Batch(
             rows=rows,
@@ -158,7 +153,7 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
             uncorrected=restored,
         )
     )
-    changed = len(rows) + len(families) - len(restored)
+    changed = len(corrections) - len(removed)
     return Corrected(
         changed, len(removed), len(restored), len(lines) - changed - len(removed) - len(restored)
     )

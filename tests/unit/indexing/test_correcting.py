@@ -144,7 +144,14 @@ def test_what_represents_a_corrected_passage_is_made_anew(docs: Path, tmp_path: 
     correct(folder, lambda text: text.replace("4O degrees", "a turbine"), model=None)
     assert "degrees" not in keywords() and "a turbine" in " ".join(texts(folder))
     report = ingest(docs, folder, llm=model)
+    again = correct(folder, lambda text: None if "Stop" in text else mend(text), model=None)
+    assert (again.corrected, again.removed) == (1, 1)
+    assert correct(folder, lambda text: text, model=None).restored == 1
+    assert "Stop" in " ".join(texts(folder))
+    report = ingest(docs, folder, llm=model)
     assert report.lost == [] and "turbine" in keywords() and "a turbine" in " ".join(texts(folder))
+    ingest(docs, folder, llm=model, represent=[])
+    assert correct(folder, lambda text: text.replace("turbine", "wheel"), model=None).corrected == 1
 
 
 @pytest.mark.parametrize(
