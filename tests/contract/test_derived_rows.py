@@ -14,7 +14,7 @@ from support.embedding import WordEmbeddings
 
 from rag_kit import retrieval
 from rag_kit.cli.main import main
-from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.document_index.families import Child, Family
 from rag_kit.indexing.document_index.folder import STORE
 from rag_kit.query_construction import SelfQueryRetriever
@@ -147,3 +147,18 @@ def test_the_command_line_gives_passages(given, capsys):
         answer = json.loads(capsys.readouterr().out)
         found = {doc["id"] for doc in answer["documents"]}
         assert "p0" in found and not any(key.startswith("node") for key in found)
+
+
+def test_a_field_of_that_name_hides_nothing_silently(tmp_path, caplog):
+    """A reader that gives it fails for its file, with what to do; documents given by hand are counted in the log."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.own").write_text("Fans hum.")
+    report = ingest(
+        tmp_path / "docs", tmp_path / "index",
+        readers={"*.own": lambda path: Document(path.read_text(), metadata={"representation": "oil on canvas"})},
+    )  # fmt: skip
+    (failed,) = report.failed
+    assert "a.own" in failed[0] and "another name" in failed[1]
+    with DocumentIndex.create(tmp_path / "by-hand") as index:
+        index.upsert([Document("Fans hum.", metadata={"representation": "oil on canvas"})])
+    assert "1 documents have the metadata field 'representation'" in caplog.text

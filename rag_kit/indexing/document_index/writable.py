@@ -22,6 +22,7 @@ from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.store import knows_copies
 from rag_kit.indexing.document_index.writing import Batch, SourceRecord, WriteReport, apply, missing_texts
+from rag_kit.indexing.searched import REPRESENTATION
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -40,7 +41,8 @@ class WritableIndex(ReadableIndex):
     def upsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> WriteReport:
         """Add documents, or replace those with the same ids, in one transaction.
 
-        Texts that the index holds already are not embedded again.
+        Texts that the index holds already are not embedded again. A document with the metadata field
+        ``representation`` counts as made of others: only a filter that names the field finds it, and the log says so.
 
         Args:
             documents: The documents; provenance is not stored.
@@ -54,7 +56,7 @@ class WritableIndex(ReadableIndex):
             ModelError: The embedding model failed; nothing was changed.
             IndexError_: Opened for reading, or no room is left; nothing was changed.
         """
-        return self.write(Batch(rows=make_rows(documents, ids)))
+        return self.write(Batch(rows=_with_warning(make_rows(documents, ids))))
 
     async def aupsert(self, documents: Sequence[Document], ids: Sequence[str] | None = None) -> WriteReport:
         """As `upsert`, on a thread."""
@@ -120,7 +122,7 @@ class WritableIndex(ReadableIndex):
             InvalidInputError: A document has no source, or one outside the scope.
             ModelError: The embedding model failed; nothing was changed.
         """
-        rows = make_rows(documents)
+        rows = _with_warning(make_rows(documents))
         given, gone = self._scoped({row.source for row in rows}, scope, prune)
         return self.write(Batch(rows=rows, whole=given, removed_sources=gone))
 
@@ -312,3 +314,14 @@ def in_scope(source: str, scopes: Sequence[str] | None) -> bool:
     return scopes is None or any(
         source == scope or source.startswith(scope.rstrip("/") + "/") for scope in scopes
     )
+
+
+def _with_warning(rows: list[Row]) -> list[Row]:
+    """The rows; those that searches leave out are counted in the log."""
+    if count := sum(f'"{REPRESENTATION}"' in row.metadata for row in rows):
+        logger.warning(
+            "%d documents have the metadata field %r: only a filter that names it finds them",
+            count,
+            REPRESENTATION,
+        )
+    return rows

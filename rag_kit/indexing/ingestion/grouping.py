@@ -16,6 +16,7 @@ from rag_kit.indexing.ingestion.copies import Copies
 from rag_kit.indexing.ingestion.corrected import correct
 from rag_kit.indexing.ingestion.looking import file_hash, look
 from rag_kit.indexing.readers.parts import Unreadable
+from rag_kit.indexing.searched import REPRESENTATION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,6 +158,11 @@ class Grouping:
             if corrections := self._corrections.get(source, ()):
                 documents, lost = correct(documents, source, corrections)
             rows = make_rows(documents, source=source)
+            if any(REPRESENTATION in document.metadata for document in documents):
+                raise InvalidInputError(
+                    f"its metadata have the field {REPRESENTATION!r}, which marks what was made of passages and hides "
+                    "it from searches; let the reader give the field another name."
+                )
         except InvalidInputError as error:
             raise ReadError(f"{file.file}: {error}") from error
         record = SourceRecord(source, sight.size, sight.mtime_ns, sight.seen_ns, digest, self._key, mark)
