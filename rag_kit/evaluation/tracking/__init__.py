@@ -106,13 +106,8 @@ def _connect(to: str, url: str | None, api_key: str | None, client: Any) -> Any:
         return kind(tracking_uri=url)
     if to == "phoenix":
         return kind(base_url=url, api_key=api_key)
-    from urllib3.util import Retry
-
-    # the client's own waits as long as a server asks for, which may be hours
-    retry = Retry(2, read=1, backoff_factor=0.5, status_forcelist=[429, 500, 502, 503, 504], allowed_methods=None,
-                  raise_on_status=False, respect_retry_after_header=False)  # fmt: skip
-    return kind(url, api_key=api_key, retry_config=retry, timeout_ms=_TIMEOUT_MS, auto_batch_tracing=False,
-                tracing_mode="langsmith", tracing_sampling_rate=1.0, omit_traced_runtime_info=True)  # fmt: skip
+    return kind(url, api_key=api_key, timeout_ms=_TIMEOUT_MS, auto_batch_tracing=False, tracing_mode="langsmith",
+                tracing_sampling_rate=1.0, omit_traced_runtime_info=True)  # fmt: skip
 
 
 def _explained(to: str, error: BaseException, tracked: Tracked, *keys: str | None) -> TrackingError:

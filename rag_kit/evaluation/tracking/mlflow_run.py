@@ -52,9 +52,9 @@ def _log(client: Any, run: Any, upload: Upload, tracked: Tracked) -> None:
     from mlflow.entities import Metric, Param
 
     texts, values = {"name": upload.pipeline}, dict[str, float]()
-    for part in (each for each in _SETTINGS if upload.metadata.get(each)):
-        value = upload.metadata[part]
-        for name, item in value.items() if isinstance(value, dict) else [("", value)]:
+    for part in _SETTINGS:
+        value = upload.metadata.get(part) or {}
+        for name, item in (value if isinstance(value, dict) else {"": value}).items():
             text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
             texts[_REFUSED.sub("_", f"{part}.{name}".rstrip("."))[:_MAX_KEY]] = text[:_MAX_VALUE]
     for name, summary in upload.metadata["summary"].items():
