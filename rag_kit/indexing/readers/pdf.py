@@ -38,6 +38,8 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
         raise _refusal(str(error)) from error
     try:
         count = len(document)
+        if document.get_formtype():
+            document.init_forms()
         if count > context.limits.max_pages:
             raise over_limit(f"it has {count} pages", "max_pages", context.limits.max_pages)
         pages: list[list[Line]] = []
@@ -104,6 +106,12 @@ def _page(document: Any, index: int, context: Context) -> tuple[list[Line], list
 
     try:
         page = document[index]
+        if (
+            document.formenv is not None
+        ):  # what was filled in becomes text of the page, once it is loaded again
+            page.flatten()
+            page.close()
+            page = document[index]
     except pypdfium2.PdfiumError:
         return [], [], ""  # a damaged page among good ones; it counts as one without text
     try:

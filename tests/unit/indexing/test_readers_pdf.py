@@ -185,3 +185,34 @@ def test_a_page_of_typewriting_is_prose(tmp_path, reader):
     lines = make.wrapped(text, width=40, x=60, top=740)
     (page,) = reader.read(put(tmp_path, lines, mono=[line[3] for line in lines]))
     assert page.page_content == text
+
+
+def test_what_is_filled_into_a_form_is_read(reader, tmp_path):
+    """The value of a field is text of its page, though it stands in no content of it."""
+    shown = b"BT /F1 12 Tf 0 g 2 4 Td (R. Macleod) Tj ET"
+    font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+    content = b"BT /F1 12 Tf 72 700 Td (Owner of the vessel) Tj ET"
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R] >> >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 5 0 R >> >> "
+        b"/Contents 4 0 R /Annots [6 0 R] >>",
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
+        font,
+        b"<< /Type /Annot /Subtype /Widget /FT /Tx /T (owner) /V (R. Macleod) /Rect [200 695 400 715] /F 4 "
+        b"/AP << /N 7 0 R >> >>",
+        b"<< /Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F1 5 0 R >> >> /Length %d >>\n"
+        b"stream\n%s\nendstream" % (len(shown), shown),
+    ]
+    body = b"%PDF-1.7\n"
+    starts = []
+    for number, each in enumerate(objects, 1):
+        starts.append(len(body))
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, each)
+    table = b"".join(b"%010d 00000 n \n" % start for start in starts)
+    body += b"xref\n0 %d\n0000000000 65535 f \n%strailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % (
+        len(objects) + 1, table, len(objects) + 1, len(body),
+    )  # fmt: skip
+    (tmp_path / "form.pdf").write_bytes(body)
+    (page,) = reader.read(tmp_path / "form.pdf")
+    assert "Owner of the vessel" in page.page_content and "R. Macleod" in page.page_content
