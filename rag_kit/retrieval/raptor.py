@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from langchain_core.documents import Document
 from pydantic import Field, PrivateAttr
 
-from rag_kit.documents import add_note, combine_filters, copy_document, first_stage
+from rag_kit.documents import add_note, combine_filters, compile_filter, copy_document, first_stage
 from rag_kit.indexing.document_index import DocumentIndex
 from rag_kit.indexing.document_index.vectors import Vectors, best, unit
 from rag_kit.indexing.raptor import RAPTOR, RaptorTree
@@ -21,12 +22,21 @@ from rag_kit.retrieval.indexed import Hits, rows_retriever
 
 
 class _Loaded(NamedTuple):
-    """The tree of one generation of the index, with its vectors, and what is to be said of it."""
+    """The tree in one generation of the index: its roots, the vectors of summaries, and those that are up to date."""
 
     generation: int
     tree: RaptorTree
+    roots: list[str]
     vectors: dict[str, Vectors]
-    note: str
+    whole: set[str]
+
+    @property
+    def note(self) -> str:
+        """What is to be said of all results, or nothing."""
+        if not self.tree.nodes:
+            return "degraded: passages alone, for the index has no summaries; build_raptor makes them"
+        old = "degraded: some summaries are out of date and left out; build_raptor renews them"
+        return old if len(self.whole) < len(self.tree.nodes) else ""
 
 
 class RaptorRetriever(RagKitRetriever):
@@ -76,18 +86,23 @@ class RaptorRetriever(RagKitRetriever):
             loaded = self._loaded
             if loaded is None or loaded.generation != state.generation:
                 tree = RaptorTree.of(connection)
-                loaded = _Loaded(state.generation, tree, self._vectors(list(tree.nodes)), _note(tree))
-                self._loaded = loaded
-        leaves = loaded.tree.leaves.items()
-        passing = {key for key, leaf in leaves if mask is None or mask[leaf.row]}
-        allowed = _whole(loaded.tree, {key for key in passing if loaded.tree.leaves[key].current})
+                for node in tree.nodes.values():
+                    del node.metadata[RAPTOR]
+                whole = _whole(tree, {key for key, leaf in tree.leaves.items() if leaf.current})
+                rows = self._vectors(list(tree.nodes))
+                loaded = self._loaded = _Loaded(state.generation, tree, tree.roots, rows, whole)
+        leaves = loaded.tree.leaves
+        passing, allowed = set(leaves), loaded.whole
+        if mask is not None:
+            passing = {key for key, leaf in leaves.items() if mask[leaf.row]}
+            allowed = _whole(loaded.tree, {key for key in passing if leaves[key].current})
         found = {}
         for query, vector in zip(queries, vectors, strict=True):
             near = unit(np.asarray(vector, np.float32))
             if self.mode == "collapsed" or not loaded.tree.nodes:
                 hits = self._collapsed(near, loaded, allowed, request)
             else:
-                hits = self._traversed(near, loaded, allowed | passing, request.k)
+                hits = self._traversed(near, loaded, allowed | passing, request)
             documents = first_stage(hits, RAPTOR, self.get_name(), query)
             found[query] = [add_note(doc, loaded.note) for doc in documents] if loaded.note else documents
         return found
@@ -98,40 +113,27 @@ class RaptorRetriever(RagKitRetriever):
     def _collapsed(self, vector: Vectors, loaded: _Loaded, allowed: set[str], request: Request) -> Hits:
         passages = combine_filters(request.filter, {REPRESENTATION: {"$exists": False}})
         hits = self.index.search_dense(vector.tolist(), request.k, passages)
-        nearest = _nearest(
-            vector, {key: row for key, row in loaded.vectors.items() if key in allowed}, request.k
-        )
-        hits += [(_summary(loaded.tree, key), score) for key, score in nearest]
+        rows = {key: row for key, row in loaded.vectors.items() if key in allowed}
+        nearest = _nearest(vector, rows, request.k)
+        hits += [(copy_document(loaded.tree.nodes[key]), score) for key, score in nearest]
         return sorted(hits, key=lambda hit: (-hit[1], hit[0].id or ""))[: request.k]
 
-    def _traversed(self, vector: Vectors, loaded: _Loaded, allowed: set[str], k: int) -> Hits:
+    def _traversed(self, vector: Vectors, loaded: _Loaded, allowed: set[str], request: Request) -> Hits:
         tree, chosen = loaded.tree, dict[str, float]()
-        level = _opened(tree, tree.roots, allowed)
+        level = _opened(tree, loaded.roots, allowed)
         while level:
             rows = self._vectors([key for key in level if key not in tree.nodes])
-            rows |= {key: row for key, row in loaded.vectors.items() if key in level}
-            nearest = _nearest(vector, rows, self.fetch_k or k)
+            rows |= {key: loaded.vectors[key] for key in level if key in loaded.vectors}
+            nearest = _nearest(vector, rows, self.fetch_k or request.k)
             chosen.update(nearest)
-            members = [
-                m for key, _ in nearest if key in tree.nodes for m in tree.nodes[key].metadata["members"]
-            ]
-            level = _opened(tree, members, allowed) - chosen.keys()
-        order = sorted(chosen, key=lambda key: (-chosen[key], key))[:k]
-        found = {doc.id: doc for doc in self.index.get([key for key in order if key not in tree.nodes])}
-        found |= {key: _summary(tree, key) for key in order if key in tree.nodes}
+            opened = [tree.nodes[key].metadata["members"] for key, _ in nearest if key in tree.nodes]
+            level = _opened(tree, chain.from_iterable(opened), allowed) - chosen.keys()
+        order = sorted(chosen, key=lambda key: (-chosen[key], key))[: request.k]
+        passes = compile_filter(request.filter)  # of a passage that was written since
+        documents = self.index.get([key for key in order if key not in tree.nodes])
+        found = {doc.id: doc for doc in documents if passes(doc.metadata)}
+        found |= {key: copy_document(tree.nodes[key]) for key in order if key in tree.nodes}
         return [(found[key], chosen[key]) for key in order if key in found]
-
-
-def _note(tree: RaptorTree) -> str:
-    if not tree.nodes:
-        return "degraded: passages alone, for the index has no summaries; build_raptor makes them"
-    whole = _whole(tree, {key for key, leaf in tree.leaves.items() if leaf.current})
-    old = len(tree.nodes.keys() - whole)
-    return (
-        f"degraded: {old} of {len(tree.nodes)} summaries are out of date; build_raptor renews them"
-        if old
-        else ""
-    )
 
 
 def _whole(tree: RaptorTree, leaves: set[str]) -> set[str]:
@@ -143,7 +145,7 @@ def _whole(tree: RaptorTree, leaves: set[str]) -> set[str]:
     return whole - leaves
 
 
-def _opened(tree: RaptorTree, keys: Sequence[str], allowed: set[str]) -> set[str]:
+def _opened(tree: RaptorTree, keys: Iterable[str], allowed: set[str]) -> set[str]:
     """Those that are allowed; in place of a summary that is not, those below it."""
     found, waiting = set[str](), list(keys)
     while waiting:
@@ -156,10 +158,3 @@ def _opened(tree: RaptorTree, keys: Sequence[str], allowed: set[str]) -> set[str
 
 def _nearest(vector: Vectors, rows: dict[str, Vectors], k: int) -> list[tuple[str, float]]:
     return best(np.stack(list(rows.values())) @ vector, list(rows), k) if rows else []
-
-
-def _summary(tree: RaptorTree, key: str) -> Document:
-    """A summary as a retriever returns it."""
-    document = copy_document(tree.nodes[key])
-    del document.metadata[RAPTOR]
-    return document

@@ -21,7 +21,7 @@ from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.raptor.clusters import clusters
 from rag_kit.indexing.raptor.summaries import CLUSTER, joined
-from rag_kit.indexing.raptor.tree import RAPTOR, RaptorTree, leaf_hashes, short_hash
+from rag_kit.indexing.raptor.tree import RAPTOR, RaptorTree, short_hash
 from rag_kit.indexing.representing.asking import Asker, batches
 from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 from rag_kit.models import chat_model, estimate_tokens
@@ -80,9 +80,8 @@ def build_raptor(
     """Summarise clusters of passages, clusters of these summaries, and so on until one is left.
 
     Clusters are soft: Gaussian mixtures over the stored vectors in fewer dimensions, their number by BIC; a summary is
-    clustered by the mean of its members. Summaries are rows of the index (metadata ``representation``: ``"raptor"``),
-    replaced in one transaction, which ``RaptorRetriever`` searches. The model's replies are kept in the folder of the
-    index, so a call that was killed goes on where it stopped.
+    clustered by the mean of its members. Summaries are rows of the index, replaced in one transaction, which
+    ``RaptorRetriever`` searches. Replies are kept in the index folder: a call that was killed goes on where it stopped.
 
     Called again, it brings the tree up to date: a new passage goes to the nearest cluster, and only what is above a
     change is written again. Where more than 30% of the passages are others than those that the clusters were made of,
@@ -147,7 +146,7 @@ class _Item(NamedTuple):
 class _Cluster(NamedTuple):
     id: str
     members: list[str]
-    first: list[str]  # the passages that it was first made of, with their hashes
+    first: dict[str, str]  # the passages that it was first made of, with their hashes; above level 1 none
 
 
 @dataclass
@@ -211,8 +210,10 @@ class _Run:
 
     def _is_made_anew(self, group: str, ids: Sequence[str]) -> bool:
         """Whether clusters of a group of passages are made anew; counts the passages that changed since then."""
-        now = {f"{key} {self.items[key].hash}" for key in ids}
-        first = {one for node in self.old.get((group, 1), ()) for one in node.metadata[RAPTOR]["first"]}
+        now = {(key, self.items[key].hash) for key in ids}
+        first = {
+            one for node in self.old.get((group, 1), ()) for one in node.metadata[RAPTOR]["first"].items()
+        }
         changed = max(len(now - first), len(first - now)) if first or len(now) > 1 else 0
         self.report.changed += changed
         return self.rebuild or changed > _CHANGED * len(first)
@@ -247,7 +248,7 @@ class _Run:
         made = []
         for found in clusters(self._vectors(ids), sizes, self.most, self.seed):
             members = [ids[place] for place in found]
-            first = [f"{key} {self.items[key].hash}" for key in members] if level == 1 else []
+            first = self._hashes(members) if level == 1 else {}
             made.append(_Cluster(f"{RAPTOR}:{level}:{_digest([group, sorted(members)])}", members, first))
         return made
 
@@ -255,10 +256,10 @@ class _Run:
         """The clusters there are, without members that are gone; a new passage goes to the nearest one."""
         made, there = [], set(ids)
         for node in self.old[group, level]:
-            hashes = leaf_hashes(node)
+            leaves = node.metadata[RAPTOR]["leaves"]
             kept = [key for key in node.metadata["members"] if key in there]
-            if members := [key for key in kept if hashes.get(key) in (None, self.items[key].hash)]:
-                made.append(_Cluster(node.id or "", members, node.metadata[RAPTOR].get("first", [])))
+            if members := [key for key in kept if leaves.get(key) in (None, self.items[key].hash)]:
+                made.append(_Cluster(node.id or "", members, node.metadata[RAPTOR]["first"]))
         placed = {key for cluster in made for key in cluster.members}
         if new := [key for key in ids if key not in placed]:
             centres = unit(np.stack([self._vectors(cluster.members).mean(axis=0) for cluster in made]))
@@ -266,15 +267,17 @@ class _Run:
                 made[place].members.append(key)
         return made
 
+    def _hashes(self, ids: Sequence[str]) -> dict[str, str]:
+        return {key: self.items[key].hash for key in ids}
+
     def _vectors(self, ids: Sequence[str]) -> Vectors:
         return np.stack([self.items[key].vector for key in ids])
 
     def _summarise(self, level: int, made: Sequence[tuple[str, _Cluster]]) -> None:
         """Make the rows of clusters; the model is asked for those whose members changed."""
-        asked: dict[str, list[str]] = {}
-        texts, digests = {}, {}
+        asked, texts, digests = dict[str, list[str]](), dict[str, str](), dict[str, str]()
         for _, (key, members, _) in made:
-            digests[key] = _digest(sorted(self.items[member].hash for member in members))
+            digests[key] = _digest(sorted(self._hashes(members).values()))
             old = self.tree.nodes.get(key)
             if old is not None and not self.rebuild and old.metadata[RAPTOR]["digest"] == digests[key]:
                 texts[key] = old.page_content
@@ -286,9 +289,8 @@ class _Run:
             self.report.failed += 1
         for group, (key, members, first) in made:
             common = self._common(members)
-            data = {"partition": json.loads(group), "digest": digests[key]}
-            if level == 1:
-                data |= {"hashes": [self.items[member].hash for member in members], "first": first}
+            data = {"partition": json.loads(group), "digest": digests[key], "first": first}
+            data["leaves"] = self._hashes(members) if level == 1 else {}
             own = {REPRESENTATION: RAPTOR, "level": level, "members": members, RAPTOR: data}
             [row] = make_rows([Document(texts[key], id=key, metadata={**common, **own})], source="")
             self.rows.append(row)
@@ -297,8 +299,10 @@ class _Run:
 
     def _asked(self, clusters: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """What the model says of clusters, by id; in place of what it is only planned to say, some text."""
-        documents = {key: Document(joined(texts, self.most)) for key, texts in clusters.items()}
-        wanted = {key: self.asker.wanted(CLUSTER, document, key) for key, document in documents.items()}
+        wanted = {
+            key: self.asker.wanted(CLUSTER, Document(joined(texts, self.most)), key)
+            for key, texts in clusters.items()
+        }
         found = self.asker.kept(list(wanted.values()))
         missing = [one for one in wanted.values() if one.key not in found]
         self.report.reused += len(wanted) - len(missing)

@@ -26,12 +26,7 @@ CLUSTER = _ClusterKind("cluster", "cluster")
 
 
 def joined(texts: Sequence[str], most: int) -> str:
-    """The texts of a cluster as one, shortened if they have more than ``most`` tokens together.
-
-    Example:
-        >>> joined(["one", "two"], 100)
-        'one\\n\\ntwo'
-    """
+    """The texts of a cluster as one, each shortened if they have more than ``most`` tokens together."""
     total = sum(map(estimate_tokens, texts))
     if total > most:
         texts = [text[: max(1, len(text) * most // total)] for text in texts]

@@ -60,7 +60,7 @@ class RaptorTree:
         rows = [document(*row) for row in connection.execute(query)]
         found = [row for row in rows if row.metadata.get(REPRESENTATION) == RAPTOR]
         found.sort(key=lambda node: (node.metadata["level"], node.id))
-        hashes = {key: digest for node in found for key, digest in leaf_hashes(node).items()}
+        hashes = {key: digest for node in found for key, digest in node.metadata[RAPTOR]["leaves"].items()}
         leaves = {}
         for group in in_groups(hashes):
             query = f"SELECT id, n, substr(text, 1, 200), hash FROM chunks WHERE id IN ({marks(group)})"
@@ -103,8 +103,3 @@ class RaptorTree:
 def short_hash(digest: bytes) -> str:
     """What is stored of the hash of a text."""
     return bytes(digest)[:8].hex()
-
-
-def leaf_hashes(node: Document) -> dict[str, str]:
-    """The passages that a summary of level 1 was made of: id -> hash."""
-    return dict(zip(node.metadata["members"], node.metadata[RAPTOR].get("hashes", ()), strict=False))

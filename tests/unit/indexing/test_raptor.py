@@ -239,7 +239,7 @@ def test_a_deleted_or_moved_passage_takes_its_summaries_along_at_once(tmp_path):
     gone = above(tree, "moon-dust-0") | above(tree, "pump-pipe-0")
     keys = {key for key, _ in found(retriever, "overview moon pump")}
     assert not keys & gone and keys & tree.nodes.keys()
-    note = f"degraded: {len(gone)} of {len(tree.nodes)} summaries are out of date; build_raptor renews them"
+    note = "degraded: some summaries are out of date and left out; build_raptor renews them"
     assert get_provenance(retriever.invoke("moon")[0])["notes"] == [note]
     doc = next(doc for doc in documents() if doc.id == "bread-oven-0")
     index.upsert([Document(doc.page_content, id=doc.id, metadata={**doc.metadata, "tenant": "b"})])
