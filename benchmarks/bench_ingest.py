@@ -50,7 +50,7 @@ class Prepared(Embeddings):
 def run(quick: bool = False) -> list[Row]:
     """Each part the slowest in turn, then none of them."""
     base = Path(tempfile.mkdtemp())
-    files, rounds = (300, 1) if quick else (400, 3)
+    files, rounds = (300, 1) if quick else (400, 2)
     try:
         return [
             case(base, rounds, "reading is the slowest", files, reader=0.03, endpoint=0.1, disk=0.02),

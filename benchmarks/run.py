@@ -12,7 +12,11 @@ sys.path.insert(0, str(HERE))
 
 from harness import Row
 
-ON_REQUEST = {"peers", "scale"}  # installs packages, takes half an hour: only when named
+ON_REQUEST = {
+    "memory",
+    "peers",
+    "scale",
+}  # takes minutes, installs packages, takes half an hour: only when named
 
 
 def main() -> int:
