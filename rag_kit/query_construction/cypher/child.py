@@ -1,6 +1,6 @@
 """The process that runs statements on a graph database: opens the file, gives up its rights, answers, ends.
 
-Run as a file, so that it imports nothing but Ladybug. In: ``{"file", "statements", "rows", "chars", "columns",
+Run as a file, so that it imports little but Ladybug. In: ``{"file", "statements", "rows", "chars", "columns",
 "seconds"}`` as JSON on standard input. Out: ``{"results": [{"columns", "rows"}]}`` or ``{"error"}``. Whatever a
 statement makes of the database, this process can open no file and no connection, write nothing, and has little memory
 and time.
