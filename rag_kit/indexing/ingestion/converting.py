@@ -81,9 +81,8 @@ class Converter:
             document.metadata["source"] = file.file
         most = self._limits.max_chunks
         settings = self._settings
-        # a search may be limited to a folder, in which a copy of another folder's file would be missed
-        folder = file.file.rpartition("/")[0] if settings.keep_duplicates is None else ""
-        mark = b"" if settings.keep_duplicates else fingerprint(documents, path, folder)
+        keep = settings.keep_duplicates
+        mark = b"" if keep else fingerprint(documents, file.file, anywhere=keep is False)
         cut = iter_chunks(documents, settings.chunk_size, settings.chunk_overlap, settings.splitter)
         try:
             chunks = list(islice(cut, most + 1))

@@ -9,8 +9,10 @@ import re
 import unicodedata
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rag_kit.documents import to_plain
 from rag_kit.text.segment import tagged_words
@@ -28,16 +30,16 @@ _SHORTEST = 100  # words; in a shorter text one word can be what it is about
 _BEGINNING = 40  # characters, mostly a title, that near copies share
 _TABLE = 0.3  # a larger share of table rows makes a text a table
 _KEY = 16  # bytes
-_WORD = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]", re.I)
+_WORD = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]")
 _DASHES = str.maketrans("\u2010\u2011\u2012\u2013\u2014\u2212", "------")
-_LINE_END = re.compile(
-    r"(?<=[\u3000-\u303f\u3400-\u9fff\uff00-\uffef])\s+|\s+(?=[\u3000-\u303f\u3400-\u9fff\uff00-\uffef])"
+_GAP = re.compile(
+    "(?<=[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]) | (?=[\u3000-\u303f\u3400-\u9fff\uff00-\uffef])"
 )
 _CHINESE = re.compile(r"[\u3400-\u9fff]+")
 # with its sign, unit and parts: -5, $100, 1.5, 2024-01-31, 三百
 _NUMBER = re.compile(r"[-+±<>≤≥=$€£¥]?\d+(?:[.,:/-]\d+)*\s?[%‰°$€£¥]?|[零〇一二三四五六七八九十百千万亿]+")
-_NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w-]*|\b[A-Z]{2,}\b|\b\w*[a-z][A-Z]\w*")
-_NEGATION = re.compile(r"\b(?:not|no|nor|never|none|without|cannot)\b|n['’]t\b|[不没無无非未否勿]")
+_NAME = re.compile(r"[A-ZÀ-ÖØ-ÞΑ-ΩЀ-Я][\w-]*")
+_NEGATION = re.compile(r"\b(?:no[tr]?|never|none|without|cannot)\b|n['’]t\b|[不没無无非未否勿]")
 _HEADING = re.compile(r"^#+ .*", re.M)
 _NAME_TAGS = ("nr", "ns", "nt", "nz")
 _FILE_FIELDS = frozenset(
@@ -46,7 +48,7 @@ _FILE_FIELDS = frozenset(
 )
 
 
-def fingerprint(documents: Sequence[Document], path: Path, folder: str = "") -> bytes:
+def fingerprint(documents: Sequence[Document], file: str, *, anywhere: bool) -> bytes:
     """What is compared of a file: a key of its text, and where it may have near copies, one of what these share.
 
     Near copies have the same metadata, apart from those of the file itself, and the same numbers and names in the same
@@ -54,21 +56,25 @@ def fingerprint(documents: Sequence[Document], path: Path, folder: str = "") -> 
 
     Args:
         documents: The file as it was read.
-        path: The file.
-        folder: Only files that are given the same one are copies.
+        file: Its path below the folder that is ingested.
+        anywhere: Whether files of different folders are copies.
 
     Returns:
         A key of metadata and text, then either nothing or a key of metadata, numbers and names, and a signature.
     """
-    fields = json.dumps([folder, *(_fields(document, path) for document in documents)], sort_keys=True)
+    # a search may be limited to a folder, in which a copy of another folder's file would be missed
+    folder = "" if anywhere else file.rpartition("/")[0]
+    fields = json.dumps([folder, *(_fields(document, file) for document in documents)], sort_keys=True)
     text = "\n".join(document.page_content for document in documents)
     headings = _HEADING.findall(text)
     table = sum(len(line) for line in text.splitlines() if line.startswith("|"))
     records = any({"record", "row_start"} & document.metadata.keys() for document in documents)
-    text = " ".join(_LINE_END.sub("", text).split())
+    text = " ".join(text.split())
+    text = text if text.isascii() else _GAP.sub("", text)
     exact = _hash(fields, text)
-    text = unicodedata.normalize("NFKC", text).translate(_DASHES)
-    words = _WORD.findall(text.casefold())
+    text = text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_DASHES)
+    folded = text.casefold()
+    words = _WORD.findall(folded)
     if len(words) < _SHORTEST or table > _TABLE * len(text) or records:
         return exact
     from rensa import RMinHash
@@ -78,17 +84,19 @@ def fingerprint(documents: Sequence[Document], path: Path, folder: str = "") -> 
         names += [word for word, tag in tagged_words(run, guess=True) if tag in _NAME_TAGS]
     signature = RMinHash(_PERMUTATIONS, _SEED)
     signature.update([" ".join(four) for four in zip(words, words[1:], words[2:], words[3:], strict=False)])
-    values = b"".join(value.to_bytes(4, "little") for value in signature.digest())
-    kept = [_NUMBER.findall(text), names, _NEGATION.findall(text.casefold()), headings, text[:_BEGINNING]]
+    values = np.asarray(signature.digest(), "<u4").tobytes()
+    kept = [_NUMBER.findall(text), names, _NEGATION.findall(folded), headings, text[:_BEGINNING]]
     return exact + _hash(fields, json.dumps(kept)) + values
 
 
-def _fields(document: Document, path: Path) -> dict[str, Any]:
-    own = {str(path), path.as_posix(), path.name, path.stem}
+def _fields(document: Document, file: str) -> dict[str, Any]:
+    """The metadata that copies share: without the file's own fields, its path, and a title that is its name."""
     return {
         key: value
         for key, value in to_plain(document.metadata).items()
-        if key not in _FILE_FIELDS and not (isinstance(value, str) and value in own)
+        if key not in _FILE_FIELDS
+        and value != file
+        and not (key == "title" and value == PurePosixPath(file).stem)
     }
 
 
