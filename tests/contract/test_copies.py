@@ -20,6 +20,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 import rag_kit.retrieval as kit
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing.raptor import build_raptor
+from rag_kit.models import chat_model
 from rag_kit.query_construction import SelfQueryRetriever
 
 DOCS = [
@@ -80,7 +82,12 @@ MADE: dict[str, Callable[[], BaseRetriever]] = {
     "ExactVectorRetriever": lambda: kit.ExactVectorRetriever.from_documents(DOCS, EMBEDDINGS),
     "SelfQueryRetriever": lambda: SelfQueryRetriever.from_rules(DOCS),
 }
-LIVE = {"MultiRepresentationRetriever", "ParentDocumentRetriever", "SentenceWindowRetriever"}
+LIVE = {
+    "MultiRepresentationRetriever",
+    "ParentDocumentRetriever",
+    "RaptorRetriever",
+    "SentenceWindowRetriever",
+}
 
 
 def test_no_retriever_is_left_out() -> None:
@@ -124,14 +131,16 @@ def test_a_spawned_process_takes_a_retriever() -> None:
 
 def test_copies_over_an_index_open_it_again(tmp_path: Path) -> None:
     """A copied or pickled retriever over an index works when the original is closed, and sees later writes."""
-    with DocumentIndex.create(tmp_path / "index") as index:
+    with DocumentIndex.create(tmp_path / "index", embeddings=EMBEDDINGS) as index:
         index.upsert(DOCS)
+        build_raptor(index, chat_model("extractive"))
         originals = [
             kit.index_retriever(index),
             kit.EnsembleRetriever(retrievers=[words(), kit.index_retriever(index)]),
             kit.ParentDocumentRetriever(index=index),
             kit.SentenceWindowRetriever(index=index),
             kit.MultiRepresentationRetriever(index=index),
+            kit.RaptorRetriever(index=index),
         ]
         expected = [ids_of(original) for original in originals]
         copies = [

@@ -186,9 +186,7 @@ def ingest(
             grouping.progress.tell("")
         if not dry_run:
             index.flush()
-        with index.families.view() as view:
-            parents, children = view.counts()
-        report.chunks = index.stats()["chunks"] - children + parents
+        report.chunks = len(index.passage_ids())
         report.embedding = index.embedding or "none"
         report.notes += run.closing_notes(settings)
     report.seconds = time.monotonic() - started

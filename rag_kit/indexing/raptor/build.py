@@ -162,8 +162,7 @@ class _Run:
     progress: Callable[[int, int], None] | None
 
     def __post_init__(self) -> None:
-        self.items: dict[str, _Item] = {}
-        self.rows: list[Row] = []
+        self.items, self.rows = dict[str, _Item](), list[Row]()
         self._read()
         self.report = RaptorReport(passages=len(self.items))
         self.old: dict[tuple[str, int], list[Document]] = {}
@@ -220,8 +219,7 @@ class _Run:
 
     def grow(self) -> None:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""
-        groups: dict[str, list[str]] = dict(self.groups)
-        level = 0
+        groups, level = dict(self.groups), 0
         while groups := {
             group: ids
             for group, ids in groups.items()

@@ -101,7 +101,7 @@ def test_plain_searches_and_files_leave_the_tree_alone(tmp_path):
             hits = index_retriever(index, pipeline, k=90).invoke("moon orbit 月球")
             assert hits and all("representation" not in doc.metadata for doc in hits)
     report = ingest(tmp_path / "docs", tmp_path / "index", embeddings=WordEmbeddings(), prune=True)
-    assert (report.unchanged, report.removed, report.updated) == (32, 0, 0)
+    assert (report.unchanged, report.removed, report.updated, report.chunks) == (32, 0, 0, 32)
     with DocumentIndex.open(tmp_path / "index", mode="w", embeddings=WordEmbeddings()) as index:
         index.reembed(WordEmbeddings(size=32))
         assert len(RaptorTree.read(index).nodes) == size and index.verify().ok

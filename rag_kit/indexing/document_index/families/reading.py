@@ -95,14 +95,6 @@ class FamilyView:
             for ordinal, start, end, metadata in self._connection.execute(query, (parent, first, last))
         ]
 
-    def counts(self) -> tuple[int, int]:
-        """How many parents there are, and how many children."""
-        if not self._there:
-            return 0, 0
-        query = "SELECT (SELECT count(*) FROM parents), (SELECT count(*) FROM children)"
-        parents, children = self._connection.execute(query).fetchone()
-        return parents, children
-
     def parent_ids(self, source: str | None = None) -> list[str]:
         """Ids of all parents, or of one source's, by source and position."""
         if not self._there:
