@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.document_index.writing import SourceRecord
 
-#: Share of four-word sequences that two texts must have in common. On texts of the shared sets it is reached by copies
-#: with a word in 200 changed; no threshold tells texts from one template apart, which is what `fingerprint` adds.
+#: Share of four-word sequences that two texts must have in common. On long articles most copies with a word in 200
+#: changed reach it; no threshold tells texts from one template apart, which is what `fingerprint` adds.
 NEAR = 0.95
 _SEED, _PERMUTATIONS, _BAND = 1, 128, 8
 _SHORTEST = 100  # words; in a shorter text one word can be what it is about

@@ -36,6 +36,7 @@ def running_lines(edges: Sequence[Mapping[int, str]]) -> list[set[int]]:
         >>> running_lines([{0: head, 1: f"Text of {head[:4]}."} for head in heads])
         [{0}, {0}, {0}, {0}]
     """
+    edges = [{n: text for n, text in lines.items() if len(text) <= _LONGEST} for lines in edges]
     enough = max(3, (len(edges) + 1) // 2)
     pages: dict[str, list[int]] = defaultdict(list)
     for page, lines in enumerate(edges):
@@ -54,8 +55,7 @@ def running_lines(edges: Sequence[Mapping[int, str]]) -> list[set[int]]:
         {
             number
             for number, text in lines.items()
-            if len(text) <= _LONGEST
-            and (_key(text) in repeated or _PAGE_NUMBER.fullmatch(text.strip()) or (page, number) in numbered)
+            if _key(text) in repeated or _PAGE_NUMBER.fullmatch(text.strip()) or (page, number) in numbered
         }
         for page, lines in enumerate(edges)
     ]
