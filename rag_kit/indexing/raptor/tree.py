@@ -11,7 +11,6 @@ from langchain_core.documents import Document
 from rag_kit.documents import clean_text
 from rag_kit.indexing.document_index.changes import document
 from rag_kit.indexing.document_index.store import in_groups, marks
-from rag_kit.indexing.searched import REPRESENTATION
 
 if TYPE_CHECKING:
     import sqlite3
@@ -58,7 +57,7 @@ class RaptorTree:
         """The tree in one state of the store."""
         query = f"SELECT id, text, metadata FROM chunks WHERE id >= '{RAPTOR}:' AND id < '{RAPTOR};'"
         rows = [document(*row) for row in connection.execute(query)]
-        found = [row for row in rows if row.metadata.get(REPRESENTATION) == RAPTOR]
+        found = [row for row in rows if isinstance(row.metadata.get(RAPTOR), dict)]
         found.sort(key=lambda node: (node.metadata["level"], node.id))
         hashes = {key: digest for node in found for key, digest in node.metadata[RAPTOR]["leaves"].items()}
         leaves = {}

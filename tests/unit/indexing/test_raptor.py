@@ -96,6 +96,7 @@ def test_plain_searches_and_files_leave_the_tree_alone(tmp_path):
     with DocumentIndex.open(tmp_path / "index", mode="w", embeddings=WordEmbeddings()) as index:
         build_raptor(index, chat_model("extractive"), **SMALL)
         size = len(RaptorTree.read(index).nodes)
+        index.upsert([Document("the moon", id="raptor:1:mine", metadata={"representation": "raptor"})])
         assert size
         for pipeline in ("bm25", "dense", "hybrid"):
             hits = index_retriever(index, pipeline, k=90).invoke("moon orbit 月球")
