@@ -68,6 +68,7 @@ class Grouping:
     Attributes:
         unplaced: Chunks without offsets in their file.
         recognised: File -> its pages that were read by OCR; 0 stands for a picture.
+        empty: File -> how many of its pages have no text.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Grouping:
             self._corrections.setdefault(one.source, []).append(one)
         self.unplaced = 0
         self.recognised: dict[str, set[int]] = {}
+        self.empty: dict[str, int] = {}
 
     def groups(self, files: Mapping[str, SourceFile]) -> Iterator[Group]:
         """The groups of files, in their order.
@@ -180,6 +182,8 @@ class Grouping:
             int(one.metadata.get("page", 0)) for one in documents if one.metadata.get("ocr") is True
         }:
             self.recognised[file.file] = pages
+        if documents and (empty := documents[0].metadata.get("pages_without_text")):
+            self.empty[file.file] = empty
         group.rows += rows
         group.chunks += documents
         group.sources += [source] * len(documents)

@@ -261,7 +261,7 @@ class _Run:
             progress.tell(group.new[-1][0].file)
 
     def closing_notes(self, settings: SplitSettings) -> list[str]:
-        """Notes on pages read by OCR, on chunks without offsets, and on those in a language the model does not know."""
+        """Notes on pages read by OCR or without text, chunks without offsets, and those the model cannot embed."""
         notes = []
         if recognised := self._grouping.recognised:
             files = [
@@ -270,6 +270,11 @@ class _Run:
             ]
             more = f" and {len(files) - _NAMED} more files" if len(files) > _NAMED else ""
             notes.append(f"read by OCR ({settings.ocr}): {'; '.join(files[:_NAMED])}{more}")
+        if empty := self._grouping.empty:
+            files = [f"{file}: {count}" for file, count in empty.items()]
+            more = f" and {len(files) - _NAMED} more files" if len(files) > _NAMED else ""
+            advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=, --ocr)"
+            notes.append(f"pages without text: {', '.join(files[:_NAMED])}{more}{advice}")
         if unplaced := self._grouping.unplaced:
             what = f"{unplaced} chunk{' has' if unplaced == 1 else 's have'} no place in the file"
             notes.append(f"{what}: {settings.name} rewrites the text")

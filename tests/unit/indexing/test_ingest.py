@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from support import documents as make
 from support.embedding import WordEmbeddings
 from support.openai_server import OpenAIServer, Recorded
 
@@ -575,3 +576,16 @@ def test_an_index_with_absolute_sources_is_brought_up_to_date(
     with DocumentIndex.open(folder) as index:
         assert index.ids() == ids and index.verify().ok
         assert index.search_keyword("Item3", 1)[0][0].metadata["source"] == "file3.md"
+
+
+def test_pages_without_text_are_named(tmp_path: Path) -> None:
+    """A PDF that is scanned in part goes in, and the report says how many of its pages do not."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "part.pdf").write_bytes(
+        make.pdf([[(72, 700, 12, "The pump starts at 40 degrees.")], []])
+    )
+    report = ingest(tmp_path / "docs", tmp_path / "index")
+    assert report.added == 1
+    assert any(
+        "pages without text: part.pdf: 1; scanned pages are read with OCR" in note for note in report.notes
+    )
