@@ -24,15 +24,15 @@ def map_ahead(
 ) -> Generator[T]:
     """Apply a function to items on threads while the caller uses the results before; results come in order.
 
-    Items are drawn on the caller's thread, no more of them than are under way or wait. The first error, of the
-    function or of drawing, is raised when all results before it have been given. Close the generator
-    (``contextlib.closing``) to abandon the rest: an item that is under way ends at its next model call or fan-out.
+    Items are drawn on the caller's thread, at most ``max_concurrency + waiting`` ahead of the caller. The first error,
+    of the function or of drawing, is raised after all results before it. Close the generator
+    (``contextlib.closing``) to abandon the rest: a call that is running ends at its next model call or fan-out.
 
     Args:
         func: Applied to each item, in a copy of the caller's context.
         items: May be endless.
         max_concurrency: Most calls at a time.
-        waiting: Results and items that may wait besides.
+        waiting: Items drawn beyond these, and results that the caller has not taken yet.
 
     Yields:
         The results.
@@ -47,16 +47,16 @@ def map_ahead(
     more = True
     try:
         while True:
-            while more and len(run.cells) < max_concurrency + waiting:
+            while more and len(run.calls) < max_concurrency + waiting:
                 try:
                     run.add(next(source))
                 except StopIteration:
                     more = False
                 except Exception as error:  # noqa: BLE001 - raised when its turn comes
                     failure, more = error, False
-            if not run.cells:
+            if not run.calls:
                 break
-            yield run.first()
+            yield run.take_oldest()
     finally:
         run.stop()
     if failure is not None:
@@ -78,8 +78,8 @@ def draw_ahead(items: Iterable[T], *, waiting: int = 1) -> Generator[T]:
             yield item
 
 
-class _Cell(Generic[S, T]):
-    """An item on its way; once done, its result or error."""
+class _Call(Generic[S, T]):
+    """One item with its thread while the function runs, and its result or error afterwards."""
 
     __slots__ = ("done", "error", "item", "result", "thread")
 
@@ -92,64 +92,65 @@ class _Cell(Generic[S, T]):
 
 
 class _Run(Generic[S, T]):
-    """The calls of one `map_ahead`."""
+    """The queue and the threads of one `map_ahead`; `calls` are those without a taken result, oldest first."""
 
     def __init__(self, func: Callable[[S], T], max_concurrency: int) -> None:
         self._func = func
-        self._most = max_concurrency
+        self._max_concurrency = max_concurrency
         self._pool = shared_pool()
         self._pool.check_room()
         self._branch = Branch(current_branch.get())
         self._context = copy_context()
         self._condition = threading.Condition()
-        self._todo: deque[_Cell[S, T]] = deque()
-        self._runners = 0
-        self.cells: deque[_Cell[S, T]] = deque()
+        self._queue: deque[_Call[S, T]] = deque()
+        self._threads = 0
+        self.calls: deque[_Call[S, T]] = deque()
 
     def add(self, item: S) -> None:
-        """Begin with an item, at once or when a call before it has ended."""
-        cell: _Cell[S, T] = _Cell(item)
+        """Queue an item; a new thread serves the queue, unless as many as allowed do."""
+        call: _Call[S, T] = _Call(item)
         with self._condition:
-            self._todo.append(cell)
-            start = self._runners < self._most
-            self._runners += start
-        if start:
-            self._pool.submit(self._work, self._branch.depth)
-        self.cells.append(cell)
+            self._queue.append(call)
+            needs_thread = self._threads < self._max_concurrency
+            self._threads += needs_thread
+        if needs_thread:
+            self._pool.submit(self._serve, self._branch.depth)
+        self.calls.append(call)
 
-    def first(self) -> T:
-        """Wait for the oldest item; returns its result or raises its error."""
-        cell = self.cells[0]
+    def take_oldest(self) -> T:
+        """Wait for the oldest call and remove it; returns its result or raises its error."""
+        call = self.calls[0]
         with self._pool.waiting(), self._condition:
-            while not cell.done:
+            while not call.done:
                 self._condition.wait()
-        self.cells.popleft()
-        if cell.error is not None:
-            raise cell.error
-        return cell.result  # type: ignore[return-value]
+        self.calls.popleft()
+        if call.error is not None:
+            raise call.error
+        return call.result  # type: ignore[return-value]
 
     def stop(self) -> None:
-        """Begin with nothing more, and wait for nothing."""
+        """Drop the queued items and abandon the running calls, without waiting for them."""
         with self._condition:
             self._branch.abandon()
-            self._todo.clear()
-            for cell in self.cells:
-                if cell.thread is not None and not cell.done:
-                    self._pool.abandon(cell.thread)
+            self._queue.clear()
+            for call in self.calls:
+                if call.thread is not None and not call.done:
+                    self._pool.abandon(call.thread)
 
-    def _work(self) -> None:
+    def _serve(self) -> None:
+        """Make queued calls on this thread until the queue is empty."""
         while True:
             with self._condition:
-                if not self._todo:
-                    self._runners -= 1
+                if not self._queue:
+                    self._threads -= 1
                     return
-                cell = self._todo.popleft()
-                cell.thread = threading.current_thread()
+                call = self._queue.popleft()
+                call.thread = threading.current_thread()
             try:
-                cell.result = branch_context(self._context, self._branch).run(self._func, cell.item)  # type: ignore[arg-type]
+                call.result = branch_context(self._context, self._branch).run(self._func, call.item)  # type: ignore[arg-type]
             except BaseException as error:  # noqa: BLE001 - raised for the caller
-                cell.error = error
-            cell.item = None
+                call.error = error
+            call.item = None
             with self._condition:
-                cell.done = True
+                call.done = True
                 self._condition.notify_all()

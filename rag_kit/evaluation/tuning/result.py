@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 State = Literal["complete", "pruned", "failed", "unfinished"]
 _STATES: dict[str, State] = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
 _FEW = 30
-_SHOWN = 10  # settings in the table
+_LISTED = 10  # settings in the table
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ class Trial:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """What a search found.
+    """The result of a search: its trials, the best setting, and how that did on the questions held aside.
 
     Args:
         trials: The settings tried, in order; the first is the default.
         held_aside: Winner against default on the other part; ``None`` where nothing was held aside, or the budget
             did not suffice.
-        metric: Its name.
-        higher_is_better: Its direction.
+        metric: Name of the metric.
+        higher_is_better: Direction of the metric.
         stopped: Why the search ended.
-        notes: What a reader should know.
+        notes: Warnings: few questions, questions without a value, several winners judged.
         setup: What was searched: space, seed, counts.
         usage: Calls, tokens, money (``None`` where not known) and seconds of all sittings.
         maker: Module and name of the function that makes a pipeline, where a file can import it.
@@ -100,10 +100,10 @@ class TuningResult:
 
     @classmethod
     def of(cls, study: Any) -> TuningResult:
-        """The result that a study of `tune` stands for.
+        """The result of `tune`, read from its Optuna study.
 
         Raises:
-            InvalidInputError: If the study is no such one.
+            InvalidInputError: If the study is damaged, or not one of `tune`.
         """
         try:
             return cls._of(study)
@@ -167,7 +167,7 @@ class TuningResult:
 
     @property
     def verdict(self) -> str:
-        """One sentence for people: what was gained, and whether it can be told from noise."""
+        """One sentence: what was gained, and whether it can be told from noise."""
         if self.trials[0].state != "complete":
             return "The search ended before the default setting had answered every question: nothing is compared."
         if self.best_trial.number == 0:
@@ -209,7 +209,7 @@ class TuningResult:
             states = {"complete": "COMPLETE", "pruned": "PRUNED", "unfinished": "PRUNED", "failed": "FAIL"}
             for trial in self.trials:
                 study.sampler = optuna.samplers.PartialFixedSampler(
-                    {name: parameters[name].kept(value) for name, value in trial.settings.items()},
+                    {name: parameters[name].to_optuna(value) for name, value in trial.settings.items()},
                     optuna.samplers.RandomSampler(seed=0),
                 )
                 asked = study.ask()
@@ -243,7 +243,7 @@ class TuningResult:
         from rag_kit.evaluation.reporting.tables import text_table
 
         notes = [f"note: {note}" for note in self.notes]
-        head = [self.verdict, f"best: {_settings(self.best_trial)}", self._ended(), *notes, ""]
+        head = [self.verdict, f"best: {_settings(self.best_trial)}", self._ending(), *notes, ""]
         header = ["setting", self.metric, "state", "values"]
         return "\n".join(
             [*map(clean_text, head), text_table(header, self._table(), right=[0, 1], max_width=120)]
@@ -253,10 +253,11 @@ class TuningResult:
         from rag_kit.evaluation.reporting.tables import html_table
 
         table = html_table(["setting", self.metric, "state", "values"], self._table(), notes=self.notes)
-        said = "".join(f"<p>{escape(clean_text(text))}</p>" for text in (self.verdict, self._ended()))
-        return f"<div>{said}{table}</div>"
+        paragraphs = "".join(f"<p>{escape(clean_text(text))}</p>" for text in (self.verdict, self._ending()))
+        return f"<div>{paragraphs}{table}</div>"
 
-    def _ended(self) -> str:
+    def _ending(self) -> str:
+        """One line: why the search ended, after how many settings, calls and seconds."""
         states = [trial.state for trial in self.trials]
         counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         return (
@@ -265,31 +266,31 @@ class TuningResult:
         )
 
     def _table(self) -> list[list[object]]:
-        """Complete ones first, the best on top; the default is always shown."""
+        """Rows of the best settings, complete ones first; the default setting is always among them."""
         sign = -1.0 if self.higher_is_better else 1.0
         ranked = sorted(self.trials, key=lambda t: (t.state != "complete", sign * (t.value or 0.0), t.number))
-        shown = (
-            ranked[:_SHOWN] if self.trials[0] in ranked[:_SHOWN] else [*ranked[: _SHOWN - 1], self.trials[0]]
-        )
+        listed = ranked[:_LISTED]
+        if self.trials[0] not in listed:
+            listed[-1] = self.trials[0]
         return [
-            [t.number, "-" if t.value is None else f"{t.value:.4f}", t.state, _settings(t)] for t in shown
+            [t.number, "-" if t.value is None else f"{t.value:.4f}", t.state, _settings(t)] for t in listed
         ]
 
 
 def no_usage() -> dict[str, Any]:
-    """Nothing used."""
+    """Zero of each kind that `add_usage` adds up."""
     return {"calls": 0, "tokens": 0, "money": 0.0, "seconds": 0.0}
 
 
 def add_usage(total: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add to a count; a price that is not known makes the sum unknown."""
+    """Add usage to a total in place; a price that is not known makes the sum unknown."""
     for kind in total:
         unknown = total[kind] is None or more[kind] is None
         total[kind] = None if unknown else total[kind] + more[kind]
 
 
 def _trials(study: Any) -> tuple[Trial, ...]:
-    """A trial for each setting, in the order of their beginnings; of one that was begun again the last."""
+    """A trial for each setting, in the order they were started; of a setting that was started again, the last."""
     found: dict[str, Any] = {}
     for each in study.get_trials(deepcopy=False):
         if settings := each.user_attrs.get("settings"):

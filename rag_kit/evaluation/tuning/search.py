@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.runs import Results
 
 _STARTUP = 8  # settings drawn at random before TPE's model of the space is believed
-_ATTEMPTS = 25
-_FEWEST = 3  # finished settings before Optuna's pruners say anything
-_FAILURES = 5  # in a row; then it is hardly the settings
+_ATTEMPTS = 25  # proposals of TPE until one is new
+_FEWEST = 3  # finished settings before Optuna's pruners give any up
+_FAILURES = 5  # settings in a row; then the cause is hardly the settings
 
 
 class _Ended(Exception):
@@ -87,19 +87,20 @@ class Search:
     seed: int
     notify: Callable[[str], None]
     _began: float = field(default_factory=time.monotonic)
-    _made: dict[str, Any] = field(default_factory=dict)
-    _held: dict[str, Any] = field(default_factory=dict)  # setting -> scores, count and usage on that part
+    _pipelines: dict[str, Any] = field(default_factory=dict)
+    # setting -> scores, count and usage on the questions held aside
+    _judged: dict[str, Any] = field(default_factory=dict)
 
     async def run(self) -> str:
-        """Search, then judge the winner; why it ended."""
+        """Search, then judge the winner; returns why the search ended."""
         self.found = await run_in_thread(TuningResult.of, self.study)
-        self._held = await run_in_thread(lambda: dict(self.study.user_attrs.get("held", {})))
+        self._judged = await run_in_thread(lambda: dict(self.study.user_attrs.get("held", {})))
         for number, trial in enumerate(self.found.trials):
             if self.space.settle(trial.settings) != trial.settings:
                 raise InvalidInputError(f"setting {number} of the folder is no whole setting of the space")
         self._before = float(self.found.usage["seconds"])
         try:
-            why = await self._settings()
+            why = await self._run_trials()
         except _Ended as ended:
             why = str(ended)
         try:
@@ -109,7 +110,7 @@ class Search:
         return why
 
     def end(self, ended: Mapping[str, Any]) -> TuningResult:
-        """Write why the search ended, where that is news; gives what was found. It blocks."""
+        """Write to the study why the search ended, unless it says so already, and return the result. It blocks."""
         if self.study.user_attrs.get("ended") != json.loads(json.dumps(ended)):
             self.study.set_user_attr("ended", ended)
         return TuningResult.of(self.study)
@@ -119,7 +120,8 @@ class Search:
         """Seconds of all sittings."""
         return self._before + time.monotonic() - self._began
 
-    async def _settings(self) -> str:
+    async def _run_trials(self) -> str:
+        """Try settings until ``n_trials`` or the end of the space; returns why no more are tried."""
         failures = 0
         for number in range(self.n_trials):
             known = self.found.trials[number] if number < len(self.found.trials) else None
@@ -129,7 +131,7 @@ class Search:
                 settings = known.settings if known else await run_in_thread(self._propose, number)
                 if settings is None:
                     return f"every setting of the space was tried ({number})"
-                known = await self._try(number, dict(settings), again=known is not None)
+                known = await self._run_trial(number, dict(settings), again=known is not None)
                 failures = failures + 1 if known.state == "failed" else 0
                 if failures == _FAILURES:
                     return f"{_FAILURES} settings failed one after the other, the last one because {known.reason}"
@@ -140,43 +142,44 @@ class Search:
         if number == 0:
             return self.space.default
         tried = {label(dict(trial.settings)) for trial in self.found.trials}
-        study = self.found.study()  # in memory: what is only asked leaves no trace
+        study = self.found.study()  # a copy in memory: proposals leave no trace in the file
         with quiet() as optuna:
             for attempt in range(_ATTEMPTS):
-                seed = self._draw(number, attempt)
+                seed = self._derived_seed(number, attempt)
                 study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
                 asked = study.ask()
-                settings = self.space.pick(partial(_suggested, asked))
+                settings = self.space.pick(partial(Parameter.suggest, trial=asked))
                 if label(settings) not in tried:
                     return settings
                 study.tell(asked, state=optuna.trial.TrialState.FAIL)
-        # TPE draws the same good setting again and again where choices are few: then one of the others, by lot
+        # with few choices TPE proposes the same good settings again and again: then one of the others, at random
         every = self.space.settings() or []
         left = [settings for settings in every if label(settings) not in tried]
-        return random.Random(self._draw(number, _ATTEMPTS)).choice(left) if left else None
+        return random.Random(self._derived_seed(number, _ATTEMPTS)).choice(left) if left else None
 
-    def _draw(self, number: int, attempt: int) -> int:
+    def _derived_seed(self, number: int, attempt: int) -> int:
+        """A seed that depends on the search's seed, the trial and the attempt, not on earlier draws."""
         return int.from_bytes(hashlib.sha256(f"{self.seed}/{number}/{attempt}".encode()).digest()[:4], "big")
 
-    async def _try(self, number: int, settings: dict[str, Any], *, again: bool) -> Trial:
-        """Ask block after block; what is known is written to the study after each."""
-        trial = await run_in_thread(self._begin, settings)
+    async def _run_trial(self, number: int, settings: dict[str, Any], *, again: bool) -> Trial:
+        """Evaluate a setting block after block of questions; each block is written to the study."""
+        trial = await run_in_thread(self._start_trial, settings)
         state, reason = "complete", ""
         try:
             for end in blocks(len(self.split.search)):
                 results = await self._ask(settings, self.split.search[:end], "search", retry_errors=again)
                 again = False
                 scores = _scores(results, self.metric.name)
-                await run_in_thread(self._record, trial, results, scores, end)
+                await run_in_thread(self._save_block, trial, results, scores, end)
                 self._check_coverage(number, results, scores, end)
                 if number and end < len(self.split.search):
-                    reason = await run_in_thread(self._reason_to_stop, trial, scores)
+                    reason = await run_in_thread(self._reason_to_prune, trial, scores)
                     if reason:
                         state = "pruned"
                         break
         except _Failed as error:
             state, reason = "failed", str(error)
-        await run_in_thread(self._end, trial, state, reason)
+        await run_in_thread(self._finish_trial, trial, state, reason)
         self._forget_pipelines()
         known = self.found.trials[number]
         value = "-" if known.value is None else f"{known.value:.4f}"
@@ -188,18 +191,20 @@ class Search:
         )
         return known
 
-    def _begin(self, settings: dict[str, Any]) -> Any:
+    def _start_trial(self, settings: dict[str, Any]) -> Any:
+        """A new trial of the study, whose parameters have the values of this setting."""
         with quiet() as optuna:
-            kept = {name: self.space.parameters[name].kept(value) for name, value in settings.items()}
+            fixed = {name: self.space.parameters[name].to_optuna(value) for name, value in settings.items()}
             self.study.sampler = optuna.samplers.PartialFixedSampler(
-                kept, optuna.samplers.RandomSampler(seed=0)
+                fixed, optuna.samplers.RandomSampler(seed=0)
             )
             trial = self.study.ask()
-            self.space.pick(partial(_suggested, trial))
+            self.space.pick(partial(Parameter.suggest, trial=trial))
         trial.set_user_attr("settings", settings)
         return trial
 
-    def _record(self, trial: Any, results: Results, scores: Mapping[str, float], asked: int) -> None:
+    def _save_block(self, trial: Any, results: Results, scores: Mapping[str, float], asked: int) -> None:
+        """Write the scores so far to the study, so that a killed search goes on from them."""
         trial.set_user_attr("scores", dict(scores))
         trial.set_user_attr("asked", asked)
         trial.set_user_attr("usage", _usage(results, self.metric.name, self.prices))
@@ -207,7 +212,7 @@ class Search:
             trial.report(statistics.fmean(scores.values()), step=asked)
         self.found = TuningResult.of(self.study)
 
-    def _end(self, trial: Any, state: str, reason: str) -> None:
+    def _finish_trial(self, trial: Any, state: str, reason: str) -> None:
         with quiet() as optuna:
             states = {"complete": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
             trial.set_user_attr("reason", reason)
@@ -218,7 +223,7 @@ class Search:
         self.found = TuningResult.of(self.study)
 
     def _check_coverage(self, number: int, results: Results, scores: Mapping[str, float], asked: int) -> None:
-        """A setting with too few values cannot be compared; the default one must have any."""
+        """Fail a setting with too few values to be compared; without any for the default one the search is refused."""
         name = self.metric.name
         cells = [row.cells[name] for row in results.rows if name in row.cells]
         reasons = Counter(_plain(cell.reason) for cell in cells if cell.value is None)
@@ -229,14 +234,15 @@ class Search:
                     f"{name} has no value for any of the first {asked} questions with the default setting: {common}"
                 )
             return
-        shown = {example.id for example in self.split.search[:asked]}
-        wanted = sum(key in shown for key in self.found.trials[0].scores)
+        asked_ids = {example.id for example in self.split.search[:asked]}
+        wanted = sum(key in asked_ids for key in self.found.trials[0].scores)
         if len(scores) < self.min_coverage * wanted:
             raise _Failed(
                 f"{len(scores)} of {asked} questions have a value, with the default {wanted}: {common}"
             )
 
-    def _reason_to_stop(self, trial: Any, scores: Mapping[str, float]) -> str:
+    def _reason_to_prune(self, trial: Any, scores: Mapping[str, float]) -> str:
+        """Why the pruning rule gives a setting up; empty if it does not."""
         if self.pruning == "none" or not scores:
             return ""
         if self.pruning == "paired":
@@ -252,25 +258,25 @@ class Search:
             return f"Optuna's {name} gave it up" if trial.should_prune() else ""
 
     async def _judge_winner(self) -> None:
-        """The default and the winner answer the questions held aside."""
+        """Evaluate the default setting and the winner on the questions held aside."""
         held = self.split.held
         if not held or not self.found.trials or self.found.trials[0].state != "complete":
             return
         best = self.found.best_trial
         for settings in dict.fromkeys(map(label, (dict(self.found.default), dict(best.settings)))):
-            if self._held.get(settings, {}).get("asked") == len(held):
+            if self._judged.get(settings, {}).get("asked") == len(held):
                 continue
             chosen = next(t.settings for t in self.found.trials if label(dict(t.settings)) == settings)
             try:
                 results = await self._ask(dict(chosen), held, "held", retry_errors=True)
             except _Failed as error:
                 raise _Ended(str(error)) from error
-            self._held[settings] = {
+            self._judged[settings] = {
                 "scores": _scores(results, self.metric.name),
                 "asked": len(results.rows),
                 "usage": _usage(results, self.metric.name, self.prices),
             }
-            await run_in_thread(self.study.set_user_attr, "held", self._held)
+            await run_in_thread(self.study.set_user_attr, "held", self._judged)
             self.found = await run_in_thread(TuningResult.of, self.study)
             if len(results.rows) < len(held):
                 raise _Ended(str(results.manifest.get("stopped_by")))
@@ -278,13 +284,13 @@ class Search:
     async def _ask(
         self, settings: dict[str, Any], examples: Sequence[Example], part: str, *, retry_errors: bool
     ) -> Results:
-        """Scores of those questions; what an earlier call or sitting has asked is not asked again."""
+        """Evaluate a setting on these questions; those with a score from before are not asked again."""
         from rag_kit.evaluation.runs import aevaluate
 
         key = _key(settings)
         pipeline = await self._pipeline(key, settings)
-        reserve = self._check_caps(len(examples), part, known=self._asked(settings, part))
-        calls, seconds = self._left("calls"), self._left("seconds")
+        reserve = self._check_caps(len(examples), part, known=self._questions_asked(settings, part))
+        calls, seconds = self._remaining("calls"), self._remaining("seconds")
         try:
             results = await aevaluate(
                 pipeline,
@@ -316,10 +322,11 @@ class Search:
         return results
 
     async def _pipeline(self, key: str, settings: dict[str, Any]) -> Any:
-        if key in self._made:
-            return self._made[key]
+        """The pipeline of a setting, made at its first use."""
+        if key in self._pipelines:
+            return self._pipelines[key]
         try:
-            async with asyncio.timeout(self._left("seconds")) as clock:
+            async with asyncio.timeout(self._remaining("seconds")) as clock:
                 made = await acall_function(self.make, settings)
             pipeline = await run_in_thread(resolve, made)
         except BudgetExceededError as error:
@@ -339,36 +346,43 @@ class Search:
             raise InvalidInputError(
                 f"the pipeline of the default setting {settings!r:.300}: {why}"
             ) from error
-        self._made[key] = pipeline
+        self._pipelines[key] = pipeline
         return pipeline
 
     def _forget_pipelines(self) -> None:
-        """Keep those of the default and the best setting: a pipeline may hold an index."""
+        """Free all but those of the default and the best setting: a pipeline may hold an index."""
         kept = {_key(dict(self.found.default)), _key(dict(self.found.best))}
-        self._made = {key: made for key, made in self._made.items() if key in kept}
+        self._pipelines = {key: made for key, made in self._pipelines.items() if key in kept}
 
-    def _left(self, kind: str) -> float | None:
+    def _remaining(self, kind: str) -> float | None:
+        """What is left under the cap of a kind of usage; ``None`` without a cap."""
         used = self.elapsed if kind == "seconds" else self.found.usage[kind] or 0
         cap = self.caps[kind]
         return None if cap is None else max(0.0, cap - used)
 
-    def _asked(self, settings: Mapping[str, Any], part: str) -> int:
+    def _questions_asked(self, settings: Mapping[str, Any], part: str) -> int:
         wanted = label(dict(settings))
         if part == "held":
-            return int(self._held.get(wanted, {}).get("asked", 0))
+            return int(self._judged.get(wanted, {}).get("asked", 0))
         return max((t.asked for t in self.found.trials if label(dict(t.settings)) == wanted), default=0)
 
     def _check_caps(self, questions: int, part: str = "search", known: int = 0) -> float:
-        """See that so many questions can be asked and the winner judged; gives the calls kept for the latter.
+        """Check that the caps suffice for these questions and for judging the winner.
+
+        Returns:
+            The model calls to reserve for the judging.
 
         Raises:
             _Ended: If a cap would be passed, by what a question took so far.
         """
-        asked = sum(each.asked for each in self.found.trials) + sum(e["asked"] for e in self._held.values())
-        later = 0 if part == "held" else 2 * len(self.split.held) - self._asked(self.space.default, "held")
-        kept = 0.0
+        asked = sum(trial.asked for trial in self.found.trials)
+        asked += sum(record["asked"] for record in self._judged.values())
+        later = 0  # questions still to be asked when the winner is judged
+        if part == "search":
+            later = 2 * len(self.split.held) - self._questions_asked(self.space.default, "held")
+        reserved_calls = 0.0
         for kind, cap in self.caps.items():
-            left = self._left(kind)
+            left = self._remaining(kind)
             used = self.elapsed if kind == "seconds" else self.found.usage[kind] or 0
             each = used / asked if asked else 0.0
             if left is not None and (left <= 0 or left < each * (max(0, questions - known) + later)):
@@ -376,12 +390,8 @@ class Search:
                 more = f", {reserve:.3g} are kept to judge the winner" if reserve else ""
                 raise _Ended(f"max_{kind}={cap:g}: {used:.3g} are used{more}")
             if kind == "calls":
-                kept = each * later
-        return kept
-
-
-def _suggested(trial: Any, parameter: Parameter) -> Any:
-    return parameter.suggest(trial)
+                reserved_calls = each * later
+        return reserved_calls
 
 
 def _key(settings: Mapping[str, Any]) -> str:

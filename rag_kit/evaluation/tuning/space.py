@@ -19,7 +19,7 @@ _FORM = (
 _MOST = 1_000  # choices, or values of a range that are counted
 _MOST_PARAMETERS = 100
 _MOST_SETTINGS = 20_000
-_GREATEST = 2**53  # beyond it, whole and broken numbers are not told apart any more
+_GREATEST = 2**53  # beyond it, floats cannot hold every whole number
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Parameter:
         step: Distance of the numbers from one another; ``None`` for any.
         log: Small numbers are as likely as great ones.
         default: What it is where nothing was tuned.
-        when: Name of an earlier parameter -> values of it; it counts only while all of them hold.
+        when: Name of an earlier parameter -> values of it; it is active only while all of them hold.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Parameter:
 
     @classmethod
     def of(cls, name: Any, form: Any) -> Parameter:
-        """Read it from plain data.
+        """Read and check a parameter given as plain data.
 
         Raises:
             InvalidInputError: If the data do not say what values there are.
@@ -79,10 +79,10 @@ class Parameter:
         return replace(made, default=made.check(form.get("default", default)))
 
     def check(self, value: Any) -> Any:
-        """The value as it is kept.
+        """Check a value: the choice that it equals, or the number as int or float.
 
         Raises:
-            InvalidInputError: If it is none of those allowed.
+            InvalidInputError: If the value is not allowed.
         """
         if self.kind == "choices":
             wanted = label(value, f"parameter {self.name!r}")
@@ -113,7 +113,7 @@ class Parameter:
         return float(min(max(float(f"{value:.6g}"), self.low), self.high))
 
     def values(self) -> tuple[Any, ...] | None:
-        """All its values, or ``None`` where they are not to be counted."""
+        """All values of the parameter, or ``None`` for a float without steps or more than 1,000 numbers."""
         if self.kind == "choices":
             return self.choices
         if self.low == self.high:
@@ -121,18 +121,16 @@ class Parameter:
         if self.step is None and self.kind == "float":
             return None
         count = self._steps() + 1
-        return (
-            tuple(self.nearest(self.low + n * (self.step or 1)) for n in range(count))
-            if count <= _MOST
-            else None
-        )
+        if count > _MOST:
+            return None
+        return tuple(self.nearest(self.low + n * (self.step or 1)) for n in range(count))
 
-    def counts(self, settings: Mapping[str, Any]) -> bool:
-        """Whether it has a say under these settings of the parameters before it."""
-        return all(
-            name in settings and label(settings[name]) in map(label, values)
-            for name, values in self.when.items()
-        )
+    def is_active(self, settings: Mapping[str, Any]) -> bool:
+        """Whether the settings of the parameters before it meet its conditions (``when``)."""
+        for name, allowed in self.when.items():
+            if name not in settings or label(settings[name]) not in map(label, allowed):
+                return False
+        return True
 
     def suggest(self, trial: Any) -> Any:
         """The value that an Optuna trial proposes."""
@@ -144,8 +142,8 @@ class Parameter:
             return int(trial.suggest_int(self.name, int(self.low), int(self.high), step=step, log=self.log))
         return self.nearest(trial.suggest_float(self.name, self.low, self.high, step=self.step, log=self.log))
 
-    def kept(self, value: Any) -> Any:
-        """A value as Optuna keeps it."""
+    def to_optuna(self, value: Any) -> Any:
+        """A value as Optuna's trials name it: choices by their labels."""
         return label(value) if self.kind == "choices" else value
 
     def to_json(self) -> dict[str, Any]:
@@ -166,7 +164,7 @@ class SearchSpace:
 
     A parameter is a list of choices, or an object with one of ``choices``, ``int`` and ``float`` (the last two as
     ``[low, high]``), and with any of ``step``, ``log`` (spread over orders of magnitude), ``default``, and ``when``:
-    the parameter has a say only while an earlier one has the value, or one of the values, named there. A choice is
+    the parameter is active only while an earlier one has the value, or one of the values, named there. A choice is
     a text, a number, True, False, None, or a list or dict of these.
 
     Args:
@@ -216,15 +214,15 @@ class SearchSpace:
         return space if isinstance(space, SearchSpace) else cls(space)
 
     def pick(self, choose: Callable[[Parameter], Any]) -> dict[str, Any]:
-        """Settings in which every parameter that counts has the value that ``choose`` gives it."""
+        """Settings in which every active parameter has the value that ``choose`` returns for it."""
         settings: dict[str, Any] = {}
         for parameter in self.parameters.values():
-            if parameter.counts(settings):
+            if parameter.is_active(settings):
                 settings[parameter.name] = choose(parameter)
         return settings
 
     def settle(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Check settings: those that count in their order, with the defaults of what is not named.
+        """Check settings: the active parameters in their order, with the defaults of those that are not named.
 
         Raises:
             InvalidInputError: If a name is unknown, or a value is not allowed.
@@ -253,9 +251,10 @@ class SearchSpace:
         return found
 
     def _walk(self, left: list[Parameter], settings: dict[str, Any]) -> Iterator[dict[str, Any] | None]:
+        """All settings that begin with these; ``None`` where the values of a parameter cannot be listed."""
         if not left:
             yield settings
-        elif not left[0].counts(settings):
+        elif not left[0].is_active(settings):
             yield from self._walk(left[1:], settings)
         elif (values := left[0].values()) is None:
             yield None

@@ -17,7 +17,7 @@ _NAME = "rag_kit"
 
 
 def import_optuna() -> Any:
-    """Optuna.
+    """Import Optuna.
 
     Raises:
         MissingExtraError: If it is not installed.
@@ -31,7 +31,7 @@ def import_optuna() -> Any:
 
 @contextmanager
 def quiet() -> Iterator[Any]:
-    """Optuna, without its messages meanwhile; what the user has set for them holds again afterwards."""
+    """Import Optuna and silence its messages within the context; the user's verbosity is restored afterwards."""
     optuna = import_optuna()
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -75,13 +75,13 @@ class StudyFolder:
             ) from None
         try:
             self.study = self._open(folder, "maximize" if higher_is_better else "minimize")
-            self._check(folder, json.loads(json.dumps(header)))
+            self._check_header(folder, json.loads(json.dumps(header)))
         except BaseException:
             self._lock.release()
             raise
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the lock of the folder."""
         self._lock.release()
 
     def _open(self, folder: Path, direction: str) -> Any:
@@ -91,13 +91,13 @@ class StudyFolder:
             content = path.read_bytes()
             with path.open("r+b") as file:  # a line that a kill has cut off is dropped
                 file.truncate(content.rfind(b"\n") + 1)
-        with quiet() as optuna, _readable(path):
+        with quiet() as optuna, _checked_access(path):
             storage = _storage(optuna, path)
             if optuna.get_all_study_names(storage):
                 return optuna.load_study(study_name=_NAME, storage=storage)
             return optuna.create_study(study_name=_NAME, storage=storage, direction=direction)
 
-    def _check(self, folder: Path, header: Mapping[str, Any]) -> None:
+    def _check_header(self, folder: Path, header: Mapping[str, Any]) -> None:
         found = self.study.user_attrs.get("search")
         if found is None and self.study.get_trials(deepcopy=False):
             raise InvalidInputError(
@@ -113,7 +113,7 @@ class StudyFolder:
 
 
 def load_study(folder: Path) -> Any:
-    """The study of a folder, to be read, also while a search writes it.
+    """Open the study of a folder for reading, also while a search writes it.
 
     Raises:
         InvalidInputError: If there is none, or it is damaged.
@@ -121,7 +121,7 @@ def load_study(folder: Path) -> Any:
     path = folder / FILE
     if not path.is_file():
         raise InvalidInputError(f"{str(folder)!r} holds no {FILE}; give the folder that tune got as out")
-    with quiet() as optuna, _readable(path):
+    with quiet() as optuna, _checked_access(path):
         return optuna.load_study(study_name=_NAME, storage=_storage(optuna, path))
 
 
@@ -132,10 +132,11 @@ def _storage(optuna: Any, path: Path) -> Any:
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _checked_access(path: Path) -> Iterator[None]:
+    """Raise InvalidInputError for whatever goes wrong while Optuna opens the file."""
     try:
         yield
-    except Exception as error:  # whatever Optuna meets in a file that is not one of its own
+    except Exception as error:  # a file that Optuna did not write fails in many ways
         raise InvalidInputError(
             f"{str(path)!r} is damaged, or cannot be read or written ({type(error).__name__}: {error}); give another "
             "folder as out"

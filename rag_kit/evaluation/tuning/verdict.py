@@ -44,7 +44,7 @@ class HeldAside:
         pairs: Questions that both have a value for.
         total: Questions held aside.
         level: Share of the intervals.
-        better: Whether the gain is told from noise: the interval leaves out 0 on the good side, and ``p`` is at most
+        better: Whether the gain is significant: the interval leaves out 0 on the good side, and ``p`` is at most
             ``1 - level``.
         looks: Settings that were judged on these questions, in all sittings; each further one makes the verdict
             weaker.
@@ -111,7 +111,9 @@ def judge_held(
 
 
 def surely_worse(own: Mapping[str, float], best: Mapping[str, float], higher_is_better: bool) -> str | None:
-    """Why a setting is worse than the best one on the questions that both have a value for (one-sided 5%).
+    """Say why a setting is significantly worse than the best one; ``None`` if it is not.
+
+    Compared are the questions that both have a value for, by the sign-flip test (one-sided 5%).
 
     Example:
         >>> best = {str(n): 1.0 for n in range(10)}
@@ -123,12 +125,13 @@ def surely_worse(own: Mapping[str, float], best: Mapping[str, float], higher_is_
     differences = [sign * (own[key] - best[key]) for key in shared]
     if not differences or sum(differences) >= 0:
         return None
-    p = sign_flip_test(differences).p / 2  # the signs are symmetric, so half of it lies on this side
+    p = sign_flip_test(differences).p / 2  # the test is two-sided and symmetric
     if p > _LEVEL:
         return None
-    mean, other = (statistics.fmean(scores[key] for key in shared) for scores in (own, best))
+    mean = statistics.fmean(own[key] for key in shared)
+    best_mean = statistics.fmean(best[key] for key in shared)
     return (
-        f"worse than the best setting on the {len(shared)} questions so far: {mean:.3g} against {other:.3g}, "
+        f"worse than the best setting on the {len(shared)} questions so far: {mean:.3g} against {best_mean:.3g}, "
         f"p = {p:.2g}"
     )
 
