@@ -98,6 +98,7 @@ def main() -> int:
     parser = data_parser(__doc__)
     parser.add_argument("--pipelines", nargs="+", default=["bm25"], choices=["bm25", "dense", "hybrid"])
     parser.add_argument("--sets", nargs="+", default=["covidqa", "cmrc2018_dev", "timeqa_slice"])
+    parser.add_argument("--kinds", nargs="+", choices=["plain", "represented", "tree"], help="default: all")
     parser.add_argument("--questions", type=int, help="the first so many of each set; default: all")
     parser.add_argument("--out", type=Path, default=RESULT)
     arguments = parser.parse_args()
@@ -116,7 +117,9 @@ def main() -> int:
                 model = Known(EmbeddingCache(arguments.cache))
                 model.learn([dataset.queries[query] for query in dataset.judged])
             rows = []
-            for arm in arms(pipeline):
+            for arm in (
+                each for each in arms(pipeline) if not arguments.kinds or each.kind in arguments.kinds
+            ):
                 measured = measure(arm, dataset, documents, pipeline, model)
                 row = {"set": name, "pipeline": pipeline, "questions": len(measured["hits"]), **measured}
                 print(
