@@ -12,7 +12,7 @@ from rag_kit.indexing.readers.ocr import recognised_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
 from rag_kit.indexing.readers.pdf_layout import Layout
 from rag_kit.indexing.readers.pdf_lines import Line, Rule, page_lines, page_rules
-from rag_kit.indexing.readers.pdf_order import letterhead_first, with_code
+from rag_kit.indexing.readers.pdf_order import letterhead_first, marks_joined, with_code
 from rag_kit.indexing.readers.pdf_tables import with_tables
 from rag_kit.indexing.readers.running import running_lines
 
@@ -73,7 +73,7 @@ def read_pdf(data: bytes, context: Context) -> Iterator[Part]:
     mono = sum(len(line.text) for lines in pages for line in lines if line.mono)
     for number, lines in enumerate(pages):
         if len(lines) <= _MOST_LINES:
-            lines = with_tables(letterhead_first(lines), rules[number])
+            lines = with_tables(letterhead_first(marks_joined(lines)), rules[number])
         # where most of a document is set in a font of fixed width, that is no sign of code
         pages[number] = with_code(lines) if mono < 0.9 * characters else lines
     layout = Layout(pages)

@@ -21,11 +21,13 @@ _MARK = re.compile(
 _BULLET = re.compile(r"^[•●○▪■◦‣⁃∙]\s*")
 _LEADERS = re.compile(r"(?:[.·…] ?){4,}\w{1,6}$")  # of a table of contents
 _END = re.compile(r"[.!?。！？…：:;；][\"'”’)\]）」』]*$")
+_KEY = re.compile(r"[^.,:。，、：]{1,30}[:：]")
 _HYPHENATED = re.compile(f"(\\w+){HYPHEN}(\\w*)")
 _WORD = re.compile(r"\w+(?:-\w+)*")
 _MAX_HEADING = 150
 _LEVELS = 4
 _BLOCK = -2  # a table or code: written as it stands
+_NARROW = 9  # widths of a character; no column is narrower
 _ROW = 60  # characters of a line that can be the row of a table or form
 
 
@@ -169,7 +171,7 @@ class Layout:
         """Whether a line goes on in the next one."""
         if _MARK.match(after.text) or abs(line.size - after.size) > 0.15 * line.size:
             return False
-        if _LEADERS.search(line.text):
+        if _LEADERS.search(line.text) or (_KEY.match(line.text) and _KEY.match(after.text)):
             return False
         down = line.end_bottom - after.bottom
         if not 0.3 * line.size < down < 2.2 * line.size:
@@ -190,6 +192,8 @@ class Layout:
     @staticmethod
     def _full(line: Line, after: Line, right: float) -> bool:
         """The next line's first word had no room left on this line."""
+        if line.right - line.left < _NARROW * line.size and not line.text.endswith(HYPHEN):
+            return False
         first = after.text.split(" ", 1)[0]
         if _WIDE.search(first[:2]):
             first = first[:2]
@@ -226,12 +230,16 @@ class Layout:
 def _right_edges(lines: Sequence[Line]) -> list[float]:
     """For each line the right edge of its column: the furthest that the lines of its run reach.
 
-    A run is a stretch of lines, one closely below the other, that start at about the same place.
+    A run is a stretch of lines, one closely below the other, that start at about the same place; those
+    beside a table are narrower.
     """
+    tables = [line for line in lines if line.block]
+    beside = [any(table.end_bottom <= line.bottom <= table.bottom for table in tables) for line in lines]
     edges: list[float] = []
     start = 0
     for index in range(1, len(lines) + 1):
-        if index < len(lines) and _same_run(lines[index - 1], lines[index]):
+        pair = lines[index - 1 : index + 1]
+        if len(pair) == 2 and _same_run(*pair) and beside[index - 1] == beside[index]:
             continue
         right = max(line.right for line in lines[start:index])
         edges += [right] * (index - start)

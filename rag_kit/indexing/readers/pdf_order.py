@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
 from rag_kit.indexing.readers.pdf_lines import Line
 
+_MARK = re.compile(r"[•●○▪■◦‣⁃∙]|\d{1,3}\.")
 _TOP = 0.75  # of the page's height; below it the file's order stands
+
+
+def marks_joined(lines: Sequence[Line]) -> list[Line]:
+    """The lines of a page, bullets and numbers that the file draws apart put before the words at their right."""
+    found = list(lines)
+    for mark in [line for line in lines if _MARK.fullmatch(line.text)]:
+        beside = [
+            n
+            for n, line in enumerate(found)
+            if abs(line.bottom - mark.bottom) < 0.2 * mark.size and 0 < line.left - mark.right < 2 * mark.size
+        ]
+        if beside:
+            at = min(beside, key=lambda n: found[n].left)
+            text, words = f"{mark.text} {found[at].text}", mark.words + found[at].words
+            found[at] = replace(found[at], text=text, left=mark.left, words=words)
+            found = [line for line in found if line is not mark]
+    return found
 
 
 def letterhead_first(lines: Sequence[Line]) -> list[Line]:
@@ -22,13 +42,19 @@ def letterhead_first(lines: Sequence[Line]) -> list[Line]:
             blocks.append([line])
     ordered: list[list[Line]] = []
     for block in blocks:
-        foot = block[-1].bottom
+        left, right, foot = (
+            min(line.left for line in block),
+            max(line.right for line in block),
+            block[-1].bottom,
+        )
         at = len(ordered)
-        if block[-1].place > _TOP:
-            below = [
-                n for n, other in enumerate(ordered) if all(line.bottom < foot - line.size for line in other)
-            ]
-            at = below[0] if below and len(below) == len(ordered) - below[0] else at
+        while (
+            block[-1].place > _TOP and at and all(line.bottom < foot - line.size for line in ordered[at - 1])
+        ):
+            at -= 1
+        passed = [line for other in ordered[at:] for line in other]
+        if at and not any(line.left < right and left < line.right for line in passed):
+            at = len(ordered)  # the head of a column that stands beside them
         ordered.insert(at, block)
     return [line for block in ordered for line in block]
 

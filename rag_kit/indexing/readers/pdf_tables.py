@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 
@@ -48,7 +48,9 @@ def _replaced(lines: list[Line], inside: list[Line], text: str) -> list[Line]:
     taken = {id(line) for line in inside}
     first = next(index for index, line in enumerate(lines) if id(line) in taken)
     rest = [line for line in lines[first:] if id(line) not in taken]
-    return [*lines[:first], inside[0].as_block(text), *rest]
+    places = [line.bottom for line in inside]
+    block = replace(inside[0].as_block(text), bottom=max(places), end_bottom=min(places))
+    return [*lines[:first], block, *rest]
 
 
 # --- ruled grids

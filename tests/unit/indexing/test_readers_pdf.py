@@ -155,6 +155,55 @@ def test_a_letterhead_that_the_file_draws_last_is_read_first(tmp_path, reader):
     assert page.page_content.endswith("on its way.")
 
 
+def test_bullets_and_numbers_that_the_file_draws_last_stand_before_their_items(tmp_path, reader):
+    """Some programs draw the text of a page first and the marks of its lists at the end."""
+    items = [("1.", "Tools"), ("2.", "Clothes"), ("•", "雨衣")]
+    words = [(80.0, 700.0 - 16 * n, 10.0, text) for n, (_, text) in enumerate(items)]
+    marks = [(65.0, 700.0 - 16 * n, 10.0, mark) for n, (mark, _) in enumerate(items)]
+    (page,) = reader.read(put(tmp_path, [*words, *marks]))
+    assert page.page_content == "1. Tools\n2. Clothes\n- 雨衣"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("收货单位：青山县第二中学", "送货日期：二〇二六年三月"),
+        ("Deck in August", "Piles in June", "Survey, May"),
+    ],
+)
+def test_short_lines_of_one_length_stay_lines(tmp_path, reader, texts):
+    """Keys with their values, addresses and the lists of slides are not joined to a paragraph."""
+    (page,) = reader.read(put(tmp_path, [(60.0, 700.0 - 14 * n, 10.0, text) for n, text in enumerate(texts)]))
+    assert page.page_content == "\n".join(texts)
+
+
+def test_a_paragraph_beside_a_table_is_whole(tmp_path, reader):
+    """Its lines are joined, though those below the table reach further to the right."""
+    text = "The ferry takes twelve cars and runs every twenty minutes from six in the morning until ten. "
+    beside = make.wrapped(3 * text, width=66, x=60, top=700)
+    below = make.wrapped(2 * text, width=90, x=60, top=beside[-1][1] - 12)
+    rows = [("Month", "Cars"), ("April", "5,870"), ("July", "9,415"), ("May", "6,002")]
+    table = [
+        (x, 704.0 - 14 * n, 10.0, cell)
+        for n, row in enumerate(rows)
+        for x, cell in zip((420.0, 490.0), row, strict=True)
+    ]
+    (page,) = reader.read(put(tmp_path, [*table, *beside, *below]))
+    assert "| July | 9,415 |" in page.page_content
+    assert " ".join(line[3].strip() for line in beside) in page.page_content
+
+
+def test_the_head_of_a_second_column_is_read_after_the_first(tmp_path, reader):
+    """A short paragraph at the top of a column is no letterhead."""
+    first = make.wrapped(
+        "Each mooring carried a chain of sensors to the anchor. " * 4, width=40, x=60, top=715
+    )
+    lines = [(60.0, 790.0, 10.0, "Tides"), (60.0, 750.0, 10.0, "Moorings"), *first]
+    lines += [(320.0, 770.0, 10.0, "The drift stayed small."), (320.0, 700.0, 10.0, "It is shown below.")]
+    (page,) = reader.read(put(tmp_path, lines))
+    assert page.page_content.index("the anchor.") < page.page_content.index("The drift")
+
+
 def test_code_keeps_its_lines_and_indents(tmp_path, reader):
     """Lines in a font of fixed width are fenced code; indents come from where the words stand."""
     code = ["def tide(hours):", "    if hours < 0:", "        raise ValueError(hours)", "    return hours"]
