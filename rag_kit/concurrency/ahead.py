@@ -47,7 +47,12 @@ def map_ahead(
     more = True
     try:
         while True:
-            while more and len(run.calls) < max_concurrency + waiting:
+            # with another call begun, a result that is there does not wait until further items are drawn
+            while (
+                more
+                and len(run.calls) < max_concurrency + waiting
+                and not (len(run.calls) > 1 and run.calls[0].done)
+            ):
                 try:
                     run.add(next(source))
                 except StopIteration:
