@@ -65,7 +65,7 @@ class Answering:
             documents: The passages, best first.
             language: ``"en"`` or ``"zh"``.
             instructions: In place of the prompt file's own.
-            stream: Whether tokens go to who listens; never where a guard must see the answer first.
+            stream: Whether tokens are streamed; they never are where a guard must see the answer first.
             name: The prompt to answer with; it takes ``question`` and ``passages``.
             more: Further values that this prompt takes.
 
@@ -74,23 +74,23 @@ class Answering:
         """
         if not documents:
             return {"answer": DECLINED[language]}
-        shown = fitting(documents, self.max_passage_chars)
+        fitted = fitting(documents, self.max_passage_chars)
         notes = []
-        if left_out := len(documents) - len(shown):
+        if left_out := len(documents) - len(fitted):
             notes.append(
                 f"answer: {left_out} passages did not fit into max_passage_chars={self.max_passage_chars}"
             )
         values = {
             "question": question,
-            "passages": render_passages(shown, max_chars=self.max_passage_chars),
+            "passages": render_passages(fitted, max_chars=self.max_passage_chars),
             **(more or {}),
         }
         prompt = self.prompts.pick(name, language, instructions)
         text = yield write(self.llm, prompt, values, stream=stream and not self.guards.answer)
         return {"answer": text.strip(), "notes": notes}
 
-    def kept(self, answer: str) -> Steps[str]:
-        """An answer to a part of a question as the guards leave it; "" if it declines, or they refuse it."""
+    def allowed_part(self, answer: str) -> Steps[str]:
+        """The answer to a part of a question after the guards; "" if it declines, or they refuse it."""
         if is_declined(answer):
             return ""
         verdict = yield from self.guards.check_answer(answer)
@@ -110,12 +110,12 @@ class Answering:
         if verdict != answer:
             update["answer"] = answer = verdict
             update["notes"] = ["answer: changed by a guard"]
-        shown = fitting(state["documents"], self.max_passage_chars)
+        fitted = fitting(state["documents"], self.max_passage_chars)
         if context.citation_check == "model" and not is_extractive(self.llm):
-            found = yield from self.judge.cited(question, answer, shown, language)
+            found = yield from self.judge.cited(question, answer, fitted, language)
             update["notes"] += found.pop("notes", [])
         else:
-            found = cited(answer, shown, language=language)
+            found = cited(answer, fitted, language=language)
         update.update(found)
         report("cited", status=update["status"])
         return {**update, "history": [Turn(question=question, answer=answer)]}

@@ -18,7 +18,7 @@ from pydantic import Field
 from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.documents import document_key
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, ModelOutputError
-from rag_kit.graphs.adaptive.hopping import noted, taken_in_turn
+from rag_kit.graphs.adaptive.hopping import hop_history, interleaved
 from rag_kit.graphs.adaptive.state import Hop
 from rag_kit.graphs.answering import Answering, check_parts
 from rag_kit.graphs.context import PlainRagContext, instructions_field, shown_at
@@ -126,7 +126,7 @@ def build_decomposed_rag(
     graph.add_step("condense", nodes.condense, {"decompose": READY, **ends}, first=True)
     graph.add_step("decompose", nodes.decompose, {"answer_parts": "parts", "retrieve": "one piece"})
     graph.add_step("answer_parts", nodes.answer_parts, {"merge": "answers", "retrieve": "no answer"})
-    graph.add_step("merge", nodes.merge, "cite", on_cap=_unmerged)
+    graph.add_step("merge", nodes.merge, "cite", on_cap=_concatenated)
     graph.add_step("retrieve", plain.retrieve, "answer", fetches=True)
     graph.add_step("answer", plain.answer, "cite")
     graph.add_step("cite", checks.cite, END)
@@ -188,7 +188,7 @@ class _Nodes:
             elif not given[1]:
                 notes.append(f"parts: no answer was found for {question!r}")
             found.append(given)
-        documents = taken_in_turn([passages for passages, _ in found])
+        documents = interleaved([passages for passages, _ in found])
         places = {document_key(document): place for place, document in enumerate(documents, start=1)}
         parts = []
         for question, (passages, answer) in zip(questions, found, strict=True):
@@ -204,7 +204,7 @@ class _Nodes:
     ) -> Steps[tuple[list[Document], str] | Exception]:
         """The passages for a part that this user may see, and the answer to it; or why there is none."""
         given = yield attempt(
-            fetch(self.plain.retriever, question, k=context.k, filter=context.filter), _passing
+            fetch(self.plain.retriever, question, k=context.k, filter=context.filter), _is_of_one_part
         )
         if isinstance(given, Exception):
             return given
@@ -212,26 +212,27 @@ class _Nodes:
         answering, language = self.plain.answering, state["language"]
         options: dict[str, Any] = {"instructions": context.answer_instructions, "stream": False}
         written = yield attempt(
-            inner("answer", lambda: answering.answer(question, documents, language, **options)), _passing
+            inner("answer", lambda: answering.answer(question, documents, language, **options)),
+            _is_of_one_part,
         )
         if isinstance(written, Exception):
             return written
-        return documents, (yield from answering.kept(written["answer"]))
+        return documents, (yield from answering.allowed_part(written["answer"]))
 
     def merge(self, state: DecomposedState, context: DecomposedContext) -> Steps[Update]:
         """Make one answer of the answers to the parts."""
         prompt = self.prompts.pick("merge_answers", state["language"], context.merge_instructions)
-        values = {"question": state["search_query"], "history": noted(state["parts"], None)}
+        values = {"question": state["search_query"], "history": hop_history(state["parts"], None)}
         text = yield write(self.llm, prompt, values, stream=not self.guards.answer)
         return {"answer": text.strip()}
 
 
-def _unmerged(state: DecomposedState, context: DecomposedContext, error: BudgetExceededError) -> Update:
-    """The answers one after the other, where no call is left to make one of them."""
+def _concatenated(state: DecomposedState, context: DecomposedContext, error: BudgetExceededError) -> Update:
+    """The answers to the parts one after the other, where no call is left to merge them."""
     answers = [part["answer"] for part in state["parts"] if part["answer"]]
     return {"answer": "\n\n".join(answers), "notes": [f"merge: the answers stand as they are ({error})"]}
 
 
-def _passing(error: Exception) -> bool:
-    """Whether an error may concern one part alone, and is no mistake of the caller's."""
+def _is_of_one_part(error: Exception) -> bool:
+    """Whether an error is one that the other parts need not have: passing, a cap, or an unusable reply."""
     return transient(error) or isinstance(error, (BudgetExceededError, ModelOutputError))

@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do, in both forms; the generator that yields it is sent what came of it.
+    """One action, blocking and asynchronous; the generator that yields it is sent its result.
 
     Attributes:
-        name: What it is, for messages about a branch that failed.
+        name: Its name in messages about a branch that failed.
         sync: Does it, blocking.
         native: Does it without blocking the event loop.
     """
@@ -83,22 +83,22 @@ def write(
     timeout: float | None = None,
     stream: bool = True,
 ) -> Step:
-    """Ask a model for text; tokens stream to whoever listens, unless `stream` is off."""
+    """Ask a model for text; its tokens are streamed, unless `stream` is off."""
 
-    def heard(config: RunnableConfig) -> RunnableConfig:
+    def streamed(config: RunnableConfig) -> RunnableConfig:
         return config if stream else _quiet(config)
 
     return Step(
         prompt.title,
-        lambda config: text_call(llm, prompt, values, config=heard(config), timeout=timeout),
-        lambda config: atext_call(llm, prompt, values, config=heard(config), timeout=timeout),
+        lambda config: text_call(llm, prompt, values, config=streamed(config), timeout=timeout),
+        lambda config: atext_call(llm, prompt, values, config=streamed(config), timeout=timeout),
     )
 
 
 def fetch(
     retriever: Runnable[Any, Any], query: str, *, k: int | None = None, filter: Filter | None = None
 ) -> Step:
-    """Call any LangChain retriever; what hangs is left when the run's deadline has come.
+    """Call any LangChain retriever; a call that hangs is abandoned at the run's deadline.
 
     Raises:
         BudgetExceededError: When the step is carried out, and the deadline comes before the passages.
@@ -113,7 +113,7 @@ def fetch(
 
 
 def bounded(step: Step) -> Step:
-    """A step that is left when the run's deadline has come: for code of others, which may hang.
+    """A step that is abandoned at the run's deadline: for code of others, which may hang.
 
     Raises:
         BudgetExceededError: When the step is carried out, and the deadline comes first.
@@ -139,11 +139,11 @@ def _only(fan: FanOut[T]) -> T:
 
 
 def compute(work: Callable[[], Any], *, name: str = "compute", thread: bool = False) -> Step:
-    """Do a piece of work without a form of its own for asyncio.
+    """Call a function that has no asynchronous form.
 
     Args:
-        work: What to do.
-        name: What it is.
+        work: The function.
+        name: Its name in messages.
         thread: Whether it blocks on input, a lock or long enough to need a thread under ``ainvoke``.
     """
 
@@ -222,5 +222,5 @@ def attempt(
 
 
 def _quiet(config: RunnableConfig) -> RunnableConfig:
-    """LangGraph leaves out of its ``messages`` stream what carries this tag."""
+    """A config whose tag keeps the tokens of a call out of LangGraph's ``messages`` stream."""
     return merge_configs(config, {"tags": ["nostream"]})

@@ -45,7 +45,7 @@ class HoppingNodes:
             )
         question = state["search_query"]
         prompt = self.prompts.pick("next_hop", state["language"], context.next_hop_instructions)
-        values = {"question": question, "history": noted(hops), "count": context.max_hops - len(hops)}
+        values = {"question": question, "history": hop_history(hops), "count": context.max_hops - len(hops)}
         found = yield ask(self.llm, prompt, values, fallback=None)
         query, notes = "" if found is None or found.done else found.query, []
         if found is None:
@@ -75,26 +75,26 @@ class HoppingNodes:
         written = yield from self.answering.answer(
             question, documents, state["language"], instructions=context.answer_instructions, stream=False
         )
-        text = yield from self.answering.kept(renumbered(written["answer"], {}))
+        text = yield from self.answering.allowed_part(renumbered(written["answer"], {}))
         text = " ".join(text.split())[:MAX_NOTED]
         return {"hops": [*state["hops"], Hop(question=question, answer=text)]}
 
     def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Update]:
-        """Answer from the passages of all steps; what was noted on the way is no source."""
-        documents = taken_in_turn(state["hop_documents"])
+        """Answer from the passages of all steps; what was hop_history on the way is no source."""
+        documents = interleaved(state["hop_documents"])
         update = yield from self.answering.answer(
             state["search_query"],
             documents,
             state["language"],
             name="answer_from_hops",
             instructions=context.answer_from_hops_instructions,
-            more={"history": noted(state["hops"])},
+            more={"history": hop_history(state["hops"])},
         )
         return {**update, "documents": documents, "hop_documents": []}
 
 
-def noted(hops: list[Hop], max_chars: int | None = MAX_HISTORY) -> Markup:
-    """The steps so far for a prompt."""
+def hop_history(hops: list[Hop], max_chars: int | None = MAX_HISTORY) -> Markup:
+    """Sub-questions and their answers, rendered as a conversation for a prompt."""
     turns = []
     for hop in hops:
         language = "zh" if any("\u3400" <= char <= "\u9fff" for char in hop["question"]) else "en"
@@ -102,14 +102,14 @@ def noted(hops: list[Hop], max_chars: int | None = MAX_HISTORY) -> Markup:
     return render_history(turns, max_chars=max_chars) if turns else Markup("")
 
 
-def taken_in_turn(found: list[list[Document]]) -> list[Document]:
+def interleaved(found: list[list[Document]]) -> list[Document]:
     """The best passage of each step, then the second of each, and so on; each passage once.
 
     So every step is represented, however little of it all fits into a prompt.
 
     Example:
         >>> a, b, c = Document("a"), Document("b"), Document("c")
-        >>> [document.page_content for document in taken_in_turn([[a, b], [c, a]])]
+        >>> [document.page_content for document in interleaved([[a, b], [c, a]])]
         ['a', 'c', 'b']
     """
     kept: dict[str, Document] = {}

@@ -52,7 +52,7 @@ class AdaptiveNodes:
     def classify(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
         """Choose the way by the words of the user alone: no passage and no answer is shown to the classifier."""
         if context.route != "auto":
-            return self._go(context.route, {"reason": "set by the context"}, [])
+            return self._go_to(context.route, {"reason": "set by the context"}, [])
         question = state["search_query"]
         earlier = [turn["question"] for turn in state.get("history") or []]
         earlier += [item["reply"] for item in state["clarifications"]]
@@ -69,26 +69,29 @@ class AdaptiveNodes:
             values = {"question": question, "history": history}
             found = yield ask(self.llm, prompt, values, fallback=None)
         if found is None:
-            return self._go("single", {}, ["classify: the model gave nothing usable; looked up in one step"])
-        told = {"intent": found.intent, "complexity": found.complexity, "reason": found.reason}
+            return self._go_to(
+                "single", {}, ["classify: the model gave nothing usable; looked up in one step"]
+            )
+        classified = {"intent": found.intent, "complexity": found.complexity, "reason": found.reason}
         route = route_of(found)
         if route is None:
             note = f"classify: {found.intent!r} / {found.complexity!r} is no known way; looked up in one step"
-            return self._go("single", told, [note])
+            return self._go_to("single", classified, [note])
         if route == "clarify" and len(state["clarifications"]) >= context.max_clarifications:
             note = (
                 "classify: the question is unclear, but the user was asked often enough; looked up as it is"
             )
-            return self._go("single", told, [note])
+            return self._go_to("single", classified, [note])
         if route == "direct" and not context.direct:
-            return self._go(
-                "single", told, ["classify: nothing is answered without looking it up in this run"]
+            return self._go_to(
+                "single", classified, ["classify: nothing is answered without looking it up in this run"]
             )
-        return self._go(route, told, [])
+        return self._go_to(route, classified, [])
 
-    def _go(self, route: Route, told: Update, notes: list[str]) -> Command[Any]:
-        report("classified", route=route, reason=told.get("reason", ""))
-        return Command(update={**told, "route": route, "notes": notes}, goto=_NODES[route])
+    def _go_to(self, route: Route, classified: Update, notes: list[str]) -> Command[Any]:
+        """Send the event with the route, and go to its first node."""
+        report("classified", route=route, reason=classified.get("reason", ""))
+        return Command(update={**classified, "route": route, "notes": notes}, goto=_NODES[route])
 
     def direct(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
         """Answer without looking anything up; a model that cannot hands over to the search."""
@@ -97,8 +100,8 @@ class AdaptiveNodes:
         if is_extractive(self.llm):
             return handed_over
         prompt = self.prompts.pick("direct_answer", state["language"], context.direct_answer_instructions)
-        shown = rendered(state.get("history"), MAX_HISTORY)
-        values = {"question": state["search_query"], "history": shown}
+        history = rendered(state.get("history"), MAX_HISTORY)
+        values = {"question": state["search_query"], "history": history}
         text = yield write(self.llm, prompt, values, stream=not self.guards.answer)
         if is_declined(text):
             return handed_over

@@ -25,7 +25,7 @@ from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
 from rag_kit.graphs.steps import Steps
 
-_SAID = {
+_REASONS = {
     "correct": "correct: at least one passage is above {upper:.2f}; the passages are refined",
     "incorrect": "incorrect: all passages are below {lower:.2f}; they are put aside",
     "ambiguous": "ambiguous: no passage is above {upper:.2f}, not all are below {lower:.2f}; "
@@ -52,7 +52,7 @@ class CragNodes:
 
     def begin(self, state: CragState, context: CragContext) -> Steps[Command[Any]]:
         """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
-        return (yield from self.opening.begin(state, context, _forgotten(), goto="retrieve"))
+        return (yield from self.opening.begin(state, context, _cleared_state(), goto="retrieve"))
 
     def retrieve(self, state: CragState, context: CragContext) -> Steps[Update]:
         """Fetch the passages that this user may see."""
@@ -75,10 +75,10 @@ class CragNodes:
         report("graded", action=action, scores=scores, evaluator=self.evaluator.name)
         return {
             "gradings": [
-                _told(grading, passage) for grading, passage in zip(gradings, passages, strict=True)
+                _grading_record(grading, passage) for grading, passage in zip(gradings, passages, strict=True)
             ],
             "action": action,
-            "notes": [f"grade: {_why(action, gradings, limits)}", *unjudged("grade", gradings)],
+            "notes": [f"grade: {_reason(action, gradings, limits)}", *unjudged("grade", gradings)],
         }
 
     def refine(self, state: CragState, context: CragContext) -> Steps[Update]:
@@ -101,7 +101,7 @@ class CragNodes:
             instructions=context.grade_instructions,
         )
         kept = report_strips("refined", chosen)
-        notes = [f"refine: {kept} of {len(chosen.strips)} strips kept", *_limits("refine", chosen)]
+        notes = [f"refine: {kept} of {len(chosen.strips)} strips kept", *_selection_notes("refine", chosen)]
         return {"internal": chosen.documents, "strips": chosen.strips, "notes": notes}
 
     def generate(self, state: CragState, context: CragContext) -> Steps[Update]:
@@ -125,8 +125,8 @@ class CragNodes:
     def cite(self, state: CragState, context: CragContext) -> Steps[Update]:
         """Check every citation against the passage that it names."""
         update = yield from self.answering.cite(state, context)
-        # of a refused answer nothing leaves that it was made from
-        return {**update, **_forgotten()} if update["status"] == "refused" else update
+        # a refused answer's passages must not leave either
+        return {**update, **_cleared_state()} if update["status"] == "refused" else update
 
 
 def ways_on(state: CragState) -> list[str]:
@@ -143,19 +143,19 @@ def ways_on(state: CragState) -> list[str]:
     return [way for way in ("correct, ambiguous", "incorrect, ambiguous") if action in way.split(", ")]
 
 
-def _why(action: Action, gradings: Sequence[Grading], limits: Thresholds) -> str:
-    """Why this action, in fixed words: what a reason says may be of a passage, and notes outlive a refusal."""
+def _reason(action: Action, gradings: Sequence[Grading], limits: Thresholds) -> str:
+    """Why this action, in fixed words: a grader's reason may quote a passage, and notes outlive a refusal."""
     if not gradings:
         return "incorrect: the retriever found nothing"
     if action != limits.action([each.score for each in gradings]):
         return f"{action}: the evaluator calls for it, whatever the confidences"
-    return _SAID[action].format(lower=limits.lower, upper=limits.upper)
+    return _REASONS[action].format(lower=limits.lower, upper=limits.upper)
 
 
 def thresholds_of(evaluator: Evaluator, context: CragContext) -> Thresholds:
-    """The run's thresholds, where it gives them, else the evaluator's own.
+    """The thresholds of the run's context, the evaluator's own for those that it does not set.
 
-    Where only one is given and passes the other one, the other one gives way.
+    If the context sets one of them, and it lies beyond the evaluator's other one, both have the value that was set.
     """
     own = evaluator.thresholds
     lower = own.lower if context.lower is None else context.lower
@@ -176,13 +176,14 @@ def strip_threshold(evaluator: Evaluator, context: CragContext, *, retrieved: bo
 
 
 def report_strips(event: str, chosen: Selection) -> int:
-    """Tell listeners how many strips were kept; gives that number."""
+    """Send an event with the numbers of strips kept and dropped; returns how many were kept."""
     kept = sum(strip["kept"] for strip in chosen.strips)
     report(event, kept=kept, dropped=len(chosen.strips) - kept)
     return kept
 
 
-def _limits(node: str, chosen: Selection) -> Sequence[str]:
+def _selection_notes(node: str, chosen: Selection) -> Sequence[str]:
+    """Notes on strips that were kept below the threshold, and on those that were not judged."""
     notes = []
     if chosen.rescued:
         notes.append(f"{node}: no strip reached the threshold; the best one is kept")
@@ -191,7 +192,8 @@ def _limits(node: str, chosen: Selection) -> Sequence[str]:
     return notes
 
 
-def _told(grading: Grading, passage: Document) -> PassageGrading:
+def _grading_record(grading: Grading, passage: Document) -> PassageGrading:
+    """A grading for the state, with the file and the page of its passage."""
     metadata = passage.metadata
     return PassageGrading(
         score=grading.score,
@@ -202,8 +204,8 @@ def _told(grading: Grading, passage: Document) -> PassageGrading:
     )
 
 
-def _forgotten() -> Update:
-    """Nothing of an earlier turn of the thread."""
+def _cleared_state() -> Update:
+    """Empty values for what an earlier turn of the thread left in the state."""
     return {
         "retrieved": [],
         "gradings": [],

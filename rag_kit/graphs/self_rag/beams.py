@@ -29,11 +29,11 @@ def first_beam() -> Beam:
     return Beam(number=1, segments=[], score=0.0, ended=False, retrieve=False, wanted=0.0, query="", found=[])
 
 
-def said(beam: Beam) -> str:
+def answer_so_far(beam: Beam) -> str:
     """The answer so far, without citations.
 
     Example:
-        >>> said({**first_beam(), "segments": [{"text": "A.", "beam": 1, "passage": 0, "f": 1.0}]})
+        >>> answer_so_far({**first_beam(), "segments": [{"text": "A.", "beam": 1, "passage": 0, "f": 1.0}]})
         'A.'
     """
     return _joined([segment["text"] for segment in beam["segments"]])

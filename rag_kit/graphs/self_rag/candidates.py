@@ -11,9 +11,9 @@ from langchain_core.language_models import BaseChatModel
 
 from rag_kit.errors import ModelOutputError
 from rag_kit.graphs.prompting import GraphPrompts
-from rag_kit.graphs.self_rag.beams import plain, said
+from rag_kit.graphs.self_rag.beams import answer_so_far, plain
 from rag_kit.graphs.self_rag.context import SelfRagContext
-from rag_kit.graphs.self_rag.logprobs import Heard, heard, label_probabilities, with_logprobs
+from rag_kit.graphs.self_rag.logprobs import Reply, label_probabilities, with_logprobs, with_tokens
 from rag_kit.graphs.self_rag.scores import (
     RELEVANCE,
     RETRIEVE,
@@ -44,7 +44,7 @@ class Writer:
     Args:
         llm: The chat model.
         prompts: The graph's prompts.
-        max_passage_chars: Characters of a passage that the model is shown.
+        max_passage_chars: Characters of a passage that go into a prompt.
     """
 
     def __init__(self, llm: BaseChatModel, prompts: GraphPrompts, max_passage_chars: int) -> None:
@@ -72,11 +72,11 @@ class Writer:
         scoring: Scoring,
         fallback: Any = None,
     ) -> Step:
-        """Ask whether documents are to be looked up for the next segment; answered by a `Heard`."""
-        values = {"question": question, "answer": said(beam)}
+        """Ask whether documents are to be looked up for the next segment; answered by a `Reply`."""
+        values = {"question": question, "answer": answer_so_far(beam)}
         prompt = self._prompt("retrieve_needed", language, context)
         step = ask(self._model(scoring), prompt, values, fallback=fallback or unreadable)
-        return heard(step, listen=scoring == "logprobs")
+        return with_tokens(step, wanted=scoring == "logprobs")
 
     def candidate(
         self,
@@ -90,23 +90,23 @@ class Writer:
         scoring: Scoring,
     ) -> Steps[Candidate]:
         """Write one continuation and judge it; a text that ends or repeats the answer is not judged."""
-        answer = said(beam)
+        answer = answer_so_far(beam)
         values: dict[str, Any] = {
             "question": question,
             "answer": answer,
             "count": str(context.segment_sentences),
         }
-        shown = {}
+        source_text = {}
         source = None
         if passage is not None:
             document = passages[passage]
             source = document.metadata.get("file") or document.metadata.get("source")
-            shown = {"passages": render_passages([document], max_chars=self.max_passage_chars)}
+            source_text = {"passages": render_passages([document], max_chars=self.max_passage_chars)}
         name = "continue_unaided" if passage is None else "continue_answer"
         prompt = self._prompt(name, language, context)
-        listen = scoring == "logprobs"
-        step = write(self._model(scoring), prompt, {**values, **shown}, stream=False)
-        written: Heard = yield heard(step, listen=listen)
+        scored = scoring == "logprobs"
+        step = write(self._model(scoring), prompt, {**values, **source_text}, stream=False)
+        written: Reply = yield with_tokens(step, wanted=scored)
         text = tidy(written.value, context.segment_sentences)
         one = Candidate(
             segment=segment, beam=beam["number"], passage=passage, source=None if source is None else str(source),
@@ -121,9 +121,9 @@ class Writer:
             return one
         name = "critique_usefulness" if passage is None else "critique"
         prompt = self._prompt(name, language, context)
-        judged = {"question": question, "answer": answer, "statement": text, **shown}
+        judged = {"question": question, "answer": answer, "statement": text, **source_text}
         step = ask(self._model(scoring), prompt, judged, fallback=unreadable)
-        verdict: Heard = yield heard(step, listen=listen)
+        verdict: Reply = yield with_tokens(step, wanted=scored)
         names = ("usefulness",) if passage is None else ("relevance", "support", "usefulness")
         one["labels"] = {
             each: _WORST[each] if verdict.value is None else str(getattr(verdict.value, each))
@@ -133,7 +133,7 @@ class Writer:
             one["labels"]["critique"] = "unusable"
         known = {each: probabilities(verdict, each, one["labels"][each]) for each in names}
         one["probabilities"] = known
-        logprobs = [token.logprob for token in written.tokens] if scoring == "logprobs" else []
+        logprobs = [token.logprob for token in written.tokens] if scored else []
         one["parts"] = Parts(
             p=sequence_probability(logprobs),
             relevance=relevance_score(known["relevance"]) if "relevance" in known else 0.0,
@@ -149,7 +149,7 @@ def unreadable(error: Exception) -> None:
         raise error
 
 
-def probabilities(verdict: Heard, name: str, label: str) -> dict[str, float]:
+def probabilities(verdict: Reply, name: str, label: str) -> dict[str, float]:
     """The probabilities of a field's labels: the model's own where its tokens show them, else 1 on the label."""
     labels = _FIELDS[name]
     known = label_probabilities(verdict.tokens, name, label, labels) if verdict.value is not None else None

@@ -33,8 +33,8 @@ class Token:
 
 
 @dataclass
-class Heard:
-    """What came of a call: its value, and the tokens of the model's last answer; none without log-probabilities."""
+class Reply:
+    """The value of a model call, and the tokens of its last answer; no tokens without log-probabilities."""
 
     value: Any
     tokens: list[Token] = field(default_factory=list)
@@ -64,31 +64,31 @@ def with_logprobs(llm: Any) -> Runnable[Any, Any]:
     return bound
 
 
-def heard(step: Step, *, listen: bool = True) -> Step:
-    """A call to a model whose answer is a `Heard`: with the log-probabilities, if there were any.
+def with_tokens(step: Step, *, wanted: bool = True) -> Step:
+    """A step that calls the model as before and returns a `Reply`: its value with the tokens of the answer.
 
     Args:
         step: The call.
-        listen: Off where none are asked for: then no callback is set up.
+        wanted: False where no log-probabilities were asked for: then no callback is set up, and there are no tokens.
     """
-    if not listen:
+    if not wanted:
 
-        async def silent(config: RunnableConfig) -> Heard:
-            return Heard(await step.native(config))
+        async def without(config: RunnableConfig) -> Reply:
+            return Reply(await step.native(config))
 
-        return Step(step.name, lambda config: Heard(step.sync(config)), silent)
+        return Step(step.name, lambda config: Reply(step.sync(config)), without)
 
     def catching(config: RunnableConfig) -> tuple[_Catcher, RunnableConfig]:
         catcher = _Catcher()
         return catcher, merge_configs(config, {"callbacks": [catcher]})
 
-    def sync(config: RunnableConfig) -> Heard:
+    def sync(config: RunnableConfig) -> Reply:
         catcher, merged = catching(config)
-        return Heard(step.sync(merged), catcher.tokens)
+        return Reply(step.sync(merged), catcher.tokens)
 
-    async def native(config: RunnableConfig) -> Heard:
+    async def native(config: RunnableConfig) -> Reply:
         catcher, merged = catching(config)
-        return Heard(await step.native(merged), catcher.tokens)
+        return Reply(await step.native(merged), catcher.tokens)
 
     return Step(step.name, sync, native)
 

@@ -30,7 +30,7 @@ from rag_kit.graphs.self_rag.beams import (
 )
 from rag_kit.graphs.self_rag.candidates import Writer, probabilities
 from rag_kit.graphs.self_rag.context import SelfRagContext
-from rag_kit.graphs.self_rag.logprobs import Heard, may_have_logprobs
+from rag_kit.graphs.self_rag.logprobs import Reply, may_have_logprobs
 from rag_kit.graphs.self_rag.opening import cap_of
 from rag_kit.graphs.self_rag.records import changed, crowned, failed_candidate, has_answer, search_query
 from rag_kit.graphs.self_rag.scores import RETRIEVE, certain, retrieval_probability, wants_retrieval
@@ -70,7 +70,7 @@ class Paper:
         open_ones = [beam for beam in beams if not beam["ended"]]
         scoring, notes = state["scoring"], []
         asked, language = state["asked"], state["language"]
-        answers: list[Heard] = []
+        answers: list[Reply] = []
         if state["segment"] == 0 and self.tries_logprobs:
             scoring = "logprobs"
             answer = yield self.writer.decision(asked, beams[0], language, context, scoring, _refused)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_kit.graphs.self_rag.beams import (
+    answer_so_far,
     cited_pieces,
     first_beam,
     rank,
-    said,
     shared_segments,
     undecided,
     used_passages,
@@ -64,7 +64,7 @@ def beam(number: int, *texts: str, score: float = 3.0, ended: bool = False) -> B
 
 
 def texts(beams: list[Beam]) -> list[str]:
-    return [said(one) for one in beams]
+    return [answer_so_far(one) for one in beams]
 
 
 def test_the_best_two_are_kept_in_order_of_f() -> None:
