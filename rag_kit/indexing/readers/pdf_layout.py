@@ -129,35 +129,19 @@ class Layout:
         for level, size in enumerate(self._sizes, 1):
             if line.size >= size * 0.97 and not (_END.search(text) and line.size < self.body * 1.4):
                 return level
-        if line.italic and not line.bold:
-            return self._italic_level(lines, index)
+        near = [*lines[max(0, index - 1) : index], *lines[index + 1 : index + 2]]
+        if line.italic and not line.bold:  # alone above text that is upright: a heading in many books
+            fits = len(text) <= _ROW and text[0].isupper() and not _END.search(text) and "," not in text
+            close = index + 1 < len(lines) and 0 < line.bottom - lines[index + 1].bottom < 3 * line.size
+            alone = close and not any(other.italic for other in near)
+            return len(self._sizes) + 1 if fits and alone and line.size > self.body * 0.9 else 0
         if not line.bold or _END.search(text) or _BULLET.match(text) or line.size < self.body * 0.95:
             return 0
-        for near in (
-            lines[index - 1] if index else None,
-            lines[index + 1] if index + 1 < len(lines) else None,
+        if len(text) > _ROW and any(
+            other.bold and abs(other.bottom - line.bottom) < 1.6 * line.size for other in near
         ):
-            # bold words at the start of a paragraph's line, or a whole bold paragraph, are no heading
-            if (
-                near is not None
-                and near.bold
-                and abs(near.bottom - line.bottom) < 1.6 * line.size
-                and len(text) > 60
-            ):
-                return 0
+            return 0  # a whole bold paragraph
         return len(self._sizes) + 1
-
-    def _italic_level(self, lines: Sequence[Line], index: int) -> int:
-        """A short line all in italics above one that is not: a heading in many books."""
-        line = lines[index]
-        text = line.text.strip()
-        after = lines[index + 1] if index + 1 < len(lines) else None
-        before = lines[index - 1] if index else None
-        alone = after is not None and not after.italic and 0 < line.bottom - after.bottom < 3 * line.size
-        if before is not None and before.italic:
-            alone = False
-        fits = len(text) <= _ROW and text[0].isupper() and not _END.search(text) and "," not in text
-        return len(self._sizes) + 1 if alone and fits and abs(line.size - self.body) < 0.1 * self.body else 0
 
     @staticmethod
     def _beside(line: Line, after: Line) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -172,13 +171,12 @@ def _cells(line: Line) -> _Row:
 
 
 def _runs(lines: Sequence[Line]) -> list[list[Line]]:
-    """Stretches of short lines up to the last that has cells, or a neighbour at its side."""
+    """Stretches of short lines up to the last that has cells."""
     cells = [[] if line.block else _cells(line) for line in lines]
     short = [
         bool(row) and not (line.mono and len(row) < 2) and all(len(cell.text) <= _SHORT for cell in row)
         for line, row in zip(lines, cells, strict=True)
     ]
-    places = sorted(line.bottom for line, fits in zip(lines, short, strict=True) if fits)
     runs: list[list[Line]] = []
     run: list[Line] = []
     last = 0
@@ -189,9 +187,7 @@ def _runs(lines: Sequence[Line]) -> list[list[Line]]:
             run, last = [], 0
         if line is not None and fits:
             run.append(line)
-            near = 0.4 * line.size
-            beside = bisect_left(places, line.bottom + near) - bisect_right(places, line.bottom - near)
-            if len(row) > 1 or beside > 1:
+            if len(row) > 1:
                 last = len(run)
     return runs
 
