@@ -12,6 +12,11 @@ from rag_kit.documents.explanation import SITUATION
 
 #: Metadata key of a row that was made of passages, such as a summary, and says of what kind it is.
 REPRESENTATION = "representation"
+#: Value of that key in a summary of a tree (`build_raptor`), whose other data stand under a key of the same name.
+RAPTOR = "raptor"
+# A summary lacks the fields in which its passages differ, so "$ne" or "$exists" would pass: the tree's retriever alone
+# looks at every passage below it.
+_NO_TREE = {"$not": {REPRESENTATION: RAPTOR, RAPTOR: {"$exists": True}}}
 # A sentence that stands in every chunk of a document hides what sets the chunks apart (docs/benchmarks.md): names have
 # so many characters in all, or this share of the text.
 _NAMES, _SHARE = 60, 10
@@ -66,14 +71,16 @@ def embedded_row(text: str, metadata: str, *, titles: bool) -> str:
 def passages(where: Filter | None) -> Filter:
     """A filter that also leaves out what was made of passages, unless it names the field `representation` itself.
 
+    The summaries of a tree stay out in any case.
+
     Example:
         >>> passages({"year": 2020})
         {'year': 2020, 'representation': {'$exists': False}}
-        >>> passages({"representation": "summary"})
+        >>> passages({"representation": "summary"})["$and"][0]
         {'representation': 'summary'}
     """
     where = where or {}
-    return where if _asks(where) else {**where, REPRESENTATION: {"$exists": False}}
+    return {"$and": [where, _NO_TREE]} if _asks(where) else {**where, REPRESENTATION: {"$exists": False}}
 
 
 def _asks(where: Filter) -> bool:

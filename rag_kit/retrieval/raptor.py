@@ -14,8 +14,8 @@ from pydantic import Field, PrivateAttr
 from rag_kit.documents import add_note, combine_filters, compile_filter, copy_document, first_stage
 from rag_kit.indexing.document_index import DocumentIndex
 from rag_kit.indexing.document_index.vectors import Vectors, best, unit
-from rag_kit.indexing.raptor import RAPTOR, RaptorTree
-from rag_kit.indexing.searched import REPRESENTATION
+from rag_kit.indexing.raptor import RaptorTree
+from rag_kit.indexing.searched import RAPTOR, REPRESENTATION
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching_vectors import asearch_by_vector, search_by_vector
 from rag_kit.retrieval.indexed import Hits, rows_retriever

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from rag_kit.indexing.raptor.build import RaptorReport, build_raptor
-from rag_kit.indexing.raptor.tree import RAPTOR, RaptorTree
+from rag_kit.indexing.raptor.tree import RaptorTree
 
-__all__ = ["RAPTOR", "RaptorReport", "RaptorTree", "build_raptor"]
+__all__ = ["RaptorReport", "RaptorTree", "build_raptor"]

@@ -21,9 +21,9 @@ from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.raptor.clusters import clusters
 from rag_kit.indexing.raptor.summaries import CLUSTER, joined
-from rag_kit.indexing.raptor.tree import RAPTOR, RaptorTree, short_hash
+from rag_kit.indexing.raptor.tree import RaptorTree, short_hash
 from rag_kit.indexing.representing.asking import Asker, batches
-from rag_kit.indexing.searched import REPRESENTATION, embedded_row
+from rag_kit.indexing.searched import RAPTOR, REPRESENTATION, embedded_row
 from rag_kit.models import chat_model, estimate_tokens
 from rag_kit.models.chat import is_extractive
 

@@ -11,14 +11,12 @@ from langchain_core.documents import Document
 from rag_kit.documents import clean_text
 from rag_kit.indexing.document_index.changes import document
 from rag_kit.indexing.document_index.store import in_groups, marks
+from rag_kit.indexing.searched import RAPTOR
 
 if TYPE_CHECKING:
     import sqlite3
 
     from rag_kit.indexing.document_index import DocumentIndex
-
-#: Value of the metadata field ``representation`` of a summary of the tree; its other data stand under this key.
-RAPTOR = "raptor"
 
 
 class Leaf(NamedTuple):

@@ -230,6 +230,18 @@ def test_a_summary_is_found_only_if_all_its_passages_pass(tmp_path, mode):
     assert found(narrow, "overview moon", filter={"tenant": "b"}) == []
 
 
+def test_no_filter_reaches_a_summary_through_other_retrievers(tmp_path):
+    """A summary of two tenants lacks the field in which they differ; "$ne" and "$exists" would let it pass."""
+    index, _ = made(tmp_path / "index")
+    assert len(RaptorTree.read(index).nodes) > 1
+    for tenant in ({"$ne": "b"}, {"$nin": ["b"]}, {"$exists": False}):
+        for kind in ({"representation": "raptor"}, {"$not": {"representation": {"$exists": False}}}):
+            for where in ({"$and": [{"tenant": tenant}, kind]}, {"$or": [{"tenant": "x"}, kind]}):
+                for pipeline in ("bm25", "dense", "hybrid"):
+                    found = index_retriever(index, pipeline, k=90, filter=where).invoke("overview moon 概览")
+                    assert not found, (where, pipeline)
+
+
 def test_a_deleted_or_moved_passage_takes_its_summaries_along_at_once(tmp_path):
     """Before any update: no summary is found of what was deleted, changed, or given to another tenant."""
     index, model = made(tmp_path / "index", partition=["tenant"])
