@@ -21,6 +21,7 @@ _BOLD = re.compile(rb"bold|black|heavy|[a-z]bx\d|-bd\b")  # cmbx10, sfbx1000: Te
 _ITALIC = re.compile(rb"italic|oblique")
 _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
 _FORCE_BOLD = 0x40000
+_HYPHENS = (0x2010, 0xAD)  # of a line's end, where PDFium does not mark them
 _DROP = (0xFEFF, 0x200B, 0xAD, 0x0)
 _MOST_RULES = 2_000  # of a page; more are a drawing
 
@@ -124,6 +125,8 @@ def _lines(raw: Any, handle: Any, height: float) -> list[Line]:
             last -= 1
         if last < first:
             continue
+        if codes[last] in _HYPHENS:
+            codes[last] = 2
         text = _decode(codes[first : last + 1])
         if not text.strip():
             continue

@@ -12,6 +12,7 @@ from rag_kit.indexing.readers.pdf_lines import Line, Rule, Word
 from rag_kit.indexing.readers.tables import markdown_table
 
 _SHORT = 60  # characters of a cell of a table without rules; longer ones are prose
+_COLUMN = 12  # sizes of the font; what stands that much higher begins another column
 _WORDS = 4  # mean words of its cells
 _MOST_CELLS = 5_000  # of a ruled table; more are a drawing
 _KEY = re.compile(r"[:：]$")
@@ -181,7 +182,9 @@ def _runs(lines: Sequence[Line]) -> list[list[Line]]:
     run: list[Line] = []
     last = 0
     for line, row, fits in [*zip(lines, cells, short, strict=True), (None, [], False)]:
-        if line is None or not fits or (run and abs(line.size - run[-1].size) > 0.08 * line.size):
+        other = line is not None and run and abs(line.size - run[-1].size) > 0.08 * line.size
+        column = line is not None and run and line.bottom - run[-1].bottom > _COLUMN * line.size
+        if not fits or other or column:
             if last and sum(one.mono for one in run[:last]) * 2 <= last:
                 runs.append(run[:last])
             run, last = [], 0

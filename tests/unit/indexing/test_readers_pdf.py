@@ -204,6 +204,31 @@ def test_the_head_of_a_second_column_is_read_after_the_first(tmp_path, reader):
     assert page.page_content.index("the anchor.") < page.page_content.index("The drift")
 
 
+def test_a_table_in_the_second_of_two_narrow_columns_is_found(tmp_path, reader):
+    """The lines of the first column, short as cells and as high on the page, do not belong to it."""
+    first = make.wrapped(
+        "The ferry takes twelve cars and runs from six until ten. " * 12, width=40, x=60, top=700
+    )
+    table = [("Span", "Length"), ("First", "18 m"), ("Main", "64 m")]
+    lines = [
+        (x, 700.0 - 14 * n, 10.0, cell)
+        for n, row in enumerate(table)
+        for x, cell in zip((330.0, 420.0), row, strict=True)
+    ]
+    (page,) = reader.read(put(tmp_path, [*first, *lines]))
+    assert page.page_content.endswith("| Span | Length |\n| --- | --- |\n| First | 18 m |\n| Main | 64 m |")
+
+
+def test_a_word_that_a_typographic_hyphen_cuts_is_whole(tmp_path, reader):
+    """Programs that hyphenate by themselves end a line with U+2010."""
+    lines = [
+        (60.0, 700.0, 10.0, "The railings were cast in the vil\u2010"),
+        (60.0, 688.0, 10.0, "lage foundry long ago."),
+    ]
+    (page,) = reader.read(put(tmp_path, lines))
+    assert page.page_content == "The railings were cast in the village foundry long ago."
+
+
 def test_code_keeps_its_lines_and_indents(tmp_path, reader):
     """Lines in a font of fixed width are fenced code; indents come from where the words stand."""
     code = ["def tide(hours):", "    if hours < 0:", "        raise ValueError(hours)", "    return hours"]
