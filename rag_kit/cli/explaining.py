@@ -32,6 +32,8 @@ def step_text(event: Mapping[str, Any]) -> str:
         'Passages found: 3.'
         >>> step_text({"event": "graded_support", "round": 1, "supported": [1, 2]})
         'graded support: round 1, supported 1 2.'
+        >>> step_text({"event": "decomposed", "parts": ["tea in Ghent", "coffee in Ghent"]})
+        'decomposed: parts “tea in Ghent”, “coffee in Ghent”.'
     """
     name, details = str(event.get("event", "step")), {k: v for k, v in event.items() if k != "event"}
     try:
@@ -43,7 +45,11 @@ def step_text(event: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    if not isinstance(value, (list, tuple)):
+        return str(value)
+    if value and all(isinstance(each, str) for each in value):
+        return ", ".join(f"“{each}”" for each in value)
+    return " ".join(map(str, value))
 
 
 def say_passages(documents: list[Document], question: str) -> None:

@@ -120,7 +120,7 @@ def import_chunks(index: DocumentIndex, path: str | PathLike[str]) -> Corrected:
         if base is None or (now is None and base.corrected is not None) or (is_parent and not represented):
             raise InvalidInputError(
                 f"{path}, line {number}: the index has no chunk {key!r} that can be corrected; its file may have "
-                "changed. Export again."
+                "changed. Nothing was changed; export again."
             )
         if text == (None if now is None else now.text):
             continue

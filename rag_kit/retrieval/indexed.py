@@ -197,7 +197,8 @@ def rows_retriever(
     if index.embeddings is None:
         raise InvalidInputError(
             f"pipeline={pipeline!r} needs the embedding model {recorded!r} of the index: "
-            "DocumentIndex.open(folder, embeddings=embedding_model(...)); or use pipeline='bm25'."
+            "DocumentIndex.open(folder, embeddings=embedding_model(...)); or search by keyword alone: "
+            "index_retriever(index, 'bm25')."
         )
     if pipeline == "dense":
         return DenseIndexRetriever(index=index, k=k, filter=filter, name="dense")

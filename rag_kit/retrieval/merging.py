@@ -177,7 +177,7 @@ def joined(
     if len(results) > 1 and len(texts := Counter(doc.page_content for doc in results)) < len(results):
         # the ids may be meant: which field tells documents apart is the user's to say
         return [
-            add_note(doc, f"same text under {count} ids; give id_key=")
+            add_note(doc, f"same text under {count} ids; in Python id_key= makes them one")
             if (count := texts[doc.page_content]) > 1
             else doc
             for doc in results

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rag_kit.concurrency.branch import check_abandoned
 from rag_kit.documents import clean_text
+from rag_kit.documents.explanation import CORRECTED
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.writing import SourceRecord
@@ -66,7 +67,7 @@ class Grouping:
         corrections: Chunks that were corrected by hand.
 
     Attributes:
-        unplaced: Chunks without offsets in their file.
+        unplaced: Chunks without offsets in their file, but for those corrected by hand.
         recognised: File -> its pages that were read by OCR; 0 stands for a picture.
         empty: File -> how many of its pages have no text.
     """
@@ -177,7 +178,7 @@ class Grouping:
         if original := copies.original(record):
             self._report.count_copy(source, *original, files)
             return
-        self.unplaced += sum("start" not in document.metadata for document in documents)
+        self.unplaced += sum(not {"start", CORRECTED} & document.metadata.keys() for document in documents)
         if pages := {
             int(one.metadata.get("page", 0)) for one in documents if one.metadata.get("ocr") is True
         }:

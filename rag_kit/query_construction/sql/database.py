@@ -6,7 +6,13 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError, did_you_mean
+from rag_kit.errors import (
+    ConfigurationError,
+    InvalidInputError,
+    MissingExtraError,
+    StatementError,
+    did_you_mean,
+)
 from rag_kit.query_construction.sql.postgres import PostgresDatabase
 from rag_kit.query_construction.sql.sqlite import SqliteDatabase
 from rag_kit.query_construction.statements.asking import Database
@@ -85,7 +91,7 @@ def _cell(value: Any) -> str:
 
 
 def _engine(url: str) -> Any:
-    from sqlalchemy import create_engine
+    from sqlalchemy import create_engine, make_url
     from sqlalchemy.exc import ArgumentError
 
     try:
@@ -93,7 +99,17 @@ def _engine(url: str) -> Any:
     except ArgumentError:
         raise InvalidInputError("database is no SQLAlchemy URL; give e.g. 'sqlite:///shop.db'.") from None
     except ImportError as error:
-        raise ConfigurationError(f"The driver that the URL names is not installed: {error}") from error
+        name = make_url(url).drivername
+        if not name.startswith("postgresql"):
+            raise _refusal(name) from None
+        raise MissingExtraError("postgres", "PostgreSQL, as postgresql+psycopg://...,") from error
+
+
+def _refusal(driver: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"database is {driver}; allowed: sqlite (pysqlite) and postgresql (psycopg), the two on which a "
+        "statement is kept from writing."
+    )
 
 
 def _check(engine: Any) -> None:
@@ -104,10 +120,7 @@ def _check(engine: Any) -> None:
     if dialect == "postgresql" and engine.dialect.paramstyle in ("pyformat", "format"):
         return
     if dialect != "sqlite" or driver != "pysqlite":
-        raise InvalidInputError(
-            f"database is {dialect}+{driver}; allowed: sqlite (pysqlite) and postgresql (psycopg), the two on which a "
-            "statement is kept from writing."
-        )
+        raise _refusal(f"{dialect}+{driver}")
     file = engine.url.database or ""
     if file in ("", ":memory:"):
         if not isinstance(engine.pool, StaticPool):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from sqlalchemy.pool import StaticPool
 from support.openai_server import OpenAIServer
 
 from rag_kit.documents import get_provenance
-from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError
+from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError, StatementError
 from rag_kit.graphs import build_plain_rag, uncompiled
 from rag_kit.models import chat_model
 from rag_kit.query_construction import SqlRetriever, asql_query, sql_query
@@ -216,6 +217,32 @@ def test_mistakes_are_told(shop: str, tmp_path: Path) -> None:
         sql_query(" ", shop, model)
     with pytest.raises(InvalidInputError, match="on_error"):
         statement_node(TextToSql(model, shop), on_error="ignore")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("url", "driver", "error", "said"),
+    [
+        (
+            "postgresql+psycopg://localhost/shop",
+            "psycopg",
+            MissingExtraError,
+            r"pip install 'rag-kit\[postgres\]'",
+        ),
+        (
+            "mysql+pymysql://localhost/shop",
+            "pymysql",
+            InvalidInputError,
+            "database is mysql.pymysql; allowed: sqlite",
+        ),
+    ],
+)
+def test_a_driver_that_is_missing_is_named_with_what_to_install(
+    url: str, driver: str, error: type[Exception], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The extra for PostgreSQL; a database that would be refused anyway is refused, not asked for its driver."""
+    monkeypatch.setitem(sys.modules, driver, None)
+    with pytest.raises(error, match=said):
+        sql_query("How many?", url, scripted("SELECT 1"))
 
 
 def memory_engine() -> Any:

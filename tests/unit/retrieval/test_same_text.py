@@ -15,7 +15,7 @@ from rag_kit.documents import get_provenance
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, MultiQueryRetriever, VectorRetriever
 
 TEXTS = ["The fan is loud.", "The pump hums.", "风扇很吵。"]
-NOTE = "same text under 2 ids; give id_key="
+NOTE = "same text under 2 ids; in Python id_key= makes them one"
 
 
 def chunks(prefix: str = "", page: int = 0) -> list[Document]:
