@@ -16,6 +16,7 @@ from rag_kit.indexing import BM25Index, DocumentIndex, ingest
 from rag_kit.indexing.document_index.keyword_view import KeywordView
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever, GraphRetriever, HybridRetriever, index_retriever
+from rag_kit.retrieval.expansion.legs import reader_of
 
 NOISE = [f"A note about subject{i} and subject{i + 1}." for i in range(30)]
 EN = ["The Zorvan engine was designed by Mirabel Quist.", "Mirabel Quist studied in Lund."]
@@ -99,13 +100,12 @@ async def test_the_store_is_read_once_and_not_on_the_event_loop(
 ) -> None:
     """The walk and what it looks up see one state of the index, from a thread."""
     threads: list[int] = []
-    view = DocumentIndex.keyword_view
 
-    def recorded(index: DocumentIndex) -> KeywordView:
+    def recorded(index: DocumentIndex) -> BM25Index | KeywordView:
         threads.append(threading.get_ident())
-        return view(index)
+        return reader_of(index)
 
-    monkeypatch.setattr(DocumentIndex, "keyword_view", recorded)
+    monkeypatch.setattr("rag_kit.retrieval.graph.reader_of", recorded)
     with DocumentIndex.create(tmp_path / "index") as index:
         index.upsert([Document(text, id=f"d{i}") for i, text in enumerate(EN)])
         assert await GraphRetriever(index=index).ainvoke("Zorvan engine")
