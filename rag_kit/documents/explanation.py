@@ -98,7 +98,7 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
     """Show which stages, queries, ranks and scores brought documents here.
 
     Args:
-        documents: Results of any retriever; those without provenance are shown by position.
+        documents: Results of any retriever; those without provenance are listed by position.
         width: Widest line of the text, in characters (at least 40).
 
     Returns:
@@ -121,7 +121,7 @@ def explain(documents: Sequence[Document], *, width: int = 100) -> Explanation:
         raise InvalidInputError(f"width={width!r} was given; it must be a whole number of at least 40.")
     _check_documents(documents)
     records = [get_provenance(doc) for doc in documents]
-    # A note that every document carries is about the call, so it is shown once.
+    # A note that every document carries is about the call, so it is printed once.
     shared = [
         note
         for note in (records[0].get("notes", []) if records else [])
@@ -147,19 +147,20 @@ def _check_documents(documents: Any) -> None:
 
 
 def _row(doc: Document, record: dict[str, Any], position: int, shared: Sequence[str]) -> _Row:
+    """One document of the explanation; notes that all documents share are left out."""
     stages = record.get("stages", [])
-    shown = [_stage(stage) for stage in stages[:_MAX_STAGES]]
+    lines = [_stage(stage) for stage in stages[:_MAX_STAGES]]
     if len(stages) > _MAX_STAGES:
-        shown.append(f"... and {len(stages) - _MAX_STAGES} more")
+        lines.append(f"... and {len(stages) - _MAX_STAGES} more")
     if isinstance(sentence := doc.metadata.get(SITUATION), str):
-        shown.append(_line(f'searched with "{sentence}"'))
+        lines.append(_line(f'searched with "{sentence}"'))
     rank = record.get("rank")
     return _Row(
         rank=_line(str(rank if rank is not None else position)),
         score=_number(record.get("score")),
         where=_place(doc),
         text=_line(doc.page_content[:400]),
-        stages=tuple(shown),
+        stages=tuple(lines),
         notes=tuple(
             [_line(note) for note in record.get("notes", []) if note not in shared]
             + ["the text was corrected by hand"] * (doc.metadata.get(CORRECTED) is True)

@@ -136,7 +136,7 @@ class Grade(_Result):
 
 
 def _numbers(value: Any) -> Any:
-    """A validator: a list as it is, a text such as ``[2] > [1]`` as its numbers; who asked judges the entries."""
+    """A validator: a list as it is, a text such as ``[2] > [1]`` as its numbers; the caller checks the entries."""
     if isinstance(value, str):
         value = re.findall(r"[+-]?\d+", value)
     if not isinstance(value, list):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.runs import Results
 
 _FEW = 5  # questions below which a part gets no interval: the bootstrap of three values only looks sure
-_NOT_SAID = "(not said)"
+_UNTAGGED = "(not said)"
 _RESAMPLES = 2_000
 _CJK = r"\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
@@ -182,7 +182,7 @@ def _labels(examples: Sequence[Example], by: str) -> list[str]:
         from rag_kit.text import detect_language
 
         return [example.tags.get("language") or detect_language(example.question) for example in examples]
-    return [example.tags.get(by) or _NOT_SAID for example in examples]
+    return [example.tags.get(by) or _UNTAGGED for example in examples]
 
 
 def _lengths(questions: Sequence[str]) -> list[str]:
@@ -198,4 +198,4 @@ def _ordered(labels: Sequence[str], by: str) -> list[str]:
     counts = Counter(labels)
     if by == "length":
         return sorted(counts, key=lambda label: ("short", "medium", "long").index(label.split(" ")[0]))
-    return sorted(counts, key=lambda label: (label == _NOT_SAID, -counts[label], label))
+    return sorted(counts, key=lambda label: (label == _UNTAGGED, -counts[label], label))

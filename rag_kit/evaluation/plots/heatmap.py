@@ -46,8 +46,10 @@ def complementarity_heatmap(comparison: Comparison, *, metric: str | None = None
     width = max(left + cell * count + 0.2, 5.5)
     below = 0.55 + 0.19 * len(lines)
     height = 0.5 + _CELL * count + below
-    said = f"{chosen}: questions that each of {', '.join(item.pipelines)} gets and another one does not"
-    figure, axes = style.new_figure(width, height, said)
+    description = (
+        f"{chosen}: questions that each of {', '.join(item.pipelines)} gets and another one does not"
+    )
+    figure, axes = style.new_figure(width, height, description)
     _cells(axes, item)
     axes.set_xlim(0, count)
     axes.set_ylim(count, 0)

@@ -39,8 +39,8 @@ def scores_with_intervals(comparison: Comparison, *, metrics: Sequence[str] | No
     figure, axes = style.new_figure(
         width, height, f"{', '.join(chosen)} of {', '.join(names)}, with intervals"
     )
-    shown = [row for metric in chosen for row in (comparison.score(name, metric) for name in names)]
-    low, high = _range(shown)
+    plotted = [row for metric in chosen for row in (comparison.score(name, metric) for name in names)]
+    low, high = _range(plotted)
     y = 0.0
     ticks: list[tuple[float, str]] = []
     for metric in chosen:

@@ -116,7 +116,8 @@ def _check_parts(comparison: Any, diagnosis: Any, title: Any) -> None:
 
 
 def _gather(results: Any) -> tuple[list[str], list[ResultsLike]]:
-    names, found = _named(results)
+    """Check the argument ``results``; returns a name for each, and the results."""
+    names, found = _names_and_results(results)
     for one in found:
         if not all(hasattr(one, part) for part in ("name", "rows", "summary")):
             raise InvalidInputError(
@@ -125,8 +126,8 @@ def _gather(results: Any) -> tuple[list[str], list[ResultsLike]]:
     return (names or different([str(one.name) for one in found])), found
 
 
-def _named(results: Any) -> tuple[list[str], list[ResultsLike]]:
-    """The names where they were given, or an empty list; and the results."""
+def _names_and_results(results: Any) -> tuple[list[str], list[ResultsLike]]:
+    """Split the argument ``results`` into names, none where it is no mapping, and a list of results."""
     if isinstance(results, Mapping):
         return [str(name) for name in results], list(results.values())
     if hasattr(results, "rows"):

@@ -79,7 +79,7 @@ def log_results(
     except Exception as error:  # noqa: BLE001 - a client raises classes of its own and those of all it stands on
         cause = error.__cause__ if isinstance(error, BranchError) and error.__cause__ else error
         if not isinstance(cause, RagKitError):
-            cause = _explained(to, cause, tracked, api_key, getattr(client, "api_key", None))
+            cause = _tracking_error(to, cause, tracked, api_key, getattr(client, "api_key", None))
         if isinstance(cause, TrackingError):
             cause.tracked = tracked
         raise cause from None
@@ -110,14 +110,15 @@ def _connect(to: str, url: str | None, api_key: str | None, client: Any) -> Any:
                 tracing_sampling_rate=1.0, omit_traced_runtime_info=True)  # fmt: skip
 
 
-def _explained(to: str, error: BaseException, tracked: Tracked, *keys: str | None) -> TrackingError:
-    """The error of a client in words of ours, without keys."""
+def _tracking_error(to: str, error: BaseException, tracked: Tracked, *keys: str | None) -> TrackingError:
+    """A `TrackingError` for an error of a client: its text without keys, and what to do."""
     title, _, _, variables = _TRACKERS[to]
-    said = f"{type(error).__name__}: {error}".partition("API Key:")[0]  # LangSmith's client shows parts of it
+    # LangSmith's client prints parts of the key
+    text = f"{type(error).__name__}: {error}".partition("API Key:")[0]
     for key in filter(None, (*keys, *map(os.environ.get, variables))):
-        said = said.replace(key, "***").replace(repr(key)[1:-1], "***")
-    said = clean_text(" ".join(redact(said).split()))[:400]
+        text = text.replace(key, "***").replace(repr(key)[1:-1], "***")
+    text = clean_text(" ".join(redact(text).split()))[:400]
     return TrackingError(
-        f"{title} at {redact(tracked.url)} failed: {said}; see that it runs, that the address is that of its API and "
+        f"{title} at {redact(tracked.url)} failed: {text}; see that it runs, that the address is that of its API and "
         f"the key ({variables[0]}) right, then write again: what is there is not written twice"
     )

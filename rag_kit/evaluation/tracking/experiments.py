@@ -17,7 +17,7 @@ _RUNS_IN_QUERY = 20
 
 
 def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
-    """Write what LangSmith lacks, by ids that follow from what they are of."""
+    """Write what LangSmith lacks; ids are derived from the dataset, the question and the metric."""
     tracked.url, name = client.api_url, upload.dataset
     data = next(client.list_datasets(dataset_name=name), None) or client.create_dataset(name)
     _write_examples(client, data.id, upload, tracked)
@@ -64,15 +64,17 @@ def write_langsmith(client: Any, upload: Upload, tracked: Tracked) -> None:
 
 
 def _write_examples(client: Any, dataset: uuid.UUID, upload: Upload, tracked: Tracked) -> None:
-    """Add the examples that are not there, change those that differ."""
+    """Create the examples that the dataset lacks, and update those that differ."""
     known = {each.id: (each.inputs, each.outputs or {}) for each in client.list_examples(dataset_id=dataset)}
     new, changed = [], []
     for record in upload.rows:
-        its, asked, gold = _id(dataset, record["key"]), record["asked"], record["gold"]
-        if its not in known:
-            new.append({"id": its, "inputs": asked, "reference_outputs": gold, "metadata": record["about"]})
-        elif known[its] != (asked, gold):
-            changed.append({"id": its, "inputs": asked, "outputs": gold})
+        example_id, asked, gold = _id(dataset, record["key"]), record["asked"], record["gold"]
+        if example_id not in known:
+            new.append(
+                {"id": example_id, "inputs": asked, "reference_outputs": gold, "metadata": record["about"]}
+            )
+        elif known[example_id] != (asked, gold):
+            changed.append({"id": example_id, "inputs": asked, "outputs": gold})
     if new:
         client.create_examples(dataset_id=dataset, examples=new)
     if changed:

@@ -14,9 +14,8 @@ from typing import Any
 from rag_kit.evaluation.tracking.content import FINGERPRINT, STATE, Tracked, Upload
 
 _SETTINGS = ("dataset", "pipeline", "judge", "versions", "commit", "prices", "settings", "started", "ended")
-_REFUSED = re.compile(
-    r"[^\w.\- ]"
-)  # what names of params and metrics may not have; letters are those of any script
+#: What names of params and metrics may not have; letters are those of any script.
+_REFUSED = re.compile(r"[^\w.\- ]")
 _MAX_KEY, _MAX_VALUE, _MAX_PARAMS = 200, 500, 100
 #: MLflow's client reads its limits from the environment alone; without them a server that is down takes four minutes.
 _LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "30", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
@@ -24,17 +23,18 @@ _LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "30", "MLFLOW_HTTP_REQUEST_MAX_RETRIES
 
 
 def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
-    """Write what MLflow lacks; a run that is complete stays as it is."""
-    tracked.url, mark = str(client.tracking_uri), upload.fingerprint
+    """Write results as a run, found again by its fingerprint; a run that is complete stays as it is."""
+    tracked.url, fingerprint = str(client.tracking_uri), upload.fingerprint
     with _limits(), tempfile.TemporaryDirectory() as folder:
         name = upload.chosen or upload.dataset
-        there = client.get_experiment_by_name(name)
-        place = there.experiment_id if there else client.create_experiment(name)
-        found = client.search_runs([place], f"tags.`{FINGERPRINT}` = '{mark}'", max_results=1)
-        run = found[0] if found else client.create_run(place, None, {FINGERPRINT: mark}, upload.pipeline)
+        experiment = client.get_experiment_by_name(name)
+        experiment_id = experiment.experiment_id if experiment else client.create_experiment(name)
+        found = client.search_runs([experiment_id], f"tags.`{FINGERPRINT}` = '{fingerprint}'", max_results=1)
+        tags = {FINGERPRINT: fingerprint}
+        run = found[0] if found else client.create_run(experiment_id, None, tags, upload.pipeline)
         tracked.run_id = run_id = run.info.run_id
         if tracked.url.startswith("http"):
-            tracked.url += f"/#/experiments/{place}/runs/{run_id}"
+            tracked.url += f"/#/experiments/{experiment_id}/runs/{run_id}"
         if run.data.tags.get(STATE) == "complete":
             return
         _log(client, run, upload, tracked)
@@ -63,14 +63,14 @@ def _log(client: Any, run: Any, upload: Upload, tracked: Tracked) -> None:
     for part in ("seconds", "calls", "tokens"):
         values[f"pipeline/{part}"] = float(sum(record["usage"][part] for record in upload.rows))
     params = [Param(*each) for each in list(texts.items())[:_MAX_PARAMS] if each[0] not in run.data.params]
-    now = run.info.start_time
-    metrics = [Metric(*each, now, 0) for each in values.items() if each[0] not in run.data.metrics]
+    start = run.info.start_time
+    metrics = [Metric(*each, start, 0) for each in values.items() if each[0] not in run.data.metrics]
     client.log_batch(run.info.run_id, metrics, params, synchronous=True)
     tracked.written += len(metrics) + len(params)
 
 
 def _write_files(upload: Upload, folder: Path) -> int:
-    """Write the folder of the results and a table of the rows; how many files these are."""
+    """Write the folder of the results and a table of the rows; returns how many files these are."""
     upload.results.save(folder / "results")
     (folder / "results" / ".lock").unlink(missing_ok=True)
     lines = []

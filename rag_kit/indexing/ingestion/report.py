@@ -81,7 +81,7 @@ class IngestReport:
             self.represented[kind] = self.represented.get(kind, 0) + count
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The report as JSON values; files with a reason, a copy or a change become objects with named fields."""
         plain = asdict(self)
         plain["failed"] = [{"file": file, "reason": reason} for file, reason in self.failed]
         plain["duplicates"] = [

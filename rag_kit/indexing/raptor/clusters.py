@@ -45,7 +45,7 @@ def clusters(vectors: Vectors, sizes: Sequence[int], most: int, seed: int) -> li
                 found.append(sorted(own.tolist()))
             elif len(own) < len(group) or least == 1:
                 found += cut(own, 2)
-            else:  # nothing tells these vectors apart
+            else:  # two components do not part them: cut anywhere
                 half = len(own) // 2
                 found += cut(own[:half], 1) + cut(own[half:], 1)
         return found
@@ -54,11 +54,15 @@ def clusters(vectors: Vectors, sizes: Sequence[int], most: int, seed: int) -> li
 
 
 def _mixture(vectors: Vectors, least: int, seed: int) -> list[NDArray[np.intp]]:
-    """Positions of the members of each component of the best mixture; none has a single member."""
+    """Positions of the vectors of each component of the best mixture, for components with at least two vectors.
+
+    A vector is in its likeliest component (in the nearest one if that has no second vector) and in those that have it
+    with a probability above `_MEMBER`, unless the clusters would overlap too much.
+    """
     count = len(vectors)
     if count <= _SMALL:
         return [np.arange(count)]
-    points, chances = _fitted(vectors, least, seed)
+    points, chances = _fit_mixture(vectors, least, seed)
     labels = chances.argmax(axis=1)
     large = np.flatnonzero(np.bincount(labels) > 1)
     if len(large) < 2:
@@ -67,11 +71,16 @@ def _mixture(vectors: Vectors, least: int, seed: int) -> list[NDArray[np.intp]]:
     nearest = large[np.linalg.norm(points[:, None] - centres[None], axis=2).argmin(axis=1)]
     own = np.where(np.isin(labels, large), labels, nearest)[:, None] == large
     shared = own | (chances[:, large] > _MEMBER)
-    return [np.flatnonzero(column) for column in (shared if shared.sum() <= _OVERLAP * count else own).T]
+    members = shared if shared.sum() <= _OVERLAP * count else own
+    return [np.flatnonzero(column) for column in members.T]
 
 
-def _fitted(vectors: Vectors, least: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The vectors in fewer dimensions, and how likely each is of each component, shape (n, components)."""
+def _fit_mixture(vectors: Vectors, least: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Reduce the dimensions by PCA and fit the Gaussian mixture with the lowest BIC.
+
+    Returns:
+        The reduced vectors, and the probability of each for each component, shape (n, components).
+    """
     try:
         from sklearn.decomposition import PCA
         from sklearn.mixture import GaussianMixture
@@ -79,15 +88,16 @@ def _fitted(vectors: Vectors, least: int, seed: int) -> tuple[NDArray[Any], NDAr
     except ImportError as error:
         raise MissingExtraError("raptor", "A tree of summaries") from error
     width = min(_DIMENSIONS, len(vectors) - 1, vectors.shape[1])
-    tried: list[tuple[float, int, Any]] = []
+    tried: list[tuple[float, int, Any]] = []  # BIC, components, model
     # small fits are several times faster on one thread
     with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore")  # of vectors that are the same, and of a fit that ended early
+        warnings.simplefilter("ignore")  # equal vectors, and fits that did not converge
         points = PCA(width, random_state=seed).fit_transform(vectors.astype(np.float64))
-        points /= points.std() or 1.0
+        points /= points.std() or 1.0  # reg_covar is on this scale
         for count in (each for each in _COUNTS if least <= each <= len(vectors) // 2):
             model = GaussianMixture(count, covariance_type="diag", reg_covar=1e-3, random_state=seed)
             tried.append((model.fit(points).bic(points), count, model))
             if min(tried) < min(tried[-2:]):
-                break  # two in a row were worse
-        return points, min(tried)[2].predict_proba(points)
+                break  # the last two were worse than the best
+        _, _, model = min(tried)
+        return points, model.predict_proba(points)

@@ -29,7 +29,7 @@ _PAGE_PIXELS = 40_000_000  # an A2 page at 300 dpi; larger pages are rendered le
 _LONGEST = 32_000  # pixels of a side; tesseract's own bound is 32,767
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
 _WRAP = "\x1f"  # where a line was wrapped
-_WRAPPED = 0.7  # a line that is shorter than this share of its block's longest was ended on purpose
+_WRAPPED = 0.7  # a line shorter than this share of its block's longest is the last of a paragraph
 
 
 def ocr_languages(ocr: str) -> str:
@@ -56,6 +56,7 @@ def ocr_languages(ocr: str) -> str:
 
 
 def _data_folder(languages: str) -> str:
+    """The folder with tesseract's data for all of these languages; raises ConfigurationError if there is none."""
     prefix = os.environ.get("TESSDATA_PREFIX")
     names = languages.split("+")
     for folder in [prefix] if prefix else [found for one in _DATA for found in sorted(glob.glob(one))]:
@@ -92,7 +93,7 @@ def read_picture(data: bytes, context: Context) -> Iterator[Part]:
             upright = upright.convert("RGBA")
             upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright)
         place = {"page": number, "pages": count} if count > 1 else {}
-        yield Part(_recognised(upright.convert("L"), context.ocr), {**place, "ocr": True})
+        yield Part(_recognised_text(upright.convert("L"), context.ocr), {**place, "ocr": True})
         if number == count:
             return
 
@@ -101,7 +102,7 @@ def recognised_page(page: Any, context: Context) -> str:
     """The text in the picture of a PDF page."""
     width, height = page.get_size()
     scale = min(_DPI / 72, (_PAGE_PIXELS / max(width * height, 1)) ** 0.5, _LONGEST / max(width, height, 1))
-    return _recognised(page.render(scale=scale, grayscale=True).to_pil(), context.ocr)
+    return _recognised_text(page.render(scale=scale, grayscale=True).to_pil(), context.ocr)
 
 
 @lru_cache(maxsize=1)
@@ -112,23 +113,26 @@ def _engine(languages: str) -> Any:
     return PyTessBaseAPI(path=f"{_data_folder(languages)}/", lang=languages, psm=PSM.AUTO_OSD)
 
 
-def _recognised(image: Any, languages: str) -> str:
+def _recognised_text(image: Any, languages: str) -> str:
+    """The text in a picture, its wrapped lines joined, paragraphs apart."""
     engine = _engine(languages)
     try:
         engine.SetImage(image)
-        engine.SetSourceResolution(_DPI)  # what pictures say of theirs is often wrong, and breaks lines up
+        engine.SetSourceResolution(
+            _DPI
+        )  # the resolution in a picture's metadata is often wrong, and lines would be broken up
         found = str(engine.GetUTF8Text())
     finally:
         engine.Clear()
-    text = "\n\n".join(_joined(block.split("\n")) for block in re.split(r"\n\s*\n", found.strip()))
-    return re.sub(r"(?<=[\w,])\n\n(?=[a-z])", " ", text)  # a gap in the middle of a sentence is none
+    text = "\n\n".join(_unwrapped(block.split("\n")) for block in re.split(r"\n\s*\n", found.strip()))
+    return re.sub(r"(?<=[\w,])\n\n(?=[a-z])", " ", text)  # a blank line in the middle of a sentence
 
 
-def _joined(lines: list[str]) -> str:
+def _unwrapped(lines: list[str]) -> str:
     """A block of lines as paragraphs: a line that was wrapped goes on in the next one.
 
     Example:
-        >>> _joined(["The lake is very deep and cold in win-", "ter, and the boats lie", "on the shore."])
+        >>> _unwrapped(["The lake is very deep and cold in win-", "ter, and the boats lie", "on the shore."])
         'The lake is very deep and cold in winter, and the boats lie\\non the shore.'
     """
     full = _WRAPPED * max(map(len, lines))

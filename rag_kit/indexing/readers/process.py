@@ -86,7 +86,7 @@ class ReaderProcess:
     def convert(self, path: str, kind: str, limits: ReadLimits, links: bool, ocr: str) -> list[Part]:
         """The parts of one file.
 
-        The child is killed when it takes too long, says too much, dies, or when the wait is interrupted.
+        The child is killed when it takes too long, sends too much, or when the wait is interrupted.
 
         Raises:
             Unreadable: With the reason, whatever happened.
@@ -101,12 +101,9 @@ class ReaderProcess:
             return self._parts(deadline, limits)
         except TimeoutError as error:
             self.kill()
-            raise Unreadable(
-                f"reading it took longer than max_seconds={limits.max_seconds:g} allows",
-                "Allow more with ReadLimits(max_seconds=...), or split the file",
-            ) from error
+            raise _out_of_time(limits) from error
         except BrokenPipeError as error:
-            raise self._death(limits) from error
+            raise self._exit_error(limits) from error
         except Unreadable:
             raise
         except BaseException:  # Ctrl-C: the child would go on with a file nobody waits for
@@ -114,6 +111,7 @@ class ReaderProcess:
             raise
 
     def _parts(self, deadline: float, limits: ReadLimits) -> list[Part]:
+        """The parts that the child sends for a file, up to its message ``done``."""
         parts: list[Part] = []
         while True:
             message = self._message(deadline, limits)
@@ -133,6 +131,7 @@ class ReaderProcess:
                 )
 
     def _message(self, deadline: float, limits: ReadLimits) -> dict[str, Any]:
+        """The next line of the child as JSON; raises TimeoutError at the deadline."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         most = limits.max_characters * _ESCAPED + (1 << 20)
@@ -145,7 +144,7 @@ class ReaderProcess:
                 raise TimeoutError
             piece = os.read(descriptor, _CHUNK)
             if not piece:
-                raise self._death(limits)
+                raise self._exit_error(limits)
             size += len(piece)
             if size > most:
                 self.kill()
@@ -155,22 +154,19 @@ class ReaderProcess:
         message = json.loads(line)
         return message if isinstance(message, dict) else {}
 
-    def _death(self, limits: ReadLimits) -> Unreadable:
-        """Why the child is gone, in words."""
+    def _exit_error(self, limits: ReadLimits) -> Unreadable:
+        """The error for a child that has ended: out of memory or time, else its exit code and last line."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         code = self._process.returncode
         self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 2000))
-        said = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
         self.kill()
-        last = said[-1][:200] if said else ""
+        last = lines[-1][:200] if lines else ""
         if "MemoryError" in last or "bad_alloc" in last or code == -signal.SIGKILL:
             return _out_of_memory(limits)
         if code is not None and -code == getattr(signal, "SIGXCPU", None):
-            return Unreadable(
-                f"reading it took longer than max_seconds={limits.max_seconds:g} allows",
-                "Allow more with ReadLimits(max_seconds=...), or split the file",
-            )
+            return _out_of_time(limits)
         how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
         return Unreadable(
             f"the reader process died over it ({how}{': ' + last if last else ''})",
@@ -198,6 +194,13 @@ class ReaderProcess:
                     stream.close()
 
 
+def _out_of_time(limits: ReadLimits) -> Unreadable:
+    return Unreadable(
+        f"reading it took longer than max_seconds={limits.max_seconds:g} allows",
+        "Allow more with ReadLimits(max_seconds=...), or split the file",
+    )
+
+
 def _out_of_memory(limits: ReadLimits) -> Unreadable:
     return Unreadable(
         f"reading it needs more memory than max_memory={limits.max_memory} allows",
@@ -206,7 +209,7 @@ def _out_of_memory(limits: ReadLimits) -> Unreadable:
 
 
 def child_environment() -> dict[str, str]:
-    """Few variables, and no keys: a parser that is taken over finds nothing to take away."""
+    """The environment of a child: few variables and no keys, in case a file takes its parser over."""
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     kept |= {name: value for name, value in os.environ.items() if name.startswith("LC_")}
     kept["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)

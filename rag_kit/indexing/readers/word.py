@@ -36,7 +36,7 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     package = Package(data, context.limits)
     if _DOCUMENT not in package:
         raise Unreadable(f"it lacks the part {_DOCUMENT!r}", "Open it in Word and save it again")
-    changes = {_DOCUMENT: _prepared(package.read(_DOCUMENT))}
+    changes = {_DOCUMENT: _with_plain_equations(package.read(_DOCUMENT))}
     styles = _style_map(package.read(_STYLES)) if _STYLES in package else []
 
     result = mammoth.convert_to_html(
@@ -51,8 +51,8 @@ def read_docx(data: bytes, context: Context) -> Iterator[Part]:
     yield Part(text, _title(package, text))
 
 
-def _prepared(document: bytes) -> bytes:
-    """Mends what mammoth passes over: equations become runs of text, rows that start late get empty cells."""
+def _with_plain_equations(document: bytes) -> bytes:
+    """Change a document's XML for mammoth: equations become runs of text, rows that start late get empty cells."""
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
@@ -70,7 +70,7 @@ def _prepared(document: bytes) -> bytes:
                 etree.SubElement(cell, f"{_W}p")
                 first.addprevious(cell)
     for equation in root.findall(f".//{_M}oMath"):
-        text = _in_line(equation)
+        text = _equation_text(equation)
         run = etree.Element(f"{_W}r")
         etree.SubElement(run, f"{_W}t").text = f" {text} "
         run.tail = equation.tail
@@ -86,23 +86,24 @@ def _prepared(document: bytes) -> bytes:
     return bytes(etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True))
 
 
-def _in_line(node: Any) -> str:
+def _equation_text(node: Any) -> str:
     """An equation in one line: ``(a+b)/2``, ``x^2``, ``√(x)``; a part of several letters in brackets."""
     if node.tag == f"{_M}t":
         return node.text or ""
     if node.tag == f"{_M}d":
         signs = (node.find(f"{_M}dPr/{_M}{name}") for name in ("begChr", "endChr"))
         first, last = (sign.get(f"{_M}val", "") if sign is not None else None for sign in signs)
-        inside = ", ".join(map(_in_line, node.findall(f"{_M}e")))
+        inside = ", ".join(map(_equation_text, node.findall(f"{_M}e")))
         return f"{'(' if first is None else first}{inside}{')' if last is None else last}"
     shape = _SHAPES.get(node.tag)
     if shape is None:
-        return "".join(map(_in_line, node))
-    parts = {child.tag.removeprefix(_M): _in_line(child) for child in node}
+        return "".join(map(_equation_text, node))
+    parts = {child.tag.removeprefix(_M): _equation_text(child) for child in node}
     return re.sub(r"(\W?)([a-z]+)", lambda match: _argument(match[1], parts.get(match[2], "")), shape)
 
 
 def _argument(sign: str, text: str) -> str:
+    """A part of an equation behind its sign, in brackets if it is more than a character or a number."""
     if not text:
         return ""
     return sign + (text if len(text) == 1 or text.isdigit() else f"({text})")

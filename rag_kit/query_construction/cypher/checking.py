@@ -47,7 +47,7 @@ _TOKEN = re.compile(
 )
 _ESCAPE = re.compile(r"\\(.)|''", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
-_WRITTEN = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\t": r"\t", "\r": r"\r"})
+_TO_ESCAPES = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\t": r"\t", "\r": r"\r"})
 _PATH = re.compile(r"-\s*\[[^\[\]]*?\*([^\]{(]*)")
 _BOUND = re.compile(r"\s*(?:(?:ALL\s+)?SHORTEST|TRAIL|ACYCLIC)?\s*(?:[0-9]+\s*\.\.\s*|\.\.\s*)?([0-9]+)\s*")
 
@@ -63,17 +63,18 @@ def checked_statement(statement: str) -> str:
         "MATCH (`a`:`Person`) WHERE `a`.`name` = 'Ada' RETURN `a`.`born` AS `order`"
     """
     try:
-        return _written(statement)
+        return _rewritten(statement)
     except _Refusal as refusal:
-        said = f"{refusal} is not allowed. Write one query of MATCH, WHERE, WITH, UNWIND and RETURN, without comments."
-        raise StatementError(said, statement, refused=True) from None
+        text = f"{refusal} is not allowed. Write one query of MATCH, WHERE, WITH, UNWIND and RETURN, without comments."
+        raise StatementError(text, statement, refused=True) from None
 
 
 class _Refusal(Exception):
-    """What is not allowed."""
+    """A statement is refused; the text names what is not allowed in it."""
 
 
-def _written(statement: str) -> str:
+def _rewritten(statement: str) -> str:
+    """The statement put together again from its tokens; raises `_Refusal` at the first that is not allowed."""
     text = statement.strip().removesuffix(";").rstrip()
     if len(text) > MAX_STATEMENT or "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise _Refusal(f"A statement of {len(text)} characters, or with a NUL or half a character,")
@@ -88,7 +89,7 @@ def _written(statement: str) -> str:
             named = kind == "name" or before in (".", "AS") or label
             token = _word(token, after, named=named)
         elif kind == "text":
-            token = _text(token)
+            token = _quoted(token)
         elif token in ("(", "[", "{"):
             open_brackets.append(token)
         elif token in (")", "]", "}") and open_brackets:
@@ -145,15 +146,15 @@ def _word(token: str, after: str, *, named: bool) -> str:
     return f"`{name}`"
 
 
-def _text(token: str) -> str:
-    """A text in single quotes, with the escapes of a short list."""
+def _quoted(token: str) -> str:
+    """A string literal written anew in single quotes; raises `_Refusal` for an escape that is not in `_ESCAPED`."""
     double = token[0] == '"'
 
-    def meant(match: re.Match[str]) -> str:
+    def unescaped(match: re.Match[str]) -> str:
         if match[1] is None:
             return match[0] if double else "'"
         if match[1] not in _ESCAPED:
             raise _Refusal(f"{match[0]!r} in a text")
         return _ESCAPED[match[1]]
 
-    return f"'{_ESCAPE.sub(meant, token[1:-1]).translate(_WRITTEN)}'"
+    return f"'{_ESCAPE.sub(unescaped, token[1:-1]).translate(_TO_ESCAPES)}'"

@@ -62,21 +62,25 @@ class GraphDatabase:
         limits = Limits(_MOST_ROWS, _SAMPLE_CHARS, seconds)
         try:
             [tables] = self._results([_TABLES], limits)
-            calls = [call for name, kind in tables["rows"] for call in _describing(name, kind, sample_rows)]
-            found = (result["rows"] for result in self._results(calls, limits))
+            queries = [
+                query
+                for name, kind in tables["rows"]
+                for query in _description_queries(name, kind, sample_rows)
+            ]
+            answers = (result["rows"] for result in self._results(queries, limits))
         except StatementError as error:
             raise ConfigurationError(f"The graph database cannot be read: {error}") from error
         texts = []
         for name, kind in tables["rows"]:
-            listed = ", ".join(f"{field} {type_}" for field, type_ in next(found))
-            sample = [" | ".join(map(str, row)) for row in next(found)]
-            ends = next(found) if kind == "REL" else ()
+            listed = ", ".join(f"{field} {type_}" for field, type_ in next(answers))
+            sample = [" | ".join(map(str, row)) for row in next(answers)]
+            ends = next(answers) if kind == "REL" else ()
             lines = [f"(:{one})-[:{name} {{{listed}}}]->(:{other})" for one, other, *_ in ends]
             texts.append("\n".join([*(lines or [f"(:{name} {{{listed}}})"]), *sample]))
         return "\n\n".join(texts)
 
-    def _results(self, statements: Sequence[str], limits: Limits, shown: str = "") -> list[dict[str, Any]]:
-        """Columns and rows of each statement; `shown` is what the model wrote."""
+    def _results(self, statements: Sequence[str], limits: Limits, written: str = "") -> list[dict[str, Any]]:
+        """Columns and rows of each statement; errors name `written`, the statement of the model."""
         late = f"The statement took longer than {limits.seconds:g} s"
         request = {"file": self._file, "statements": statements, "columns": MAX_COLUMNS, **limits._asdict()}
         try:
@@ -88,15 +92,17 @@ class GraphDatabase:
                 timeout=limits.seconds + _START_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise StatementError(late, shown) from None
+            raise StatementError(late, written) from None
         try:
             answer = json.loads(done.stdout)
         except ValueError:
             down = done.returncode != -signal.SIGALRM
-            raise StatementError("The statement brought the database down" if down else late, shown) from None
+            raise StatementError(
+                "The statement brought the database down" if down else late, written
+            ) from None
         if "error" in answer:
             error = answer["error"].strip()
-            raise StatementError(late if error == "Interrupted." else error, shown)
+            raise StatementError(late if error == "Interrupted." else error, written)
         results: list[dict[str, Any]] = answer["results"]
         return results
 
@@ -109,8 +115,8 @@ def check_installed() -> None:
         raise MissingExtraError("graph", "A graph database")
 
 
-def _describing(name: str, kind: str, rows: int) -> list[str]:
-    """Statements that give the properties, a sample and, for relationships, the ends of a table."""
+def _description_queries(name: str, kind: str, rows: int) -> list[str]:
+    """Queries for the properties of a table, some of its rows and, of a relationship, the tables it connects."""
     text, label = json.dumps(name, ensure_ascii=False), f"`{name}`"
     info = f"CALL table_info({text}) RETURN name, type"
     if kind == "NODE":

@@ -64,8 +64,8 @@ def checked_statement(statement: str, tables: Collection[str], schema: str) -> s
         if _written(written, tables, schema) != written:
             raise _Refusal("A text that is read in two ways")
     except _Refusal as refusal:
-        said = f"{refusal} is not allowed. Write one SELECT with common functions."
-        raise StatementError(said, statement, refused=True) from None
+        text = f"{refusal} is not allowed. Write one SELECT with common functions."
+        raise StatementError(text, statement, refused=True) from None
     return written
 
 

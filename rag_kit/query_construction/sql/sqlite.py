@@ -92,11 +92,11 @@ class SqliteDatabase:
                 rows.append(tuple(cut_cell(cell, limits.chars) for cell in row))
             return QueryResult(statement, columns, tuple(rows))
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            said = refused[0] if refused else str(error)
-            if said == "interrupted":
-                said = f"interrupted: the statement took longer than {limits.seconds:g} s"
-            stacked = "one statement at a time" in said
-            raise StatementError(said, statement, refused=bool(refused) or stacked) from error
+            message = refused[0] if refused else str(error)
+            if message == "interrupted":
+                message = f"interrupted: the statement took longer than {limits.seconds:g} s"
+            stacked = "one statement at a time" in message
+            raise StatementError(message, statement, refused=bool(refused) or stacked) from error
         finally:
             connection.close()
 
