@@ -17,7 +17,7 @@ _CONVERTERS = {
     "docx": ("word", "read_docx"),
     "pptx": ("slides", "read_pptx"),
     "xlsx": ("sheets", "read_xlsx"),
-    "html": ("web", "read_html"),
+    "html": ("menus", "read_html"),
     "epub": ("epub", "read_epub"),
     "md": ("plain", "read_md"),
     "txt": ("plain", "read_txt"),

@@ -1,9 +1,14 @@
-"""What surrounds the content of a web page: menus, link lists, cookie banners, the page's footer."""
+"""HTML pages without what surrounds their content: menus, link lists, cookie banners, the page's footer."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
+
+from rag_kit.indexing.readers.encodings import decode
+from rag_kit.indexing.readers.markup import html_title, parse_html, to_markdown
+from rag_kit.indexing.readers.parts import Context, Part
 
 _CONTENT = frozenset({"main", "article"})
 _QUOTED = frozenset(
@@ -23,6 +28,14 @@ _FOOTER = 2_000
 _REST = 200  # a page of which less would be left is all content
 
 
+def read_html(data: bytes, context: Context) -> Iterator[Part]:
+    """One part: the page's visible text as markdown, without its menus."""
+    tree = parse_html(decode(data, markup=True))
+    text = to_markdown(without_menus(tree), links=context.links)
+    title = html_title(tree)
+    yield Part(text, {"title": title} if title else {})
+
+
 def without_menus(tree: Any) -> Any:
     """A page's content.
 
@@ -35,7 +48,6 @@ def without_menus(tree: Any) -> Any:
         tree: An lxml element; it is not changed.
 
     Example:
-        >>> from rag_kit.indexing.readers.markup import parse_html, to_markdown
         >>> page = parse_html("<nav><a href='/'>Home</a></nav><p>" + "The lake is deep. " * 20 + "</p>")
         >>> to_markdown(without_menus(page))[:17]
         'The lake is deep.'
