@@ -22,6 +22,8 @@ _MOST_PIECES = 4_000  # of both texts; more are not aligned: the whole text is o
 #: Fields of a chunk, not of the part of the file that it was cut from.
 _OF_CHUNK = frozenset({"chunk", "start", "end", "heading", "table_header", SITUATION})
 
+_Made = tuple[int, int, str, str]  # the first four of an `_Edit`
+
 
 class _Edit(NamedTuple):
     """A span of a part of the file, the text that takes its place, and the chunk that was corrected."""
@@ -48,18 +50,25 @@ def correct(
     ids = [row.id for row in document_rows(chunks, given_source=source)]
     exact = {one.id: one for one in corrections if one.id in ids}
     edits = {one.id: list(_edits(one)) for one in corrections if one.id not in exact}
-    made, done = list[Document](), set[_Edit]()
+    made = list[Document]()
+    # what passages share is changed once, by whichever correction has a place
+    done = {edit[:4] for one in exact.values() for edit in _edits(one)}
     for chunk, key in zip(chunks, ids, strict=True):
         text: str | None = exact[key].corrected if key in exact else _edited(chunk, edits.values(), done)
         if text == chunk.page_content:
             made.append(Document(text, id=key, metadata=chunk.metadata))
         elif text is not None and text.strip():
             made.append(Document(text, id=key, metadata=corrected_metadata(chunk.metadata)))
-    lost = [one for one in corrections if one.id in edits and not done.issuperset(edits[one.id] or [None])]
+    lost = [one for one in corrections if one.id in edits and not _is_done(edits[one.id], done)]
     return made, lost
 
 
-def _edited(chunk: Document, places: Iterable[Sequence[_Edit]], done: set[_Edit]) -> str:
+def _is_done(edits: Sequence[_Edit], done: set[_Made]) -> bool:
+    """Whether all of a correction was made; one without a place in the file has no edits."""
+    return bool(edits) and done.issuperset(edit[:4] for edit in edits)
+
+
+def _edited(chunk: Document, places: Iterable[Sequence[_Edit]], done: set[_Made]) -> str:
     """The text of a chunk with the edits that lie in it, which are added to `done`."""
     text = chunk.page_content
     start, part = _place(chunk.metadata, text)
@@ -77,7 +86,7 @@ def _edited(chunk: Document, places: Iterable[Sequence[_Edit]], done: set[_Edit]
         inside = low < edit.end or edit.start == edit.end == low == first
         if inside and low <= cut.start <= cut.end <= high:
             wanted.add(cut[:3])
-            done.add(edit)
+            done.add(edit[:4])
     before = start + len(text)
     for first, end, new in sorted(wanted, reverse=True):
         if end <= before:

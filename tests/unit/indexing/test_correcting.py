@@ -245,3 +245,20 @@ def test_the_command_line_corrects(docs: Path, tmp_path: Path, capsys: pytest.Ca
     write(docs, {"Start": "Something else."})
     assert main(["ingest", str(docs), "--index", folder, *no_vectors]) == 0
     assert "a correction has no place any more: pump.md: ## Start The pump" in capsys.readouterr().err
+
+
+def test_what_two_passages_share_is_not_reported_as_lost(docs: Path, tmp_path: Path) -> None:
+    """Where one passage is cut as before and the one that overlaps it is not, both corrections have their place."""
+    parts = [
+        f"The pump number {n} starts at 4O degrees and stops at sixty, so check the oil first."
+        for n in range(4)
+    ]
+    write(docs, {"A": "\n\n".join(parts)})
+    ingest(docs, tmp_path / "index", embeddings=WordEmbeddings(), chunk_size=180, chunk_overlap=90)
+    corrected = correct(tmp_path / "index", mend)
+    assert corrected.corrected > 2 and not corrected.unchanged
+    for size in (120, 150, 300, 180):
+        report = ingest(
+            docs, tmp_path / "index", embeddings=WordEmbeddings(), chunk_size=size, chunk_overlap=40
+        )
+        assert not report.lost and not any("4O" in text for text in texts(tmp_path / "index")), size
