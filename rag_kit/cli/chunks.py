@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import add_index_argument, index_embeddings, index_folder
+from rag_kit.cli.opening import add_index_argument, add_wait_argument, index_embeddings, index_folder
 from rag_kit.cli.output import STATUS, say, say_json
 
 
@@ -28,13 +28,7 @@ def add_parser(commands: Any) -> None:
             action.add_argument(
                 "--embedding-model", metavar="NAME", help="the index's model, to embed what is new"
             )
-            action.add_argument(
-                "--wait",
-                type=float,
-                default=0.0,
-                metavar="SECONDS",
-                help="wait for another writer (default 0)",
-            )
+            add_wait_argument(action)
         action.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import add_index_argument, index_folder
+from rag_kit.cli.opening import add_index_argument, add_wait_argument, index_folder
 from rag_kit.cli.output import STATUS, Progress, hint, problem, say, say_json
 
 
@@ -61,9 +61,7 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="write nothing; say what would be done, with how many model calls",
     )
-    parser.add_argument(
-        "--wait", type=float, default=0.0, metavar="SECONDS", help="wait for another writer (default 0)"
-    )
+    add_wait_argument(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.add_argument("--json", action="store_true", help="print JSON")
 

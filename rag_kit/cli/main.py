@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - reported below
         if isinstance(error, BrokenPipeError) and _nobody_reads():
             return exits.OK
-        cause = _told_apart(error)
+        cause = _root_cause(error)
         if os.environ.get("RAG_KIT_DEBUG"):
             problem_at(error)
             return exits.exit_code(cause)
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _nobody_reads() -> bool:
-    """Whether the reader of stdout (head, less) went away; then nothing is left to tell it."""
+    """Whether the reader of stdout (head, less) went away; then nothing can be written any more."""
     import select
 
     try:
@@ -109,8 +109,8 @@ def _nobody_reads() -> bool:
     return True
 
 
-def _told_apart(error: Exception) -> Exception:
-    """What went wrong at the root: inside a branch of a fan-out, or in a provider's own words."""
+def _root_cause(error: Exception) -> Exception:
+    """The error inside those of fan-out branches; one of a provider's client as the kit's own class."""
     for _ in range(8):
         if not isinstance(error, BranchError) or not isinstance(error.__cause__, Exception):
             break

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import add_index_argument, index_embeddings, index_folder
+from rag_kit.cli.opening import add_index_argument, add_wait_argument, index_embeddings, index_folder
 from rag_kit.cli.output import STATUS, Progress, say, say_json
 
 
@@ -28,13 +28,7 @@ def add_parser(commands: Any) -> None:
                 metavar="NAME",
                 help="minilm, or e.g. openai:text-embedding-3-small",
             )
-            parser.add_argument(
-                "--wait",
-                type=float,
-                default=0.0,
-                metavar="SECONDS",
-                help="wait for another writer (default 0)",
-            )
+            add_wait_argument(parser)
             parser.add_argument("--quiet", action="store_true", help="no progress bar")
         if name == "repair":
             parser.add_argument(

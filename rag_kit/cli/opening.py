@@ -32,6 +32,13 @@ def add_index_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_wait_argument(parser: argparse.ArgumentParser) -> None:
+    """``--wait SECONDS``: how long to wait for another writer."""
+    parser.add_argument(
+        "--wait", type=float, default=0.0, metavar="SECONDS", help="wait for another writer (default 0)"
+    )
+
+
 def index_folder(arguments: argparse.Namespace) -> Path:
     """The index folder that was named.
 

@@ -148,26 +148,23 @@ def _with_hits(pair: Pair, matched: Matched, i: int, j: int, thresholds: Mapping
 
 
 def _corrected(pairs: list[Pair], correction: Correction) -> list[Pair]:
-    """One family of tests: every sign-flip test, and McNemar's where it is another test than that one."""
-    own = [number for number, pair in enumerate(pairs) if pair.p is not None]
-    other = [n for n, pair in enumerate(pairs) if pair.mcnemar_p is not None and not pair.one_test]
-    values = [*(pairs[n].p for n in own), *(pairs[n].mcnemar_p for n in other)]
-    adjusted = adjust([p for p in values if p is not None], correction)
-    sign_flip, mcnemar = (
-        dict(zip(own, adjusted, strict=False)),
-        dict(zip(other, adjusted[len(own) :], strict=True)),
-    )
+    """Adjust the p-values of all tests together: sign-flip tests, and McNemar's where it is not the same test."""
+    p_values = {(number, "sign flip"): pair.p for number, pair in enumerate(pairs)}
+    p_values |= {(n, "McNemar"): pair.mcnemar_p for n, pair in enumerate(pairs) if not pair.one_test}
+    known = {test: p for test, p in p_values.items() if p is not None}
+    adjusted = dict(zip(known, adjust(list(known.values()), correction), strict=True))
     return [
         replace(
             pair,
-            p_adjusted=sign_flip.get(number),
-            mcnemar_p_adjusted=sign_flip.get(number) if pair.one_test else mcnemar.get(number),
+            p_adjusted=adjusted.get((number, "sign flip")),
+            mcnemar_p_adjusted=adjusted.get((number, "sign flip" if pair.one_test else "McNemar")),
         )
         for number, pair in enumerate(pairs)
     ]
 
 
 def _better(pair: Pair, matched: Matched, alpha: float) -> str | None:
+    """The pipeline that is significantly better; ``None`` if neither is."""
     if pair.p_adjusted is None or pair.p_adjusted >= alpha or not pair.difference:
         return None
     return pair.pipeline if (pair.difference > 0) != (pair.metric in matched.lower) else pair.other

@@ -118,7 +118,7 @@ def _tables(comparison: Comparison) -> list[Table]:
             [pair.metric, pair.pipeline, pair.other,
              "-" if pair.difference is None else f"{pair.difference:+.3f}",
              interval_text(pair.low, pair.high), pair.n, p_text(pair.p), p_text(pair.p_adjusted),
-             pair.better or ("not shown" if pair.n else "no common questions")]
+             pair.better or ("not significant" if pair.n else "no common questions")]
             for pair in pairs
         ],
         [3, 5, 6, 7],
@@ -148,7 +148,7 @@ def _tables(comparison: Comparison) -> list[Table]:
 
 
 def _slices(comparison: Comparison) -> Table:
-    """Every score on every part; a way of slicing that gives one part only says nothing new."""
+    """Every score on every part; a way of slicing that gives only one part is left out."""
     parts: dict[str, set[str]] = {}
     for one in comparison.slices:
         parts.setdefault(one.by, set()).add(one.value)

@@ -32,7 +32,7 @@ class Correction(NamedTuple):
 def stored_corrections(connection: sqlite3.Connection) -> list[Correction]:
     """All corrections, by source and place."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'corrections'").fetchone():
-        return []  # a folder of before
+        return []  # an older folder
     query = (
         "SELECT id, source, ordinal, text, metadata, corrected FROM corrections ORDER BY source, ordinal, id"
     )
@@ -40,7 +40,10 @@ def stored_corrections(connection: sqlite3.Connection) -> list[Correction]:
 
 
 def present_chunks(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, tuple[Correction, bool]]:
-    """Documents by id, corrected to themselves, and whether each is found by its children, which are none."""
+    """Documents by id, and whether each is searched by children; a child is not among them.
+
+    Each is a `Correction` to the text that it has.
+    """
     found = {}
     for table in ("chunks", "parents"):
         for group in in_groups(ids):

@@ -71,7 +71,7 @@ def _is_done(edits: Sequence[_Edit], done: set[_Made]) -> bool:
 def _edited(chunk: Document, places: Iterable[Sequence[_Edit]], done: set[_Made]) -> str:
     """The text of a chunk with the edits that lie in it, which are added to `done`."""
     text = chunk.page_content
-    start, part = _place(chunk.metadata, text)
+    start, part = _offset_and_part(chunk.metadata, text)
     wanted: set[tuple[int, int, str]] = set()
     for edit in (edit for edits in places for edit in edits):
         first = edit.first
@@ -94,18 +94,19 @@ def _edited(chunk: Document, places: Iterable[Sequence[_Edit]], done: set[_Made]
     return text
 
 
-def _place(metadata: Mapping[str, Any], text: str) -> tuple[int, str]:
-    """Where a chunk begins, -1 if it stands nowhere, and what names the part of the file that it was cut from."""
+def _offset_and_part(metadata: Mapping[str, Any], text: str) -> tuple[int, str]:
+    """The offset of a chunk in the part of the file that it was cut from, -1 if unknown, and a key of that part."""
     start: Any = metadata.get("start")
     end: Any = metadata.get("end")
     known = type(start) is int and type(end) is int and end - start == len(text)
-    kept = {k: v for k, v in metadata.items() if k not in _OF_CHUNK and not k.startswith("tag_")}
-    return start if known else -1, json.dumps(kept, sort_keys=True, default=str)
+    of_part = {k: v for k, v in metadata.items() if k not in _OF_CHUNK and not k.startswith("tag_")}
+    return start if known else -1, json.dumps(of_part, sort_keys=True, default=str)
 
 
 def _edits(correction: Correction) -> Iterator[_Edit]:
+    """The spans that a correction changed, by a diff of its words; none for a chunk without an offset."""
     old, new = correction.text, correction.corrected or ""
-    start, part = _place(json.loads(correction.metadata), old)
+    start, part = _offset_and_part(json.loads(correction.metadata), old)
     before, after = _PIECE.findall(old), _PIECE.findall(new)
     if start < 0:
         return

@@ -37,7 +37,7 @@ def read_html(data: bytes, context: Context) -> Iterator[Part]:
 
 
 def without_menus(tree: Any) -> Any:
-    """A page's content.
+    """A copy of a page without what surrounds its content.
 
     Left out are elements that say that they are navigation, cookie banners, footers of the page, asides that are
     mostly links or beside the page's ``main``, and lists of links that are named as a menu or stand outside of
@@ -68,6 +68,7 @@ def without_menus(tree: Any) -> Any:
 
 
 def _is_menu(node: Any, has_main: bool) -> bool:
+    """Whether an element surrounds the content, by its tag, role, name and place, and holds little prose."""
     tag, role = node.tag, str(node.get("role") or "").lower()
     name = f"{node.get('id') or ''} {node.get('class') or ''}".lower()
     around = tag in ("nav", "aside", "footer") or role in ("navigation", "search", "contentinfo")

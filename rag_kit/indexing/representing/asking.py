@@ -25,7 +25,7 @@ from rag_kit.text import detect_language
 
 _PASSAGES = 8
 _CHARACTERS = 8_000
-_SHOWN = ("title", "heading")  # what a passage is about often stands above it alone
+_HEADINGS = ("title", "heading")  # what a passage is about often stands above it alone
 _ENTRIES = 5_000_000
 _KEYS = 500
 
@@ -89,7 +89,7 @@ class Asker:
     def wanted(self, kind: Kind, document: Document, group: str, around: str = "") -> Wanted:
         """The request for one kind of text on a document; its key is that of a call with this passage alone."""
         language = detect_language(document.page_content)
-        metadata = {name: document.metadata[name] for name in _SHOWN if name in document.metadata}
+        metadata = {name: document.metadata[name] for name in _HEADINGS if name in document.metadata}
         passage = Document(document.page_content, metadata=metadata)
         wanted = Wanted("", kind, language, passage, group, around)
         prompt, values = self._call([wanted])
@@ -159,6 +159,7 @@ class Asker:
         return found
 
     def _call(self, batch: Sequence[Wanted]) -> tuple[Any, dict[str, Any]]:
+        """The prompt for a batch, and its values."""
         kind, language = batch[0].kind, batch[0].language
         prompt = self._prompts[kind.spec, language]
         given = {
@@ -178,6 +179,7 @@ def batches(wanted: Sequence[Wanted]) -> list[list[Wanted]]:
 
 
 def _cut(group: Sequence[Wanted]) -> Iterator[list[Wanted]]:
+    """Cut requests into batches by the number of passages and of characters."""
     batch: list[Wanted] = []
     size = 0
     for one in group:

@@ -102,7 +102,7 @@ def next_hop(prompt: Prompt) -> Reply:
 
 
 def _reply(prompt: Prompt, at: int) -> str:
-    """What was noted for the question at that place; "" if nothing was found."""
+    """The answer that follows the question at this turn; "" if there is none."""
     role, text = prompt.turns[at + 1] if at + 1 < len(prompt.turns) else ("user", "")
     return "" if role == "user" or is_declined(text) else text
 
