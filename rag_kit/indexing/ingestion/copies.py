@@ -85,8 +85,8 @@ def fingerprint(documents: Sequence[Document], file: str, *, anywhere: bool) -> 
     signature = RMinHash(_PERMUTATIONS, _SEED)
     signature.update([" ".join(four) for four in zip(words, words[1:], words[2:], words[3:], strict=False)])
     values = np.asarray(signature.digest(), "<u4").tobytes()
-    kept = [_NUMBER.findall(text), names, _NEGATION.findall(folded), headings, text[:_BEGINNING]]
-    return exact + _hash(fields, json.dumps(kept)) + values
+    facts = [_NUMBER.findall(text), names, _NEGATION.findall(folded), headings, text[:_BEGINNING]]
+    return exact + _hash(fields, json.dumps(facts)) + values
 
 
 def _fields(document: Document, file: str) -> dict[str, Any]:
@@ -101,44 +101,47 @@ def _fields(document: Document, file: str) -> dict[str, Any]:
 
 
 def _hash(*texts: str) -> bytes:
+    """The first `_KEY` bytes of the SHA-256 of some texts."""
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).digest()[:_KEY]
 
 
 class Originals:
-    """Files that are kept, by their fingerprints."""
+    """Files that are kept, found by the fingerprints (``mark``) of their copies."""
 
     def __init__(self) -> None:
         self._exact: dict[bytes, str] = {}
         self._bands: dict[bytes, list[tuple[str, bytes]]] = {}
 
-    def add(self, source: str, of: bytes) -> None:
+    def add(self, source: str, mark: bytes) -> None:
         """Add a file, if it has a fingerprint."""
-        if not of:
+        if not mark:
             return
-        self._exact.setdefault(of[:_KEY], source)
-        for band in _bands(of):
-            self._bands.setdefault(band, []).append((source, of[2 * _KEY :]))
+        self._exact.setdefault(mark[:_KEY], source)
+        for band in _bands(mark):
+            self._bands.setdefault(band, []).append((source, mark[2 * _KEY :]))
 
-    def find(self, of: bytes) -> tuple[str, float] | None:
-        """The file that another one is a copy of, and how much they have in common, 1 for the same text."""
-        if (source := self._exact.get(of[:_KEY])) is not None:
+    def find(self, mark: bytes) -> tuple[str, float] | None:
+        """The file that the one with this fingerprint is a copy of, and their likeness, 1 for the same text."""
+        if (source := self._exact.get(mark[:_KEY])) is not None:
             return source, 1.0
-        near = {source: signature for band in _bands(of) for source, signature in self._bands.get(band, ())}
+        near = {source: signature for band in _bands(mark) for source, signature in self._bands.get(band, ())}
         if not near:
             return None
-        found = max((_likeness(of[2 * _KEY :], signature), source) for source, signature in near.items())
-        # the same four words everywhere can stand in another order
-        return (found[1], min(found[0], 0.99)) if found[0] >= NEAR else None
+        signature = mark[2 * _KEY :]
+        likeness, source = max((_likeness(signature, other), source) for source, other in near.items())
+        # texts with the same sequences of four words can still differ in their order
+        return (source, min(likeness, 0.99)) if likeness >= NEAR else None
 
 
-def _bands(of: bytes) -> list[bytes]:
+def _bands(mark: bytes) -> list[bytes]:
     """Keys of which near copies share at least one."""
-    guard, signature = of[_KEY : 2 * _KEY], of[2 * _KEY :]
+    guard, signature = mark[_KEY : 2 * _KEY], mark[2 * _KEY :]
     step = 4 * _BAND
     return [guard + bytes([at // step]) + signature[at : at + step] for at in range(0, len(signature), step)]
 
 
 def _likeness(one: bytes, other: bytes) -> float:
+    """The share of equal values of two MinHash signatures, which estimates the Jaccard index."""
     equal = sum(one[at : at + 4] == other[at : at + 4] for at in range(0, len(one), 4))
     return equal / _PERMUTATIONS
 
@@ -165,7 +168,7 @@ class Copies:
         self._waiting.append(record)
 
     def original(self, record: SourceRecord) -> tuple[str, float] | None:
-        """Of which file a record says that its own is a copy, and how near, if that file is kept as it was then."""
+        """The file that this one was recorded as a copy of, and their likeness, if that one is kept as it was."""
         if not record.original:
             return None
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 _PAGE_NUMBER = re.compile(
     r"[-–—]?\s*(?:page\s+)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?\s*[-–—]?"
@@ -50,7 +51,7 @@ def running_lines(edges: Sequence[Mapping[int, str]]) -> list[set[int]]:
     }
     if len(set().union(*by_chapter.values())) >= enough:
         repeated |= by_chapter.keys()
-    numbered = _numbered(edges, enough)
+    numbered = _lines_with_page_number(edges, enough)
     return [
         {
             number
@@ -62,25 +63,36 @@ def running_lines(edges: Sequence[Mapping[int, str]]) -> list[set[int]]:
 
 
 def _key(text: str) -> str:
+    """The text of a line with every number as 0: equal for lines that differ in numbers alone."""
     return " ".join(re.sub(r"\d+", "0", text).split())
 
 
-def _numbered(edges: Sequence[Mapping[int, str]], enough: int) -> set[tuple[int, int]]:
+class _Numbered(NamedTuple):
+    """A line that begins or ends with a number; ``set_off``: by a separator or a word such as "page"."""
+
+    page: int
+    line: int
+    key: str
+    set_off: bool
+
+
+def _lines_with_page_number(edges: Sequence[Mapping[int, str]], enough: int) -> set[tuple[int, int]]:
     """Page and number of the lines that begin or end with a number which grows with the pages.
 
     Titles that are numbered, one a page ("1 Open the lid", "2 Fill the tank"), do not count: hardly any comes back.
     """
-    found: dict[int, list[tuple[int, int, str, bool]]] = defaultdict(list)
+    by_offset: dict[int, list[_Numbered]] = defaultdict(list)  # number of the line minus place of its page
     for page, lines in enumerate(edges):
-        for number, text in lines.items():
+        for line, text in lines.items():
             if first := _FIRST.match(text.strip()):
-                found[int(first[1]) - page].append((page, number, _key(text), False))
+                by_offset[int(first[1]) - page].append(_Numbered(page, line, _key(text), False))
             if last := _LAST.fullmatch(text.strip()):
-                found[int(last[2]) - page].append((page, number, _key(text), bool(last[1].strip())))
+                set_off = bool(last[1].strip())
+                by_offset[int(last[2]) - page].append(_Numbered(page, line, _key(text), set_off))
     running = set()
-    for lines_of in found.values():
-        on = {page for page, *_ in lines_of}
-        if len(on) >= enough:
-            come_back = 3 * len({key for _, _, key, _ in lines_of}) <= 2 * len(on)
-            running |= {(page, number) for page, number, _, set_off in lines_of if set_off or come_back}
+    for found in by_offset.values():
+        pages = len({one.page for one in found})
+        if pages >= enough:
+            texts_recur = 3 * len({one.key for one in found}) <= 2 * pages
+            running |= {(one.page, one.line) for one in found if one.set_off or texts_recur}
     return running

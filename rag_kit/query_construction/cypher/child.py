@@ -27,13 +27,14 @@ def main() -> None:
     request = json.load(sys.stdin)
     answer: dict[str, Any]
     try:
-        answer = {"results": _answered(request)}
+        answer = {"results": _run_statements(request)}
     except Exception as error:  # noqa: BLE001 - whatever fails is the answer
         answer = {"error": str(error) or "out of memory"}
     json.dump(answer, sys.stdout)
 
 
-def _answered(request: dict[str, Any]) -> list[dict[str, Any]]:
+def _run_statements(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Open the database, give up the rights of the process, then run the statements."""
     import ladybug
 
     with open(request["file"], "rb") as file:
