@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
                 hint(f"what is done is in {arguments.out}; the same command goes on from there")
             raise
     _show(results, arguments)
-    _tell_what_is_missing(results)
+    _tell_what_is_missing(results, answers=bool(arguments.graph) or ":" in arguments.pipeline)
     _tell_of_ids_that_never_meet(results)
     return _verdict(results, minima, arguments)
 
@@ -94,12 +94,16 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
         )
 
 
-def _tell_what_is_missing(results: Results) -> None:
+def _tell_what_is_missing(results: Results, *, answers: bool) -> None:
     """A metric without a single value is easily overlooked in a table."""
     for metric in results.metrics:
         cells = list(results.cells(metric).values())
         if cells and not any(cell.status == "ok" for cell in cells):
             reason = cells[0].reason or cells[0].status.replace("_", " ")
+            if not answers and reason.endswith("gave no answer"):
+                reason += (
+                    "; without --graph the index is searched and nothing is answered: give --graph plain"
+                )
             hint(f"{metric} has no value for any question: {reason}")
 
 

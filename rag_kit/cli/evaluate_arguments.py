@@ -66,7 +66,11 @@ def _add_pipeline(group: Any) -> None:
         help="with --index: bm25, dense, hybrid (default), or module:object that makes a retriever from the index; "
         "without: module:object, a Runnable, graph, retriever or function from a question (its code is run)",
     )  # fmt: skip
-    group.add_argument("--graph", choices=sorted(GRAPHS), help="a graph that answers from the index")
+    group.add_argument(
+        "--graph",
+        choices=sorted(GRAPHS),
+        help="a graph that answers from the index (default: none, it is searched alone)",
+    )
     group.add_argument("-k", type=int, metavar="N", help=f"how many passages (default {DEFAULT_K})")
     group.add_argument("--filter", metavar="JSON", help="only passages whose metadata match")
     group.add_argument("--model", metavar="NAME", help="chat model of the graph (or RAG_KIT_CHAT_MODEL)")

@@ -96,10 +96,11 @@ def test_json_is_the_only_thing_on_stdout(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_an_index_searched_and_answered_from(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--index with a pipeline's name gives a retriever, with --graph answers; a changed index is noticed."""
+    """--index with a pipeline's name gives a retriever, with --graph answers, and a line says so; a changed index is
+    noticed."""
     search = ("--index", "index", "--pipeline", "bm25", "--metric", "ours_answer_found", "--out", "r")
-    code, _, _ = run(capsys, *search)
-    assert code == exits.OK
+    code, _, err = run(capsys, *search)
+    assert code == exits.OK and "give --graph plain" in err
     assert Results.load(folder / "r")["q3"].cells["ours_answer_found"].status == "not_applicable"
     code, _, err = run(capsys, *search[:-1], "g", "--graph", "plain")
     assert code == exits.OK
