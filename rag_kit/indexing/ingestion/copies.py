@@ -36,10 +36,16 @@ _GAP = re.compile(
     "(?<=[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]) | (?=[\u3000-\u303f\u3400-\u9fff\uff00-\uffef])"
 )
 _CHINESE = re.compile(r"[\u3400-\u9fff]+")
-# with its sign, unit and parts: -5, $100, 1.5, 2024-01-31, 三百
-_NUMBER = re.compile(r"[-+±<>≤≥=$€£¥]?\d+(?:[.,:/-]\d+)*\s?[%‰°$€£¥]?|[零〇一二三四五六七八九十百千万亿]+")
+# with its sign, parts and unit: -5, $100, 1.5 mg, 2024-01-31, 三百元, four
+_NUMBER = re.compile(
+    r"(?:[-+±<>≤≥=$€£¥]?\d+(?:[.,:/-]\d+)*|[零〇一二两三四五六七八九十百千万亿壹贰叁肆伍陆柒捌玖拾佰仟半]+)"
+    r"\s?(?:[%‰°$€£¥]|[a-zµμ]+|[\u3400-\u9fff]{1,2})?"
+    r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|"
+    r"nine)ty|hundred|thousand|million|billion|half|dozen)\b",
+    re.I,
+)
 _NAME = re.compile(r"[A-ZÀ-ÖØ-ÞΑ-ΩЀ-Я][\w-]*")
-_NEGATION = re.compile(r"\b(?:no[tr]?|never|none|without|cannot)\b|n['’]t\b|[不没無无非未否勿]")
+_NEGATION = re.compile(r"\b(?:no[tr]?|never|none|without|cannot)\b|n['’]t\b|[不没無无非未否勿禁别]")
 _HEADING = re.compile(r"^#+ .*", re.M)
 _NAME_TAGS = ("nr", "ns", "nt", "nz")
 _FILE_FIELDS = frozenset(

@@ -166,16 +166,19 @@ def _filled(template: str, *values: str) -> dict[str, str]:
     "texts",
     [
         _filled("Invoice. " + english(900) + " Please pay {} dollars.", "100", "1000", "-100", "10.0"),
-        _filled(chinese(900) + "应付{}元。", "100", "三百", "三千"),
+        _filled(chinese(900) + "应付{}。", "100元", "三百元", "三千元", "三千斤", "叁仟元", "100美元"),
+        _filled(
+            english(900) + " it takes {} a day.", "5 mg", "5 kg", "six drops", "sixty drops", "half of it"
+        ),
         _filled("Dear {}, " + english(900), "Smith", "Jones"),
         _filled(english(900) + " It goes to {} and no other.", "Berlin", "London"),
         _filled(chinese(900) + "负责人是{}。", "张伟", "王芳"),
         _filled(english(900) + " The pump is {}safe to open.", "", "not "),
-        _filled(chinese(900) + "水泵{}是安全的。", "", "不"),
+        _filled(chinese(900) + "这里{}打开阀门。", "可以", "不可以", "禁止", "请别"),
         _filled("# {}\n\n" + english(900), "pumps", "valves"),
         _filled("The pump is {}.", "red", "green", "blue"),
     ],
-    ids=["sums", "sums zh", "addressee", "place", "person zh", "not", "not zh", "heading", "short"],
+    ids=["sums", "sums zh", "units", "addressee", "place", "person zh", "not", "not zh", "heading", "short"],
 )
 def test_what_differs_in_what_matters_is_no_near_copy(texts: dict[str, str], tmp_path: Path) -> None:
     """Numbers, names, negations and headings; and texts so short that a word is what they are about."""
