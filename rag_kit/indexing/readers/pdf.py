@@ -11,7 +11,7 @@ from rag_kit.indexing.readers.formats import OCR_ADVICE
 from rag_kit.indexing.readers.ocr import recognised_page
 from rag_kit.indexing.readers.parts import Context, Part, Scalar, Unreadable, over_limit
 from rag_kit.indexing.readers.pdf_layout import Layout
-from rag_kit.indexing.readers.pdf_lines import Line, Rule, page_lines, page_rules
+from rag_kit.indexing.readers.pdf_lines import Line, Rule, page_lines, page_rules, with_fields
 from rag_kit.indexing.readers.pdf_order import letterhead_first, marks_joined, with_code
 from rag_kit.indexing.readers.pdf_tables import with_tables
 from rag_kit.indexing.readers.running import running_lines
@@ -106,16 +106,12 @@ def _page(document: Any, index: int, context: Context) -> tuple[list[Line], list
 
     try:
         page = document[index]
-        if (
-            document.formenv is not None
-        ):  # what was filled in becomes text of the page, once it is loaded again
-            page.flatten()
-            page.close()
-            page = document[index]
     except pypdfium2.PdfiumError:
         return [], [], ""  # a damaged page among good ones; it counts as one without text
     try:
         lines = page_lines(page)
+        if document.formenv is not None:
+            lines = with_fields(lines, page, document.formenv)
         text = recognised_page(page, context) if context.ocr and not lines else ""
         return lines, page_rules(page) if lines else [], text
     finally:

@@ -23,6 +23,8 @@ _MONO = re.compile(rb"courier|mono|typewriter|consol|menlo|(?:cm|sf)tt")
 _FORCE_BOLD = 0x40000
 _HYPHENS = (0x2010, 0xAD)  # of a line's end, where PDFium does not mark them
 _DROP = (0xFEFF, 0x200B, 0xAD, 0x0)
+_TYPED = (4, 5, 6)  # PDFium's numbers of fields with a choice, a list or a text
+_MOST_TYPED = 200_000  # bytes of a field
 _MOST_RULES = 2_000  # of a page; more are a drawing
 
 
@@ -171,6 +173,48 @@ def _words(
             words.append(Word(text, left, right, bottom, size))
         start = index + 1
     return words
+
+
+def with_fields(lines: list[Line], page: Any, form: Any) -> list[Line]:
+    """The lines with what is typed into the fields of a form, each behind the line that ends at its left."""
+    import pypdfium2.raw as raw
+
+    height = page.get_height()
+    for index in range(raw.FPDFPage_GetAnnotCount(page)):
+        field = raw.FPDFPage_GetAnnot(page, index)
+        try:
+            size = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)
+            if raw.FPDFAnnot_GetFormFieldType(form, field) not in _TYPED or not 2 < size < _MOST_TYPED:
+                continue
+            buffer = (ctypes.c_ushort * (size // 2))()
+            raw.FPDFAnnot_GetFormFieldValue(form, field, buffer, size)
+            box = raw.FS_RECTF()
+            raw.FPDFAnnot_GetRect(field, box)
+        finally:
+            raw.FPDFPage_CloseAnnot(field)
+        value = " ".join(bytes(buffer).decode("utf-16-le", "replace").replace("\0", " ").split())
+        if not value:
+            continue
+        beside = [
+            number
+            for number, line in enumerate(lines)
+            if box.bottom <= line.bottom <= box.top and line.right <= box.left
+        ]
+        if beside:
+            at = max(beside, key=lambda number: lines[number].right)
+            line = lines[at]
+            word = Word(value, box.left, box.right, line.bottom, line.size)
+            lines[at] = replace(line, text=f"{line.text} {value}", right=box.right, words=[*line.words, word])
+        else:
+            points, place = min(10.0, box.top - box.bottom), box.bottom / height if height else 0.5
+            word = Word(value, box.left, box.right, box.bottom, points)
+            lines.append(
+                Line(
+                    value, box.left, box.right, box.bottom, box.bottom, points, False, False, place, False,
+                    words=[word],
+                )
+            )  # fmt: skip
+    return lines
 
 
 def page_rules(page: Any) -> list[Rule]:
