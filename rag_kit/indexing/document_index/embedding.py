@@ -45,8 +45,8 @@ def check_model(folder: Path, recorded: str | None, given: str | None, *, writin
     if writing and recorded is not None and given is None:
         raise IndexMismatchError(
             f"The index in {folder} was built with the embedding model {recorded!r}, but none was given, so "
-            f"new chunks would have no vectors. Give {recorded!r}, or build an index without vectors in "
-            "another folder."
+            f"new chunks would have no vectors. Give {recorded!r} (embeddings=, --embedding-model), or build an index "
+            "without vectors in another folder."
         )
 
 

@@ -239,9 +239,10 @@ class _Run:
             rows, families = [], family_rows(made.families, sources=group.sources)
             failed = {group.sources[number] for number in made.failed}
             if made.failed:
+                chunks = "1 chunk" if len(made.failed) == 1 else f"{len(made.failed)} chunks"
                 self._report.notes.append(
-                    f"degraded: the model gave no usable reply for {len(made.failed)} chunks, which lack some "
-                    "representations; the next ingest asks again"
+                    f"degraded: the model gave no usable reply for {chunks}, so that representations are missing; "
+                    "the next ingest asks again"
                 )
         # another value than any ingest has: such a file is read again
         new = [replace(record, settings="") if record.source in failed else record for record in new]

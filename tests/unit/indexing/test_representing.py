@@ -119,7 +119,7 @@ def test_a_bad_reply_costs_one_passage_and_is_asked_again_next_time(tmp_path):
     model = Scripted(script=answer)
     done = ingest(docs, index, represent=["summary"], llm=model, chunk_size=60, chunk_overlap=0)
     assert len(rows(index)["all.md", "summary"]) == 4
-    assert any("no usable reply for 1 chunks" in note for note in done.notes)
+    assert any("no usable reply for 1 chunk," in note for note in done.notes)
     broken = False
     again = ingest(docs, index, llm=model)
     assert (again.calls, again.updated) == (1, 1) and len(rows(index)["all.md", "summary"]) == 5
