@@ -82,16 +82,18 @@ def bootstrap_intervals(
         raise InvalidInputError(f"the values are {columns!r:.80}; give lists of numbers")
     if not columns:
         return {}
+    if len({len(column) for column in columns.values() if hasattr(column, "__len__")}) != 1:
+        raise InvalidInputError(
+            "the columns have different lengths, or one is no list; give one value a question"
+        )
     try:
         table = np.array([np.asarray(column, dtype=np.float64) for column in columns.values()])
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(
-            f"the values are no lists of numbers of the same length ({error}); give one number a question"
-        ) from error
-    if table.ndim != 2 or not table.shape[1] or not np.isfinite(table).all():
-        raise InvalidInputError(
-            "a column is empty, or a value is not finite; leave out what has no score instead of giving nan"
-        )
+        raise InvalidInputError(f"a value is no number ({error}); give a list of numbers") from error
+    if not table.size:
+        raise InvalidInputError("there are no values; an interval needs at least one")
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise InvalidInputError("a value is not finite; leave out what has no score instead of giving nan")
     count = table.shape[1]
     generator = np.random.default_rng(seed)
     means = np.empty((len(table), n))

@@ -14,7 +14,7 @@ import pytest
 import rag_kit.evaluation
 from rag_kit.evaluation.diagnosing.hints import _TEXTS as HINTS
 from rag_kit.graphs import LexicalEvaluator, build_crag
-from rag_kit.graphs.crag.nodes import _SAID as SAID
+from rag_kit.graphs.crag.nodes import _REASONS as REASONS
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 
@@ -96,8 +96,8 @@ def test_hints_of_a_diagnosis_and_notes_of_retrievers_and_graphs_have_them_too()
         "mrr: missing",
         "dropped 3 that the model wrote: 2 empty, 1 another script",
     ]
-    notes += [f"grade: {said.format(lower=-0.5, upper=0.7)}" for said in SAID.values()] + [
-        *(f"grade: {action}: the evaluator calls for it, whatever the confidences" for action in SAID),
+    notes += [f"grade: {said.format(lower=-0.5, upper=0.7)}" for said in REASONS.values()] + [
+        *(f"grade: {action}: the evaluator calls for it, whatever the confidences" for action in REASONS),
         "grade: incorrect: the retriever found nothing",
         "refine: 5 of 21 strips kept",
         "web: could not look outside, no web search was given; nothing to use",

@@ -16,6 +16,7 @@ from support.rewriters import both, corpus, ids, notes, sent
 from rag_kit.documents import get_provenance
 from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
+from rag_kit.indexing.document_index.keyword_view import KeywordView
 from rag_kit.retrieval import EnsembleRetriever, ExpansionRetriever, index_retriever
 from rag_kit.retrieval.expansion import RelevanceFeedback
 
@@ -124,13 +125,13 @@ async def test_nothing_blocks_the_event_loop(index: DocumentIndex) -> None:
 async def test_a_failing_store_is_told(index: DocumentIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the terms cannot be read, the question alone is searched for, and the notes say so."""
 
-    def fail() -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
         raise OSError("the disk is away")
 
-    monkeypatch.setattr(index, "keyword_view", fail)
+    monkeypatch.setattr(KeywordView, "feedback", fail)
     found = await both(ExpansionRetriever.from_feedback(index), "aspirin")
     assert ids(found) == ["a", "b"]
-    assert any(note.startswith("degraded: keyword index") for note in notes(found))
+    assert any(note.startswith("degraded: feedback failed: OSError") for note in notes(found))
 
 
 def test_parts_over_different_indexes(index: DocumentIndex) -> None:
