@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
+import threading
+import time
 from typing import Any
 
 _FORBIDDEN = (
@@ -71,16 +72,17 @@ def limit_time(seconds: float) -> None:
 def follow_parent() -> None:
     """End this process within a second or so of its parent's death, however the parent died.
 
-    Between files the closed pipe tells; during a file this timer looks whether the parent is still the same.
-    (The parent-death signal of Linux is tied to the *thread* that started the process, so it would fire early.)
+    Between files the closed pipe says so; during a file this thread looks whether the parent is still the same. (A
+    signal's handler would wait until tesseract is done with a page. The parent-death signal of Linux is tied to the
+    *thread* that started the process, so it would come early.)
     """
     if sys.platform == "win32":
         return
     parent = os.getppid()
 
-    def look(number: int, frame: Any) -> None:
-        if os.getppid() != parent:
-            os._exit(3)
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(3)
 
-    signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
+    threading.Thread(target=look, daemon=True).start()

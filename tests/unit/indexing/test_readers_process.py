@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from PIL import Image
 from support import documents as make
 
 from rag_kit.errors import InvalidInputError, ReadError
@@ -255,12 +257,16 @@ def test_threads_share_a_reader(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["exit", "kill"])
+@pytest.mark.parametrize("how", ["exit", "kill", "kill in tesseract"])
 def test_no_reader_process_outlives_its_parent(tmp_path, how):
     """At a normal end and after kill -9 of the parent the child goes too, even in the middle of a file."""
     rows = "\n".join(json.dumps({"n": n, "text": "x" * 50}) for n in range(200_000))
     put(tmp_path, "long.jsonl", rows)
     put(tmp_path, "a.txt", "one")
+    if how == "kill in tesseract":
+        pytest.importorskip("tesserocr")
+        noise = random.Random(1).randbytes(7000 * 7000)
+        Image.frombytes("L", (7000, 7000), noise).save(tmp_path / "long.png", compress_level=1)
     code = f"""
         import sys, threading
         from pathlib import Path
@@ -270,14 +276,16 @@ def test_no_reader_process_outlives_its_parent(tmp_path, how):
         print(api._shared.process_id, flush=True)
         if {how!r} == "kill":
             read(Path({str(tmp_path)!r}) / "long.jsonl")
+        elif {how!r} == "kill in tesseract":
+            read(Path({str(tmp_path)!r}) / "long.png", ocr="eng")
     """
     parent = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True
     )
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
-    if how == "kill":
-        time.sleep(0.3)
+    if how != "exit":
+        time.sleep(0.3 if how == "kill" else 3.0)
         parent.kill()
     parent.wait(60)
     parent.stdout.close()
