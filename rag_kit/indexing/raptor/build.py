@@ -219,27 +219,27 @@ class _Run:
 
     def grow(self) -> None:
         """Cluster and summarise level by level, all trees at once; then replace the rows in one transaction."""
-        groups, level = dict(self.groups), 0
-        while groups := {
-            group: ids
-            for group, ids in groups.items()
-            if (len(ids) > 1 if group in self.anew else (group, level + 1) in self.old)
-        }:
-            level += 1
-            made = {
-                group: (self._new if group in self.anew else self._kept)(group, level, ids)
-                for group, ids in groups.items()
-            }
+        below, level = dict(self.groups), 1
+        while trees := [group for group, ids in below.items() if self._has_level(group, level, ids)]:
+            made = {group: self._clusters(group, level, below[group]) for group in trees}
             self._summarise(level, [(group, cluster) for group, own in made.items() for cluster in own])
             self.report.summaries.append(sum(map(len, made.values())))
-            groups = {
+            below = {
                 group: [cluster.id for cluster in own]
                 for group, own in made.items()
-                if group not in self.anew or len(own) < len(groups[group])  # else nothing is gained
+                if group not in self.anew or len(own) < len(below[group])  # else nothing is gained
             }
+            level += 1
         if not self.dry:
             gone = self.tree.nodes.keys() - {row.id for row in self.rows}
             self.report.embedded = self.index.write(Batch(rows=self.rows, removed_ids=sorted(gone))).embedded
+
+    def _has_level(self, group: str, level: int, ids: Sequence[str]) -> bool:
+        """Whether a tree gets a level: a new one while there is more than one text below, an old one as it had."""
+        return len(ids) > 1 if group in self.anew else (group, level) in self.old
+
+    def _clusters(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
+        return self._new(group, level, ids) if group in self.anew else self._kept(group, level, ids)
 
     def _new(self, group: str, level: int, ids: Sequence[str]) -> list[_Cluster]:
         sizes = [estimate_tokens(self.items[key].text) for key in ids]
@@ -281,7 +281,7 @@ class _Run:
                 texts[key] = old.page_content
             else:
                 asked[key] = [self.items[member].text for member in members]
-        texts.update(self._asked(asked))
+        texts.update(self._summaries(asked))
         for key in asked.keys() - texts.keys():
             texts[key], digests[key] = joined(asked[key], _BEGINNINGS), ""
             self.report.failed += 1
@@ -295,8 +295,8 @@ class _Run:
             vector = unit(self._vectors(members).mean(axis=0))
             self.items[key] = _Item(texts[key], short_hash(row.hash), common, vector)
 
-    def _asked(self, clusters: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """What the model says of clusters, by id; in place of what it is only planned to say, some text."""
+    def _summaries(self, clusters: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Summaries of clusters' texts by the id of the cluster; of a dry run, placeholders for those not made yet."""
         wanted = {
             key: self.asker.wanted(CLUSTER, Document(joined(texts, self.most)), key)
             for key, texts in clusters.items()
