@@ -220,15 +220,18 @@ class _Nodes:
         return documents, (yield from answering.allowed_part(written["answer"]))
 
     def merge(self, state: DecomposedState, context: DecomposedContext) -> Steps[Update]:
-        """Make one answer of the answers to the parts."""
+        """Make one answer of the answers to the parts; where the model fails, these stand as they are."""
         prompt = self.prompts.pick("merge_answers", state["language"], context.merge_instructions)
         values = {"question": state["search_query"], "history": hop_history(state["parts"], None)}
-        text = yield write(self.llm, prompt, values, stream=not self.guards.answer)
+        merged = write(self.llm, prompt, values, stream=not self.guards.answer)
+        text = yield attempt(merged, _is_of_one_part)
+        if isinstance(text, Exception):
+            return _concatenated(state, context, text)
         return {"answer": text.strip()}
 
 
-def _concatenated(state: DecomposedState, context: DecomposedContext, error: BudgetExceededError) -> Update:
-    """The answers to the parts one after the other, where no call is left to merge them."""
+def _concatenated(state: DecomposedState, context: DecomposedContext, error: Exception) -> Update:
+    """The answers to the parts one after the other, where no call is left to merge them, or it failed."""
     answers = [part["answer"] for part in state["parts"] if part["answer"]]
     return {"answer": "\n\n".join(answers), "notes": [f"merge: the answers stand as they are ({error})"]}
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 NEAR = 0.95
 _SEED, _PERMUTATIONS, _BAND = 1, 128, 8
 _SHORTEST = 100  # words; in a shorter text one word can be what it is about
+_LONGEST = 5_000_000  # characters; a near copy of a longer text is not looked for, which would take its size many times
 _BEGINNING = 40  # characters, mostly a title, that near copies share
 _TABLE = 0.3  # a larger share of table rows makes a text a table
 _KEY = 16  # bytes
@@ -78,6 +79,8 @@ def fingerprint(documents: Sequence[Document], file: str, *, anywhere: bool) -> 
     text = " ".join(text.split())
     text = text if text.isascii() else _GAP.sub("", text)
     exact = _hash(fields, text)
+    if len(text) > _LONGEST:
+        return exact
     text = text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_DASHES)
     folded = text.casefold()
     words = _WORD.findall(folded)

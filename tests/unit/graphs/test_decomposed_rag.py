@@ -213,6 +213,19 @@ async def test_where_no_call_is_left_to_merge_the_answers_stand_as_they_are() ->
         assert found["status"] == "grounded" and "as they are" in found["notes"][1]
 
 
+async def test_where_the_merging_fails_the_answers_stand_as_they_are() -> None:
+    """A model that cannot be reached for the last call does not take the answered parts away."""
+
+    def fails(prompt: str) -> str:
+        if task_of(prompt) == "merge_answers":
+            raise ConnectionError("the line is dead")
+        return reply(prompt)
+
+    found = await both(build(fails), EN["question"])
+    assert [one["statement"] for one in found["citations"]] == EN["texts"] and found["status"] == "grounded"
+    assert any("the answers stand as they are" in note and "line is dead" in note for note in found["notes"])
+
+
 def test_a_number_that_no_part_cites_does_not_hold() -> None:
     """A merged answer that makes numbers up, or takes another part's, is flagged; a part's own is dropped."""
 
