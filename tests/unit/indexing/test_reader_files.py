@@ -63,3 +63,20 @@ def test_two_runs_write_the_same_bytes(written):
     folder, known, _ = written
     for one in known:
         assert (folder / one.name).read_bytes() == (folder / "again" / one.name).read_bytes(), one.name
+
+
+def test_pages_for_other_programs_hold_what_is_known_of_them(monkeypatch, tmp_path):
+    """Known text stands in the HTML that is printed; a program that is not installed writes nothing."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import reader_pages
+    import reader_unseen
+
+    for page in reader_pages.pages():
+        raw = unescape(page.html)
+        cells = [cell for block in page.blocks for row in block.rows for cell in row]
+        for part in [*cells, *(part for block in page.blocks for part in block.text.split(": "))]:
+            assert part in raw, (page.name, part)
+    monkeypatch.setattr(reader_unseen.shutil, "which", lambda name: None)
+    monkeypatch.setattr(reader_unseen.importlib.util, "find_spec", lambda name: None)
+    assert reader_unseen.missing() == ["chromium", "weasyprint", "libreoffice", "fpdf2"]
+    assert reader_unseen.write_files(tmp_path) == []
