@@ -35,11 +35,12 @@ def put(folder: Path, name: str, data: bytes | str) -> Path:
 
 
 def gone(pid: int, seconds: float = 15) -> bool:
-    """Whether a process ends (or is a zombie) within some seconds."""
+    """Whether a process ends (or is a zombie without other threads, which can be waited for) within some seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            process = psutil.Process(pid)
+            if process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1:
                 return True
         except psutil.NoSuchProcess:
             return True
