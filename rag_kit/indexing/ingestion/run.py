@@ -269,13 +269,11 @@ class _Run:
                 file if 0 in pages else f"{file} page {', '.join(map(str, sorted(pages)))}"
                 for file, pages in recognised.items()
             ]
-            more = f" and {len(files) - _NAMED} more files" if len(files) > _NAMED else ""
-            notes.append(f"read by OCR ({settings.ocr}): {'; '.join(files[:_NAMED])}{more}")
+            notes.append(f"read by OCR ({settings.ocr}): {_named(files, '; ')}")
         if empty := self._grouping.empty:
             files = [f"{file}: {count}" for file, count in empty.items()]
-            more = f" and {len(files) - _NAMED} more files" if len(files) > _NAMED else ""
             advice = "" if settings.ocr else "; scanned pages are read with OCR (ocr=, --ocr)"
-            notes.append(f"pages without text: {', '.join(files[:_NAMED])}{more}{advice}")
+            notes.append(f"pages without text: {_named(files, ', ')}{advice}")
         if unplaced := self._grouping.unplaced:
             what = f"{unplaced} chunk{' has' if unplaced == 1 else 's have'} no place in the file"
             notes.append(f"{what}: {settings.name} rewrites the text")
@@ -286,6 +284,12 @@ class _Run:
                 "multilingual embedding model"
             )
         return notes
+
+
+def _named(files: list[str], between: str) -> str:
+    """The first files by name, and how many more there are."""
+    more = f" and {len(files) - _NAMED} more files" if len(files) > _NAMED else ""
+    return between.join(files[:_NAMED]) + more
 
 
 def _add_vectors(index: DocumentIndex, report: IngestReport) -> None:
