@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _STARTUP = 8  # settings drawn at random before TPE's model of the space is believed
 _ATTEMPTS = 25  # proposals of TPE until one is new
+_AT_RANDOM = 200  # further proposals in a space that is too large to be listed
 _FEWEST = 3  # finished settings before Optuna's pruners give any up
 _FAILURES = 5  # settings in a row; then the cause is hardly the settings
 
@@ -143,18 +144,22 @@ class Search:
             return self.space.default
         tried = {label(dict(trial.settings)) for trial in self.found.trials}
         study = self.found.study()  # a copy in memory: proposals leave no trace in the file
+        every = self.space.settings()
         with quiet() as optuna:
-            for attempt in range(_ATTEMPTS):
+            for attempt in range(_ATTEMPTS if every else _ATTEMPTS + _AT_RANDOM):
                 seed = self._derived_seed(number, attempt)
-                study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
+                study.sampler = (
+                    optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
+                    if attempt < _ATTEMPTS
+                    else optuna.samplers.RandomSampler(seed=seed)
+                )
                 asked = study.ask()
                 settings = self.space.pick(partial(Parameter.suggest, trial=asked))
                 if label(settings) not in tried:
                     return settings
                 study.tell(asked, state=optuna.trial.TrialState.FAIL)
         # with few choices TPE proposes the same good settings again and again: then one of the others, at random
-        every = self.space.settings() or []
-        left = [settings for settings in every if label(settings) not in tried]
+        left = [settings for settings in every or () if label(settings) not in tried]
         return random.Random(self._derived_seed(number, _ATTEMPTS)).choice(left) if left else None
 
     def _derived_seed(self, number: int, attempt: int) -> int:
