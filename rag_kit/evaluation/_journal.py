@@ -1,17 +1,15 @@
-"""A file that grows by one JSON line at a time and survives a kill: what was appended is not computed again."""
+"""A log of one job: what was appended before a kill is not computed again."""
 
 from __future__ import annotations
 
-import json
-import os
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
-from rag_kit.errors import InvalidInputError, ResultsLockedError
-from rag_kit.evaluation._files import check_target, make_folder
+from rag_kit.documents.append_log import AppendLog, read_log
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import check_target
 
 
 class Journal:
@@ -29,38 +27,23 @@ class Journal:
     """
 
     def __init__(self, path: Path, job: Mapping[str, Any]) -> None:
-        from filelock import FileLock, Timeout
-
         check_target(path)
-        make_folder(path.parent, path)
-        self.path = path
         self.records: list[dict[str, Any]] = []
-        self._guard = threading.Lock()
-        self._lock = FileLock(path.with_name(f".{path.name}.lock"), mode=0o600, thread_local=False)
+        self._log = AppendLog(path)
         try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise ResultsLockedError(
-                f"another run is writing to {str(path)!r}; wait until it has ended, or name another file"
-            ) from None
-        try:
-            self._file = self._open(dict(job))
+            if not self._read(path, dict(job)):
+                self._log.append([{"job": dict(job)}])
         except BaseException:
-            self._lock.release()
+            self._log.close()
             raise
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Add a record; a killed process loses none that was appended."""
-        with self._guard:
-            self._file.write(_line(record))
+        self._log.append([record])
 
     def close(self) -> None:
         """Bring everything to the disk and let go of the file."""
-        with self._guard:
-            if not self._file.closed:
-                os.fsync(self._file.fileno())
-                self._file.close()
-        self._lock.release()
+        self._log.close()
 
     def __enter__(self) -> Journal:
         return self
@@ -70,39 +53,22 @@ class Journal:
     ) -> None:
         self.close()
 
-    def _open(self, job: dict[str, Any]) -> IO[bytes]:
-        content = self.path.read_bytes() if self.path.is_file() else b""
-        whole = content[: content.rfind(b"\n") + 1]  # a line that was cut off is written again
-        lines = whole.splitlines()
-        if content and not lines:
-            # the very first line was cut off; nothing else would have been written
-            lines = [] if content.startswith(b'{"job"') else [content]
-        for number, line in enumerate(lines, start=1):
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                record = None
-            if not isinstance(record, dict) or (number == 1 and set(record) != {"job"}):
+    def _read(self, path: Path, job: dict[str, Any]) -> bool:
+        """Take the records of the file; whether its first line says the job."""
+        lines = list(read_log(path))
+        half = bool(lines) and lines[-1][1] is None and not path.read_bytes().endswith(b"\n")
+        if half and (len(lines) > 1 or path.read_bytes().startswith(b'{"job"')):
+            lines.pop()  # the last line was cut off; it is written again
+        for place, (number, record) in enumerate(lines):
+            if record is None or (place == 0 and set(record) != {"job"}):
                 raise InvalidInputError(
-                    f"{self.path.name}:{number} is no line of such a file; name another file, or remove this one"
+                    f"{path.name}:{number} is no line of such a file; name another file, or remove this one"
                 )
-            if number > 1:
+            if place:
                 self.records.append(record)
             elif record["job"] != job:
-                raise InvalidInputError(
-                    f"{self.path.name} is of another job: {_different(record['job'], job)}"
-                )
-        file = self.path.open("r+b" if self.path.is_file() else "xb", buffering=0)
-        file.truncate(len(whole))
-        file.seek(len(whole))
-        if not lines:
-            file.write(_line({"job": job}))
-        return file
-
-
-def _line(record: Mapping[str, Any]) -> bytes:
-    # ASCII: a half character of a model's reply cannot end the run
-    return json.dumps(record, allow_nan=False).encode("ascii") + b"\n"
+                raise InvalidInputError(f"{path.name} is of another job: {_different(record['job'], job)}")
+        return bool(lines)
 
 
 def _different(was: Any, now: Mapping[str, Any]) -> str:

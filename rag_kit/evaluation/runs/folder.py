@@ -7,20 +7,18 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from rag_kit.errors import InvalidInputError, ResultsLockedError
+from rag_kit.documents.append_log import AppendLog, json_line
+from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import write_file, write_json
-from rag_kit.evaluation.runs.lines import add, decode, encode, to_row
+from rag_kit.evaluation.runs.lines import add, read_rows, to_row
 from rag_kit.evaluation.runs.results import Results, Row, row_to_json
 
 ROWS = "rows.jsonl"
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 FORMAT = 1
-#: Seconds between two times that the system is told to bring the rows to the disk. A killed process loses nothing
-#: that was appended; a power cut loses what came since.
-SYNC_SECONDS = 1.0
 
 
 class RunFolder:
@@ -35,43 +33,25 @@ class RunFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        from filelock import FileLock, Timeout
-
         check_folder(path)
         self.path = path
-        self._lock = FileLock(path / LOCK, mode=0o600, thread_local=False)
-        self._file: IO[bytes] | None = None
-        self._synced = time.monotonic()
+        self._log = AppendLog(path / ROWS, lock=path / LOCK)
         self.dropped = 0
         self.damaged = False
         self.clean = False
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise ResultsLockedError(
-                f"another run is writing to {str(path)!r}; wait until it has ended, or name another folder"
-            ) from None
-        except OSError as error:
-            why = error.strerror or type(error).__name__
-            raise InvalidInputError(
-                f"nothing can be written to {str(path)!r} ({why}); name a folder that can be written to"
-            ) from error
 
     def read(self) -> dict[str, dict[str, Any]]:
         """What is known of each example; lines that are half written or damaged are dropped and counted."""
         rows: dict[str, dict[str, Any]] = {}
         lines = 0
-        if (self.path / ROWS).is_file():
-            with (self.path / ROWS).open("rb") as file:
-                for _, record in decode(file):
-                    lines += 1
-                    # a kill leaves one half line, at the end; anything else was somebody's
-                    self.damaged = self.damaged or self.dropped > 0
-                    if record is None:
-                        self.dropped += 1
-                    else:
-                        add(rows, record)
+        for _, record in read_rows(self.path / ROWS):
+            lines += 1
+            # a kill leaves one half line, at the end; anything else was somebody's
+            self.damaged = self.damaged or self.dropped > 0
+            if record is None:
+                self.dropped += 1
+            else:
+                add(rows, record)
         self.clean = not self.dropped and lines == len(rows)
         return rows
 
@@ -85,25 +65,13 @@ class RunFolder:
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Add lines; now and then they are brought to the disk."""
-        if self._file is None:
-            if self.dropped:
-                self._cut_half_line()
-            self._file = (self.path / ROWS).open("ab", buffering=0)
         self.clean = False
-        self._file.write(b"".join(map(encode, records)))
-        if time.monotonic() - self._synced > SYNC_SECONDS:
-            self.sync()
-
-    def sync(self) -> None:
-        """Bring what was appended to the disk."""
-        if self._file is not None:
-            os.fsync(self._file.fileno())
-            self._synced = time.monotonic()
+        self._log.append(records)
 
     def rewrite(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Replace the rows, in one step."""
-        self._close_file()
-        write_file(self.path / ROWS, lambda file: [file.write(encode(record)) for record in records])
+        self._log.release()
+        write_file(self.path / ROWS, lambda file: [file.write(json_line(record)) for record in records])
 
     def keep_copy(self) -> None:
         """Set the rows that are there aside, for those of another pipeline will replace them."""
@@ -115,21 +83,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Bring everything to the disk and let go of the folder."""
-        self._close_file()
-        self._lock.release()
-
-    def _close_file(self) -> None:
-        if self._file is not None:
-            self.sync()
-            self._file.close()
-            self._file = None
-
-    def _cut_half_line(self) -> None:
-        """A line that was cut off must not run into the next one."""
-        with (self.path / ROWS).open("r+b") as file:
-            content = file.read()
-            if content and not content.endswith(b"\n"):
-                file.truncate(content.rfind(b"\n") + 1)
+        self._log.close()
 
     def __enter__(self) -> RunFolder:
         return self
@@ -186,16 +140,13 @@ def load_results(path: Path) -> Results:
     manifest = read_manifest(path)
     records: dict[str, dict[str, Any]] = {}
     damaged = []
-    try:
-        with (path / ROWS).open("rb") as file:
-            for number, record in decode(file):
-                if record is None:
-                    damaged.append(number)
-                else:
-                    add(records, record)
-                    number_of_last = number
-    except FileNotFoundError:
-        number_of_last = 0
+    number_of_last = 0
+    for number, record in read_rows(path / ROWS):
+        if record is None:
+            damaged.append(number)
+        else:
+            add(records, record)
+            number_of_last = number
     inner = [number for number in damaged if records and number < number_of_last]
     if inner:
         raise InvalidInputError(

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from rag_kit.documents.append_log import read_log
 from rag_kit.evaluation.runs.results import Row, row_from_json
 
 _PARTS = ("cells", "usage", "keys")
 
 
-def encode(record: Mapping[str, Any]) -> bytes:
-    """A record as one line; a lone surrogate, which UTF-8 cannot hold, is written as an escape."""
-    text = json.dumps(record, ensure_ascii=False, allow_nan=False)
-    try:
-        return text.encode("utf-8") + b"\n"
-    except UnicodeEncodeError:
-        return json.dumps(record, allow_nan=False).encode("ascii") + b"\n"
-
-
-def decode(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """``(line number from 1, record)``; ``None`` for a line that holds none: half written, or damaged."""
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line) if line.endswith(b"\n") else None
-        except (ValueError, RecursionError):
-            record = None
+def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """``(line number from 1, record)`` of ``rows.jsonl``; ``None`` for a line that is half written, or damaged."""
+    for number, record in read_log(path):
         yield number, record if _is_record(record) else None
 
 

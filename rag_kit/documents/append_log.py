@@ -1,0 +1,151 @@
+"""A file that grows by one JSON object a line; what was appended survives a killed process."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from rag_kit.errors import InvalidInputError, ResultsLockedError
+
+#: Seconds between two times that the system is told to bring the lines to the disk. A killed process loses nothing
+#: that was appended; a power cut loses what came since.
+_SYNC_SECONDS = 1.0
+
+
+class AppendLog:
+    """JSON objects, one a line, appended by one process at a time.
+
+    The methods block: call them outside of an event loop. They may be called from several threads.
+
+    Args:
+        path: The file, made by the first `append`; its folder is made if it is not there.
+        lock: The lock file, which stays; default: beside the file.
+
+    Raises:
+        ResultsLockedError: Another process, or another log of this one, holds the lock.
+        InvalidInputError: Nothing can be written there.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> path = Path(tempfile.mkdtemp()) / "log.jsonl"
+        >>> with AppendLog(path) as log:
+        ...     log.append([{"id": 1}, {"id": 2}])
+        >>> list(read_log(path))
+        [(1, {'id': 1}), (2, {'id': 2})]
+    """
+
+    def __init__(self, path: Path, *, lock: Path | None = None) -> None:
+        from filelock import FileLock, Timeout
+
+        self.path = path
+        self._guard = threading.Lock()
+        self._file: IO[bytes] | None = None
+        self._synced = time.monotonic()
+        # not thread-local: a log may be closed by another thread than the one that opened it
+        self._lock = FileLock(lock or path.with_name(f".{path.name}.lock"), mode=0o600, thread_local=False)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            raise ResultsLockedError(
+                f"another run is writing to {str(path)!r}; wait until it has ended, or name another place"
+            ) from None
+        except OSError as error:
+            raise InvalidInputError(
+                f"{str(path)!r} cannot be written ({error.strerror or type(error).__name__}); name another place, or "
+                "change its permissions"
+            ) from error
+
+    def append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Add a line for each record; a line that a kill cut off goes first.
+
+        Raises:
+            ValueError: A record is no JSON; nothing was written.
+        """
+        lines = b"".join(map(json_line, records))
+        with self._guard:
+            if self._file is None:
+                self._file = self.path.open("ab", buffering=0)
+                _cut_half_line(self.path)
+            self._file.write(lines)
+            if time.monotonic() - self._synced > _SYNC_SECONDS:
+                self._sync()
+
+    def release(self) -> None:
+        """Bring the lines to the disk and close the file, so that it can be replaced; the lock stays."""
+        with self._guard:
+            if self._file is not None:
+                self._sync()
+                self._file.close()
+                self._file = None
+
+    def close(self) -> None:
+        """Bring the lines to the disk and let go of file and lock."""
+        self.release()
+        self._lock.release()
+
+    def _sync(self) -> None:
+        assert self._file is not None
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+    def __enter__(self) -> AppendLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """``(line number from 1, record)`` of a log; ``None`` for a line that holds none: cut off by a kill, or damaged.
+
+    A file that is not there has no lines.
+    """
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line) if line.endswith(b"\n") else None
+            except (ValueError, RecursionError):
+                record = None
+            yield number, record if isinstance(record, dict) else None
+
+
+def json_line(record: Mapping[str, Any]) -> bytes:
+    """A record as one line; a lone surrogate, which UTF-8 cannot hold, is written as an escape.
+
+    Raises:
+        ValueError: A number in it is not finite.
+    """
+    text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    try:
+        return text.encode("utf-8") + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(record, allow_nan=False).encode("ascii") + b"\n"
+
+
+def _cut_half_line(path: Path) -> None:
+    """A line that was cut off must not run into the next one."""
+    with path.open("r+b") as file:
+        end = at = file.seek(0, os.SEEK_END)
+        while at > 0:
+            start = max(0, at - 65_536)
+            file.seek(start)
+            if (found := file.read(at - start).rfind(b"\n")) >= 0:
+                at = start + found + 1
+                break
+            at = start
+        if at < end:
+            file.truncate(at)
