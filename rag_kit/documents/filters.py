@@ -194,7 +194,8 @@ def _check_scalar(key: str, operator: str, value: Any) -> None:
 
 def _scalar(value: Any) -> Any:
     """The plain scalar behind a value (numpy scalars and dates too), or ``_MISSING`` if it is none."""
-    if isinstance(value, (str, bool, int, float)):
+    # numpy's float64 and str_ are floats and texts, yet compare with a tuple item by item
+    if isinstance(value, (str, bool, int, float)) and not hasattr(value, "dtype"):
         return value
     if isinstance(value, date):
         return value.isoformat()

@@ -44,6 +44,7 @@ from rag_kit.errors import FilterError
         ({"a": np.int64(1)}, {"a": 1}, True),
         ({"a": 1}, {"a": np.float64(1)}, True),
         ({"a": {"$in": [np.str_("x")]}}, {"a": "x"}, True),
+        ({"a": np.float64(1)}, {"a": True}, False),
         ({"a": "x"}, {"a": {"nested": 1}}, False),
     ],
 )
