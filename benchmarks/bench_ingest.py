@@ -195,7 +195,7 @@ def scripted(wait: float) -> Iterator[str]:
 @contextmanager
 def slower(wait: float) -> Iterator[None]:
     """A disk that takes longer to commit what was written."""
-    from rag_kit.indexing.document_index.store import Store
+    from rag_kit.indexing.document_index.sqlite_store import SqliteStore as Store
 
     original = Store.writing
 

@@ -82,7 +82,7 @@ class RaptorRetriever(RagKitRetriever):
     def _find(
         self, queries: Sequence[str], vectors: Sequence[Sequence[float]], request: Request
     ) -> dict[str, list[Document]]:
-        with self.index.view(request.filter) as (connection, state, mask):
+        with self.index.view(request.filter) as (connection, state, passes):
             loaded = self._loaded
             if loaded is None or loaded.generation != state.generation:
                 tree = RaptorTree.of(connection)
@@ -93,8 +93,8 @@ class RaptorRetriever(RagKitRetriever):
                 loaded = self._loaded = _Loaded(state.generation, tree, tree.roots, rows, whole)
         leaves = loaded.tree.leaves
         passing, allowed = set(leaves), loaded.whole
-        if mask is not None:
-            passing = {key for key, leaf in leaves.items() if mask[leaf.row]}
+        if passes is not None:
+            passing = {key for key, leaf in leaves.items() if passes(leaf.row)}
             allowed = _whole(loaded.tree, {key for key in passing if leaves[key].current})
         found = {}
         for query, vector in zip(queries, vectors, strict=True):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.indexing.document_index.meta import State
-from rag_kit.indexing.document_index.store import Store, in_groups, marks
+from rag_kit.indexing.document_index.sql import Connection, has_table, in_groups, marks
+from rag_kit.indexing.document_index.store import Store
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -21,7 +21,7 @@ def document(key: str, text: str, metadata: str) -> Document:
     return Document(id=key, page_content=text, metadata=json.loads(metadata))
 
 
-def documents(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Document]:
+def documents(connection: Connection, ids: Sequence[str]) -> dict[str, Document]:
     """Documents by id; what is not there is left out."""
     found = {}
     for group in in_groups(ids):
@@ -31,15 +31,15 @@ def documents(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, D
     return found
 
 
-def changed_documents(connection: sqlite3.Connection, since: int) -> list[Document]:
+def changed_documents(connection: Connection, since: int) -> list[Document]:
     """Documents that were added or changed after a generation, source by source."""
-    # the plus keeps SQLite from reading all rows in the order of the sources
-    query = "SELECT id, text, metadata FROM chunks WHERE generation > ? ORDER BY +source, ordinal, id"
+    # by an expression, which keeps SQLite from reading all rows in the order of the sources
+    query = "SELECT id, text, metadata FROM chunks WHERE generation > ? ORDER BY source || '', ordinal, id"
     return [document(*row) for row in connection.execute(query, (since,))]
 
 
 def removed_since(
-    connection: sqlite3.Connection, state: State, since: int, known: Callable[[], Iterable[str]]
+    connection: Connection, state: State, since: int, known: Callable[[], Iterable[str]]
 ) -> list[str]:
     """Ids that a derived part holds although they are gone.
 
@@ -56,14 +56,14 @@ def removed_since(
     return [key for key in known() if key not in alive]
 
 
-def all_ids(connection: sqlite3.Connection) -> set[str]:
+def all_ids(connection: Connection) -> set[str]:
     """Ids of all rows."""
     return {key for (key,) in connection.execute("SELECT id FROM chunks")}
 
 
-def records_numbers(connection: sqlite3.Connection) -> bool:
+def records_numbers(connection: Connection) -> bool:
     """Whether row numbers of removed rows are recorded; not by versions before 2 of the format."""
-    return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'gone'").fetchall())
+    return has_table(connection, "gone")
 
 
 def forget_removals(store: Store, upto: int) -> None:
@@ -75,13 +75,13 @@ def forget_removals(store: Store, upto: int) -> None:
             store.set_meta(floor=upto)
 
 
-def changes_since(connection: sqlite3.Connection, since: int) -> int:
+def changes_since(connection: Connection, since: int) -> int:
     """How many rows were added, changed or removed after a generation."""
     queries = (f"SELECT count(*) FROM {table} WHERE generation > ?" for table in ("chunks", "removed"))
     return sum(connection.execute(query, (since,)).fetchone()[0] for query in queries)
 
 
-def counts(connection: sqlite3.Connection) -> dict[str, Any]:
+def counts(connection: Connection) -> dict[str, Any]:
     """How many files, chunks, vectors."""
     return {
         "sources": connection.execute(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rag_kit.indexing.document_index.store import in_groups, marks
+from rag_kit.indexing.document_index.sql import Connection, has_table, in_groups, marks, replacing
 
 
 class Correction(NamedTuple):
@@ -29,9 +28,9 @@ class Correction(NamedTuple):
     corrected: str | None
 
 
-def stored_corrections(connection: sqlite3.Connection) -> list[Correction]:
+def stored_corrections(connection: Connection) -> list[Correction]:
     """All corrections, by source and place."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'corrections'").fetchone():
+    if not has_table(connection, "corrections"):
         return []  # an older folder
     query = (
         "SELECT id, source, ordinal, text, metadata, corrected FROM corrections ORDER BY source, ordinal, id"
@@ -39,7 +38,7 @@ def stored_corrections(connection: sqlite3.Connection) -> list[Correction]:
     return [Correction(*row) for row in connection.execute(query)]
 
 
-def present_chunks(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, tuple[Correction, bool]]:
+def present_chunks(connection: Connection, ids: Iterable[str]) -> dict[str, tuple[Correction, bool]]:
     """Documents by id, and whether each is searched by children; a child is not among them.
 
     Each is a `Correction` to the text that it has.
@@ -51,14 +50,14 @@ def present_chunks(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[s
                 f"SELECT id, source, ordinal, text, metadata, text FROM {table} WHERE id IN ({marks(group)})"
             )
             if table == "chunks":
-                query += " AND id NOT IN (SELECT id FROM children)"
+                query += " AND NOT EXISTS (SELECT 1 FROM children c WHERE c.id = chunks.id)"
             for row in connection.execute(query, group):
                 found[row[0]] = (Correction(*row), table == "parents")
     return found
 
 
 def write_corrections(
-    connection: sqlite3.Connection,
+    connection: Connection,
     corrections: Sequence[Correction],
     uncorrected: Iterable[str],
     removed_sources: Iterable[str],
@@ -66,4 +65,4 @@ def write_corrections(
     """Remember corrections, and forget those that are taken back, or of sources that go."""
     connection.executemany("DELETE FROM corrections WHERE source = ?", [(s,) for s in removed_sources])
     connection.executemany("DELETE FROM corrections WHERE id = ?", [(key,) for key in uncorrected])
-    connection.executemany("INSERT OR REPLACE INTO corrections VALUES (?, ?, ?, ?, ?, ?)", corrections)
+    connection.executemany(replacing("corrections", *Correction._fields), corrections)

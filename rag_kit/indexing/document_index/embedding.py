@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rag_kit.concurrency import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, ModelOutputError
-from rag_kit.indexing.document_index.store import in_groups
+from rag_kit.indexing.document_index.sql import in_groups
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.models.clients import connections_of, embed_documents
 
@@ -31,7 +30,7 @@ def name_of(embeddings: Embeddings) -> str:
     return embedding_name(embeddings)
 
 
-def check_model(folder: Path, recorded: str | None, given: str | None, *, writing: bool) -> None:
+def check_model(folder: object, recorded: str | None, given: str | None, *, writing: bool) -> None:
     """Refuse an embedding model other than the one that the index was built with.
 
     Raises:

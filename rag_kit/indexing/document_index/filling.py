@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from rag_kit.indexing.document_index.embedding import EMBED_BATCH, embed_ahead
 from rag_kit.indexing.document_index.rows import text_hash
-from rag_kit.indexing.document_index.store import VECTORS, Store
+from rag_kit.indexing.document_index.sql import Connection, replacing
+from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.writing import known_vectors
 from rag_kit.indexing.searched import embedded_row
 
@@ -80,7 +80,7 @@ def fill_vectors(
                     others = {digest for _, digest, key in rows if key not in vectors}
                     vectors |= known_vectors(connection, others, table, titles=state.titles)
                     connection.executemany(
-                        f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)",
+                        replacing(table, "n", "vector", "generation"),
                         [(n, vectors[key], generation) for n, _, key in rows],
                     )
                     dimension = len(vectors[rows[0][2]]) // 4
@@ -90,35 +90,28 @@ def fill_vectors(
                     progress(done, total)
         with store.writing() as connection:
             if table == _NEXT:
-                _switch(connection)
+                store.switch_vectors(connection)
+                connection.execute("DELETE FROM meta WHERE key IN ('next_embedding', 'next_dimension')")
                 store.set_meta(embedding=name, dimension=dimension)
             if table == _NEXT or total:
                 store.set_meta(generation=state.generation + 1)
     return embedded
 
 
-def _begin(store: Store, connection: sqlite3.Connection, name: str) -> int | None:
+def _begin(store: Store, connection: Connection, name: str) -> int | None:
     """Keep the vectors that an interrupted call made by this model; returns their length, if there are any.
 
     Those of another model are dropped, and those of chunks that were changed since then.
     """
-    connection.execute(VECTORS.format(_NEXT))
-    meta = {key: json.loads(value) for key, value in connection.execute("SELECT * FROM meta")}
+    store.begin_vectors(connection)
+    meta = {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
     if meta.get("next_embedding") == name:
         connection.execute(
-            f"DELETE FROM {_NEXT} WHERE n NOT IN "
-            f"(SELECT c.n FROM chunks c JOIN {_NEXT} v USING (n) WHERE v.generation >= c.generation)"
+            f"DELETE FROM {_NEXT} WHERE NOT EXISTS (SELECT 1 FROM chunks c "
+            f"WHERE c.n = {_NEXT}.n AND {_NEXT}.generation >= c.generation)"
         )
         length = meta.get("next_dimension")
         return length if type(length) is int else None
     connection.execute(f"DELETE FROM {_NEXT}")
     store.set_meta(next_embedding=name, next_dimension=None)
     return None
-
-
-def _switch(connection: sqlite3.Connection) -> None:
-    """Replace the old vectors by the new ones."""
-    connection.execute("DROP TABLE vectors")
-    connection.execute(f"ALTER TABLE {_NEXT} RENAME TO vectors")
-    connection.execute("CREATE INDEX vectors_generation ON vectors (generation)")
-    connection.execute("DELETE FROM meta WHERE key IN ('next_embedding', 'next_dimension')")

@@ -9,27 +9,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_kit.errors import IndexMissingError, InvalidInputError
-from rag_kit.indexing.document_index.embedding import check_model, name_of
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.backend import Backend
+from rag_kit.indexing.document_index.embedding import name_of
 from rag_kit.indexing.document_index.filling import fill_vectors
-from rag_kit.indexing.document_index.folder import (
-    MANIFEST,
-    STORE,
-    ManifestDamagedError,
-    WriterLock,
-    manifest_of,
-    prepare_new,
-    remove_parts,
-    take_over,
-    write_manifest,
-)
+from rag_kit.indexing.document_index.folder_backend import FolderBackend, recorded_embedding
 from rag_kit.indexing.document_index.repairing import rebuild
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.writable import WritableIndex
+from rag_kit.indexing.postgres.location import location_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+
+    from rag_kit.indexing.postgres.backend import PostgresBackend
 
 logger = logging.getLogger(__name__)
 
@@ -62,18 +55,9 @@ class DocumentIndex(WritableIndex):
         [('pump', True)]
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        store: Store,
-        *,
-        embeddings: Embeddings | None,
-        lock: WriterLock | None,
-        check: bool,
-    ) -> None:
+    def __init__(self, backend: Backend, *, embeddings: Embeddings | None, check: bool) -> None:
         """Not for callers: use `create` or `open`."""
-        super().__init__(folder, store, embeddings)
-        self._lock = lock
+        super().__init__(backend, embeddings)
         self._check = check
         self._closed = False
 
@@ -98,31 +82,13 @@ class DocumentIndex(WritableIndex):
             InvalidInputError: There is an index already, or the folder holds other files.
             IndexLockedError: Another writer holds the folder.
         """
-        path = Path(folder)
         name = name_of(embeddings) if embeddings is not None else None
-        prepare_new(path)
-        lock = WriterLock(path)
-        lock.acquire(wait)
-        store = None
-        try:
-            if (path / MANIFEST).exists():
-                raise InvalidInputError(
-                    f"There is an index in {path} already. Open it: DocumentIndex.open(folder, mode='w')."
-                )
-            # what a kill during an earlier create left is taken over
-            store = Store(path / STORE, writable=True)
-            state = store.state()
-            if state.generation:
-                check_model(path, state.embedding, name, writing=True)
-            else:
-                store.set_meta(embedding=name, settings=dict(settings or {}), titles=True, derived=False)
-            write_manifest(path, state.uid)
-            return cls(path, store, embeddings=embeddings, lock=lock, check=True)
-        except BaseException:
-            if store is not None:
-                store.close()
-            lock.release()
-            raise
+        location = location_of(folder)
+        if isinstance(location, Path):
+            backend: Backend = FolderBackend.create(location, name, settings or {}, wait)
+        else:
+            backend = _postgres().create(location, name, settings or {})
+        return cls(backend, embeddings=embeddings, check=True)
 
     @classmethod
     def open(
@@ -153,32 +119,13 @@ class DocumentIndex(WritableIndex):
         """
         if mode not in ("r", "w"):
             raise InvalidInputError(f"mode must be 'r' or 'w', not {mode!r}.")
-        path = Path(folder)
-        _check_manifest(path, check)
         name = name_of(embeddings) if embeddings is not None else None
-        lock = WriterLock(path) if mode == "w" else None
-        store = None
-        if lock is not None:
-            lock.acquire(wait)
-        try:
-            if lock is not None:
-                _check_manifest(path, check)  # the writer before may have taken its new index away
-            store = Store(path / STORE, writable=mode == "w")
-            state = store.state()
-            if state.embedding is not None:
-                check_model(path, state.embedding, name, writing=check and mode == "w")
-            if lock is not None:
-                take_over(path, state.uid, state.generation)
-            index = cls(path, store, embeddings=embeddings, lock=lock, check=check)
-            if check:
-                index._keyword.load(state)
-            return index
-        except BaseException:
-            if store is not None:
-                store.close()
-            if lock is not None:
-                lock.release()
-            raise
+        location, writable = location_of(folder), mode == "w"
+        if isinstance(location, Path):
+            backend: Backend = FolderBackend.open(location, name, writable=writable, wait=wait, check=check)
+        else:
+            backend = _postgres().open(location, name, writable=writable, check=check)
+        return cls(backend, embeddings=embeddings, check=check)
 
     @staticmethod
     def recorded_embedding(folder: str | PathLike[str]) -> str | None:
@@ -188,13 +135,14 @@ class DocumentIndex(WritableIndex):
             IndexMissingError: There is no index.
             IndexFormatError: It is damaged, or of a newer format.
         """
-        path = Path(folder)
-        _check_manifest(path, True)
-        store = Store(path / STORE, writable=False)
+        location = location_of(folder)
+        if isinstance(location, Path):
+            return recorded_embedding(location)
+        backend = _postgres().open(location, None, writable=False, check=True)
         try:
-            return store.state().embedding
+            return backend.store.state().embedding
         finally:
-            store.close()
+            backend.close()
 
     def repair(self, *, titles: bool | None = None) -> IndexReport:
         """Rebuild all that is derived from the store, and fill in vectors that are missing.
@@ -214,7 +162,7 @@ class DocumentIndex(WritableIndex):
         Raises:
             IndexMismatchError: ``titles`` changes, the index has vectors, and it was opened without its model.
         """
-        done = rebuild(self.folder, self._store, self._legs, self.embeddings, titles=titles)
+        done = rebuild(self._backend, self.embeddings, titles=titles)
         self._check = True
         report = self.verify()
         report.repaired = done
@@ -282,16 +230,10 @@ class DocumentIndex(WritableIndex):
             return
         self._closed = True
         try:
-            if flush and self._lock is not None and self._check:
+            if flush and self._backend.writable and self._check:
                 self.flush()
         finally:
-            try:
-                self._store.close()
-                if keep is not None and self._lock is not None:
-                    remove_parts(list(self.folder.iterdir()), keep)
-            finally:
-                if self._lock is not None:
-                    self._lock.release()
+            self._backend.close(keep)
 
     def __enter__(self) -> DocumentIndex:
         return self
@@ -309,10 +251,11 @@ class DocumentIndex(WritableIndex):
             logger.warning("After an error, the index could not be brought up to date: %s", second)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _open_copy, (str(self.folder.resolve()), self.embeddings)
+        folder = self.folder.resolve() if isinstance(self.folder, Path) else self.folder
+        return _open_copy, (str(folder), self.embeddings)
 
     def __repr__(self) -> str:
-        mode = "closed" if self._closed else "w" if self._lock is not None else "r"
+        mode = "closed" if self._closed else "w" if self._backend.writable else "r"
         return f"DocumentIndex({str(self.folder)!r}, {mode})"
 
 
@@ -320,9 +263,7 @@ def _open_copy(folder: str, embeddings: Embeddings | None) -> DocumentIndex:
     return DocumentIndex.open(folder, embeddings=embeddings)
 
 
-def _check_manifest(path: Path, check: bool) -> None:
-    try:
-        manifest_of(path)
-    except (IndexMissingError, ManifestDamagedError):
-        if check or not (path / STORE).exists():
-            raise
+def _postgres() -> type[PostgresBackend]:
+    from rag_kit.indexing.postgres.backend import PostgresBackend
+
+    return PostgresBackend

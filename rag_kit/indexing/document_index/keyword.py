@@ -7,7 +7,6 @@ import hashlib
 import logging
 import re
 import shutil
-import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from rag_kit.indexing.document_index.folder import private, repair_advice
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.row_masks import Loaded
+from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.vectors import TIE
 from rag_kit.indexing.searched import searched_text
 
@@ -84,7 +84,7 @@ class KeywordLeg:
                     raise IndexFormatError(f"{error} {repair_advice(self._folder)}") from error
                 return
 
-    def follow(self, connection: sqlite3.Connection, state: State) -> BM25Index:
+    def follow(self, connection: Connection, state: State) -> BM25Index:
         """The BM25 index as of the state that the connection sees."""
         from rag_kit.indexing.bm25 import BM25Index
         from rag_kit.indexing.bm25.words import WordCounts
@@ -113,7 +113,7 @@ class KeywordLeg:
 
     def search(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         state: State,
         query: str | Mapping[str, float],
         k: int,
@@ -158,7 +158,7 @@ class KeywordLeg:
             found = self._index.get(ids)
         return found if len(found) == len(ids) else None
 
-    def loaded_metadata(self, connection: sqlite3.Connection, state: State) -> Loaded:
+    def loaded_metadata(self, connection: Connection, state: State) -> Loaded:
         """The metadata that are loaded, not to be changed; empty if none are, or they are newer than the state."""
         with self._lock:
             if self._index is None or self._generation > state.generation:
@@ -176,7 +176,7 @@ class KeywordLeg:
                 places[list(numbers)] = found
         return Loaded(state.generation, view.columns.metadata[: len(view)], places)
 
-    def apply(self, connection: sqlite3.Connection, state: State) -> int:
+    def apply(self, connection: Connection, state: State) -> int:
         """Write the file of the present generation, or leave it where few rows have changed; see ``Leg``."""
         with self._lock:
             saved = self._saved(state)
@@ -197,7 +197,7 @@ class KeywordLeg:
         """The generation of the newest file from which the store can be followed, -1 without one."""
         return next((g for g, _ in self.files(state.uid) if state.floor <= g <= state.generation), -1)
 
-    def rebuild(self, connection: sqlite3.Connection, state: State) -> str:
+    def rebuild(self, connection: Connection, state: State) -> str:
         """Forget what is loaded and saved, and build it anew."""
         with self._lock:
             for path in self._folder.glob("bm25-*.index"):
@@ -206,7 +206,7 @@ class KeywordLeg:
             self.apply(connection, state)
         return "rebuilt the keyword index"
 
-    def verify(self, connection: sqlite3.Connection, state: State, report: IndexReport) -> None:
+    def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
         """Compare the ids of the file with the store's, and let a sample of rows find themselves."""
         if not _follows(connection, self._saved(state)):
             # a writer may have put a newer file in the place of the one that this state knew
@@ -236,7 +236,7 @@ class KeywordLeg:
             report.checked["keyword rows"] = len(sample)
 
 
-def _follows(connection: sqlite3.Connection, saved: int) -> bool:
+def _follows(connection: Connection, saved: int) -> bool:
     """Whether there is a file, from which a reader follows the store with little work."""
     if saved < 0:
         return False
@@ -244,7 +244,7 @@ def _follows(connection: sqlite3.Connection, saved: int) -> bool:
     return bool(changes_since(connection, saved) * _FOLLOWED <= total)
 
 
-def _sample(connection: sqlite3.Connection, total: int) -> list[tuple[str, str]]:
+def _sample(connection: Connection, total: int) -> list[tuple[str, str]]:
     """Ids and texts of rows spread over the store; damaged texts are left out."""
     step = max(1, total // _SAMPLE)
     query = "SELECT id, CAST(text AS BLOB), hash FROM chunks WHERE n % ? = 0 ORDER BY n"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.sql import Connection
 
 if TYPE_CHECKING:
     from rag_kit.documents import Filter
@@ -18,7 +18,7 @@ class Leg(Protocol):
     All methods are given a connection inside one transaction, and the state that it sees.
     """
 
-    def apply(self, connection: sqlite3.Connection, state: State) -> int:
+    def apply(self, connection: Connection, state: State) -> int:
         """Write what has changed since the saved generation, safe on disk, where it is worth it. Writer only.
 
         Returns:
@@ -26,12 +26,12 @@ class Leg(Protocol):
         """
 
     def search(
-        self, connection: sqlite3.Connection, state: State, query: Any, k: int, where: Filter | None
+        self, connection: Connection, state: State, query: Any, k: int, where: Filter | None
     ) -> list[tuple[Any, float]]:
         """The k best of that state that pass a filter, with scores, best first, ties by id."""
 
-    def verify(self, connection: sqlite3.Connection, state: State, report: IndexReport) -> None:
+    def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
         """Compare the saved files with the store, and report."""
 
-    def rebuild(self, connection: sqlite3.Connection, state: State) -> str:
+    def rebuild(self, connection: Connection, state: State) -> str:
         """Build the files again from the store, and say in words what was built. Writer only."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import IndexFormatError
+from rag_kit.indexing.document_index.sql import Connection
 
 _UID = re.compile("[0-9a-f]{32}")  # it becomes part of a file's name
-_MOST = 2**63 - 1  # what SQLite can hold
+_MOST = 2**63 - 1  # what the stores can hold
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,14 @@ class State:
     derived: bool = True
 
 
-def read_state(connection: sqlite3.Connection, path: Path) -> State:
+def read_state(connection: Connection, path: object) -> State:
     """The facts in a store.
 
     Raises:
         IndexFormatError: One is missing or cannot be true; the message names it and what can be done.
     """
     found: dict[str, Any] = {}
-    for key, value in connection.execute("SELECT * FROM meta"):
+    for key, value in connection.execute("SELECT key, value FROM meta"):
         try:
             found[key] = json.loads(value)
         except (ValueError, TypeError, RecursionError) as error:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.indexing.document_index import changes, verifying
+from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.embedding import name_of, query_vector
 from rag_kit.indexing.document_index.families.reading import Families, FamilyView
-from rag_kit.indexing.document_index.keyword import KeywordLeg
 from rag_kit.indexing.document_index.keyword_view import KeywordView, check_k
-from rag_kit.indexing.document_index.leg import Leg
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
-from rag_kit.indexing.document_index.store import Store
-from rag_kit.indexing.document_index.vector_leg import VectorLeg
+from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.searched import REPRESENTATION, passages
 from rag_kit.models.clients import aembed_query, embed_query
 
@@ -34,16 +29,13 @@ if TYPE_CHECKING:
 class ReadableIndex:
     """What can be done with an index without writing to it."""
 
-    def __init__(self, folder: Path, store: Store, embeddings: Embeddings | None) -> None:
-        self.folder = folder
+    def __init__(self, backend: Backend, embeddings: Embeddings | None) -> None:
+        self.folder = backend.location
         self.embeddings = embeddings
         self._embedding_name = name_of(embeddings) if embeddings is not None else None
-        self._store = store
-        self._keyword = KeywordLeg(folder)
-        self._masks = RowMasks(self._keyword.loaded_metadata)
-        self._vectors = VectorLeg(folder, self._masks)
-        self._legs: tuple[Leg, ...] = (self._vectors, self._keyword)
-        self.families = Families(store)
+        self._backend = backend
+        self._store = backend.store
+        self.families = Families(backend.store)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Documents by id, in the order of the ids; those that are not there are left out.
@@ -64,7 +56,9 @@ class ReadableIndex:
 
     def ids(self, source: str | None = None) -> list[str]:
         """Ids of all documents, or of one source's, by source and position."""
-        query = "SELECT id FROM chunks WHERE ? IS NULL OR source = ? ORDER BY source, ordinal, id"
+        query = (
+            "SELECT id FROM chunks WHERE CAST(? AS TEXT) IS NULL OR source = ? ORDER BY source, ordinal, id"
+        )
         with self._store.reading() as connection:
             return [key for (key,) in connection.execute(query, (source, source))]
 
@@ -72,9 +66,8 @@ class ReadableIndex:
         """Ids of what retrievers return: passages, without what was made of them (metadata ``representation``)."""
         query = "SELECT id, source, ordinal FROM chunks "
         if "represent" in self.settings:  # then searches return the documents that the rows belong to
-            query += (
-                "WHERE id NOT IN (SELECT id FROM children) UNION ALL SELECT id, source, ordinal FROM parents "
-            )
+            query += "WHERE NOT EXISTS (SELECT 1 FROM children c WHERE c.id = chunks.id) UNION ALL "
+            query += "SELECT id, source, ordinal FROM parents "
         named = f"SELECT id, metadata FROM chunks WHERE instr(metadata, '\"{REPRESENTATION}\"')"
         with self._store.reading() as connection:
             found = connection.execute(named)
@@ -96,11 +89,13 @@ class ReadableIndex:
             last = page[-1][0]
 
     @contextmanager
-    def view(self, filter: Filter | None = None) -> Iterator[tuple[sqlite3.Connection, State, Mask | None]]:
-        """One committed state of the store, and which of its row numbers pass a filter; other threads wait."""
+    def view(
+        self, filter: Filter | None = None
+    ) -> Iterator[tuple[Connection, State, Callable[[int], bool] | None]]:
+        """One committed state of the store, and whether the row of a number passes a filter; other threads wait."""
         with self._store.reading() as connection:
             state = self._store.state(connection)
-            yield connection, state, self._masks.mask(connection, state, filter) if filter else None
+            yield connection, state, self._backend.passes(connection, state, filter) if filter else None
 
     def vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
         """Stored vectors by id, as the model gave them (float32); damaged ones are left out."""
@@ -126,6 +121,11 @@ class ReadableIndex:
     def embedding(self) -> str | None:
         """Name of the embedding model, ``None`` where there is keyword search only."""
         return self._store.state().embedding
+
+    @property
+    def replies(self) -> Any:
+        """Where the replies of a chat model are kept, for `Representer` and `build_raptor`."""
+        return self._backend.replies
 
     @property
     def titles(self) -> bool:
@@ -172,9 +172,7 @@ class ReadableIndex:
 
     def keyword_view(self) -> KeywordView:
         """The keyword leg to read from: its terms, search with a weight for each, counts for feedback."""
-        with self._store.reading() as connection:
-            state = self._store.state(connection)
-            return KeywordView(self._keyword.follow(connection, state), state.derived)
+        return self._backend.keyword_view()
 
     def search_dense(
         self, query: str | Sequence[float], k: int = 4, filter: Filter | None = None
@@ -215,11 +213,9 @@ class ReadableIndex:
         with self._store.reading() as connection:
             state = self._store.state(connection)
             where = passages(where) if state.derived else where or None
-            hits = self._vectors.search(connection, state, query_vector(query, state.dimension), k, where)
-            ids = [key for key, _ in hits]
-            # out of memory where the keyword leg holds them: no reading and no parsing
-            loaded = self._keyword.loaded_documents(ids, state.generation)
-            known = loaded if loaded is not None else changes.documents(connection, ids).values()
+            near = query_vector(query, state.dimension)
+            hits = self._backend.vectors.search(connection, state, near, k, where)
+            known = self._backend.documents(connection, state, [key for key, _ in hits])
         found = {document.id: document for document in known}
         return [(found[key], score) for key, score in hits if key in found]
 
@@ -250,7 +246,7 @@ class ReadableIndex:
         Reads the whole index. Changes that are in the store, and not yet in the saved files of the legs (see
         ``flush``), are a note and no problem: searches find them.
         """
-        return verifying.verify(self.folder, self._store, self._legs)
+        return verifying.verify(self._backend)
 
     def stats(self) -> dict[str, Any]:
         """Numbers for people: sources, parents, chunks, vectors, bytes on disk, embedding model and dimension."""
@@ -258,7 +254,7 @@ class ReadableIndex:
             state = self._store.state(connection)
             found = changes.counts(connection)
             found["parents"] = len(FamilyView(connection).parent_ids())
-        size = sum(p.stat().st_size for p in self.folder.rglob("*") if p.is_file())
+            size = self._backend.size(connection)
         return {
             **found,
             "bytes": size,

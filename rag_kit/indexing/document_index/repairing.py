@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_kit.errors import IndexMismatchError, IndexMissingError
+from rag_kit.errors import IndexMismatchError
 from rag_kit.indexing.document_index import verifying
+from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.families.checking import mend_families, orphans
 from rag_kit.indexing.document_index.filling import fill_vectors
-from rag_kit.indexing.document_index.folder import ManifestDamagedError, manifest_of, write_manifest
-from rag_kit.indexing.document_index.leg import Leg
-from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.writing import remove_rows
 from rag_kit.indexing.searched import embedded_row
 
@@ -20,20 +16,11 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
-def rebuild(
-    folder: Path,
-    store: Store,
-    legs: Sequence[Leg],
-    embeddings: Embeddings | None,
-    *,
-    titles: bool | None = None,
-) -> list[str]:
+def rebuild(backend: Backend, embeddings: Embeddings | None, *, titles: bool | None = None) -> list[str]:
     """Write the manifest if it is damaged, make missing vectors, rebuild all legs.
 
     Args:
-        folder: The index.
-        store: Its store.
-        legs: What is derived from it.
+        backend: The index.
         embeddings: Its model.
         titles: Whether titles are searched with the texts; ``None`` as before.
 
@@ -41,13 +28,11 @@ def rebuild(
         What was done, in words.
     """
     done: list[str] = []
+    store = backend.store
     with store.write_lock:
         state = store.state()
-        try:
-            manifest_of(folder)
-        except (IndexMissingError, ManifestDamagedError) as error:
-            write_manifest(folder, state.uid)
-            done.append(f"wrote the manifest anew ({error})")
+        if mended := backend.mend(state):
+            done.append(mended)
         with store.writing() as connection:
             if sources := verifying.damaged_sources(connection):
                 verifying.invalidate_unsound(connection)
@@ -64,21 +49,19 @@ def rebuild(
             if embeddings is not None and (filled := fill_vectors(store, embeddings, state.embedding)):
                 done.append(f"embedded {filled} texts again")
         if titles is not None and titles != state.titles:
-            done.append(_search_titles(folder, store, embeddings, titles))
-        with store.reading() as connection:
-            state = store.state(connection)
-            done += [what for leg in legs if (what := leg.rebuild(connection, state))]
+            done.append(_search_titles(backend, embeddings, titles))
+        done += backend.rebuild()
     return done
 
 
-def _search_titles(folder: Path, store: Store, embeddings: Embeddings | None, titles: bool) -> str:
+def _search_titles(backend: Backend, embeddings: Embeddings | None, titles: bool) -> str:
     """Search texts with their titles from now on, or without; gives in words what was done."""
-    embedded = 0
+    embedded, store = 0, backend.store
     with store.writing() as connection:
         state = store.state(connection)
         if state.embedding is not None and embeddings is None:
             raise IndexMismatchError(
-                f"Texts with titles have other vectors: open the index in {folder} with its embedding model "
+                f"Texts with titles have other vectors: open the index in {backend.location} with its embedding model "
                 f"{state.embedding!r} to change that (rag-kit repair --titles does)."
             )
         rows = connection.execute("SELECT n, text, metadata FROM chunks")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from rag_kit.documents import Filter, compile_filter
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.indexing.document_index.changes import changes_since
 from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.sql import Connection
 
 _MAX_MASKS = 16  # each takes a byte a row
 _BLOCK = 1000  # rows parsed together
@@ -48,13 +48,13 @@ class RowMasks:
         loaded: Gives the metadata that are in memory.
     """
 
-    def __init__(self, loaded: Callable[[sqlite3.Connection, State], Loaded]) -> None:
+    def __init__(self, loaded: Callable[[Connection, State], Loaded]) -> None:
         self._loaded = loaded
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[int, Mask]] = OrderedDict()
         self._base, self._columns = Loaded(), MetadataColumns([])
 
-    def mask(self, connection: sqlite3.Connection, state: State, where: Filter) -> Mask:
+    def mask(self, connection: Connection, state: State, where: Filter) -> Mask:
         """Whether the row of each number passes, shape (highest number + 1,); arbitrary where there is no row."""
         passes = compile_filter(where)
         try:
@@ -84,7 +84,7 @@ class RowMasks:
                     self._kept.popitem(last=False)
         return mask
 
-    def _follow(self, connection: sqlite3.Connection, state: State) -> None:
+    def _follow(self, connection: Connection, state: State) -> None:
         """Make the columns anew if too many rows have changed since they were made."""
         since = self._base.generation
         follows = 0 <= since <= state.generation

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.nearest import pack_signs, words_of
-from rag_kit.indexing.document_index.store import in_groups, marks
+from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
 from rag_kit.indexing.document_index.vectors import Vectors, unit, unpack
 
 Numbers = NDArray[np.int64]
@@ -82,7 +81,7 @@ class Segment:
 
 
 def stored_blocks(
-    connection: sqlite3.Connection, numbers: Numbers, dimension: int
+    connection: Connection, numbers: Numbers, dimension: int
 ) -> Iterator[tuple[Numbers, Vectors]]:
     """Unit vectors of some rows out of the store, in the order of their numbers; damaged ones are left out."""
     for group in in_groups(numbers.tolist()):
@@ -93,7 +92,7 @@ def stored_blocks(
         yield np.array([n for n, _ in found], np.int64)[sound], unit(rows[sound])
 
 
-def in_memory(connection: sqlite3.Connection, numbers: Numbers, dimension: int) -> Segment | None:
+def in_memory(connection: Connection, numbers: Numbers, dimension: int) -> Segment | None:
     """A segment of some rows of the store; ``None`` where all are damaged."""
     blocks = list(stored_blocks(connection, numbers, dimension))
     rows = np.concatenate([rows for _, rows in blocks])
@@ -104,7 +103,7 @@ def in_memory(connection: sqlite3.Connection, numbers: Numbers, dimension: int) 
     return Segment(np.concatenate([group for group, _ in blocks]), rows, centre, signs)
 
 
-def write(path: Path, connection: sqlite3.Connection, numbers: Numbers, dimension: int) -> Segment | None:
+def write(path: Path, connection: Connection, numbers: Numbers, dimension: int) -> Segment | None:
     """Write a segment of some rows of the store to a file, safe on disk, and map it.
 
     Returns:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import sqlite3
 import threading
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from rag_kit.indexing.document_index.nearest import pack_signs
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
 from rag_kit.indexing.document_index.segment import Numbers, Segment, in_memory, stored_blocks, write
-from rag_kit.indexing.document_index.store import in_groups, marks
+from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
 from rag_kit.indexing.document_index.vector_view import View, advanced
 from rag_kit.indexing.document_index.vectors import Vectors, best
 
@@ -40,7 +39,7 @@ class VectorLeg:
         self._masks = masks
 
     def search(
-        self, connection: sqlite3.Connection, state: State, query: Vectors, k: int, where: Filter | None
+        self, connection: Connection, state: State, query: Vectors, k: int, where: Filter | None
     ) -> list[tuple[str, float]]:
         """Ids and cosines of the k nearest to a unit vector."""
         view = self._current(connection, state)
@@ -56,7 +55,7 @@ class VectorLeg:
         there = [i for i, n in enumerate(numbers.tolist()) if n in ids]
         return best(scores[there], [ids[n] for n in numbers[there].tolist()], k)
 
-    def _current(self, connection: sqlite3.Connection, state: State) -> View:
+    def _current(self, connection: Connection, state: State) -> View:
         """The view of the state that the connection sees, loaded or brought up to date if need be."""
         with self._lock:
             if self._view.generation != state.generation:
@@ -69,7 +68,7 @@ class VectorLeg:
                 self._view = advanced(start, connection, state, make, unsaved)
             return self._view
 
-    def _unsaved(self, connection: sqlite3.Connection, state: State) -> View:
+    def _unsaved(self, connection: Connection, state: State) -> View:
         """The same in memory alone."""
         with self._lock:
             make = partial(in_memory, connection, dimension=state.dimension or 0)
@@ -83,7 +82,7 @@ class VectorLeg:
             self._view = self._saved = View()
         self._saved = snapshot.newest(self._folder, state, self._saved)
 
-    def waiting(self, connection: sqlite3.Connection, state: State) -> int:
+    def waiting(self, connection: Connection, state: State) -> int:
         """How many vectors are not saved yet."""
         if state.embedding is None:
             return 0
@@ -92,7 +91,7 @@ class VectorLeg:
             query = "SELECT count(*) FROM vectors WHERE generation > ?"
             return int(connection.execute(query, (self._saved.generation,)).fetchone()[0])
 
-    def apply(self, connection: sqlite3.Connection, state: State) -> int:
+    def apply(self, connection: Connection, state: State) -> int:
         """Write what has changed to a new segment, and a snapshot that lists it."""
         if state.embedding is None:
             return state.generation
@@ -111,11 +110,11 @@ class VectorLeg:
             snapshot.remove_others(self._folder, state, self._saved)
         return state.generation
 
-    def _write(self, connection: sqlite3.Connection, state: State, numbers: Numbers) -> Segment | None:
+    def _write(self, connection: Connection, state: State, numbers: Numbers) -> Segment | None:
         path = self._folder / f"vectors-{state.uid[:8]}-{secrets.token_hex(8)}.rows"
         return write(path, connection, numbers, state.dimension or 0)
 
-    def rebuild(self, connection: sqlite3.Connection, state: State) -> str:
+    def rebuild(self, connection: Connection, state: State) -> str:
         """Write the files of all vectors again from the store."""
         if state.embedding is None:
             return ""
@@ -126,7 +125,7 @@ class VectorLeg:
             self.apply(connection, state)
             return f"rebuilt the vector file of {len(self._saved)} rows"
 
-    def verify(self, connection: sqlite3.Connection, state: State, report: IndexReport) -> None:
+    def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
         """Compare each vector in the files with the store's."""
         if state.embedding is None:
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from rag_kit.errors import IndexFormatError
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.nearest import candidates, pack_signs, scored
 from rag_kit.indexing.document_index.segment import Numbers, Segment
+from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.vectors import TIE, Vectors
 
 #: Up to so many rows every row is scored; above, sign bits choose which (decision 0071).
@@ -89,7 +89,7 @@ def _of_segment(
 
 def advanced(
     view: View,
-    connection: sqlite3.Connection,
+    connection: Connection,
     state: State,
     make: Callable[[Numbers], Segment | None],
     mergeable: Sequence[Segment],
@@ -125,5 +125,5 @@ def advanced(
     return View(state.generation, tuple(kept), state.embedding)
 
 
-def _numbers(connection: sqlite3.Connection, query: str, generation: int) -> Numbers:
+def _numbers(connection: Connection, query: str, generation: int) -> Numbers:
     return np.array([n for (n,) in connection.execute(query, (generation,))], np.int64)

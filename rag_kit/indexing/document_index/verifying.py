@@ -4,49 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
-from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from rag_kit.errors import IndexError_, IndexFormatError
+from rag_kit.errors import IndexFormatError
+from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.families.checking import family_problems
-from rag_kit.indexing.document_index.folder import manifest_of
-from rag_kit.indexing.document_index.leg import Leg
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import Store
 
+_LONE = "SELECT n FROM vectors v WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.n = v.n)"
 # as bytes: a damaged text need not be UTF-8
 _CONTENT = "CAST(text AS BLOB), CAST(metadata AS BLOB), hash FROM chunks"
 
 
-def verify(folder: Path, store: Store, legs: Sequence[Leg]) -> IndexReport:
-    """Check manifest, store and legs against each other.
-
-    Args:
-        folder: The index.
-        store: Its store.
-        legs: What is derived from it.
-    """
-    report = IndexReport(checked={"chunks": 0})
-    try:
-        manifest_of(folder)
-    except IndexError_ as error:
-        report.problems.append(f"manifest: {error}")
+def verify(backend: Backend) -> IndexReport:
+    """Check store and legs of an index against each other."""
+    report, store = IndexReport(checked={"chunks": 0}), backend.store
+    if problem := backend.problem():
+        report.problems.append(problem)
     with store.reading() as connection:
         try:
             state = store.state(connection)
         except IndexFormatError as error:
             report.problems.append(f"store: {error}")
             return report
-        try:
-            bad = [row[0] for row in connection.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
-        except sqlite3.DatabaseError as error:
-            bad = [str(error)]
-        if bad:
-            report.problems.append(f"store: {store.path.name} is damaged: {'; '.join(bad)}")
+        if bad := store.damage(connection):
+            report.problems.append(f"store: {bad}")
             return report
         if not state.titles:
             report.notes.append(
@@ -64,12 +50,12 @@ def verify(folder: Path, store: Store, legs: Sequence[Leg]) -> IndexReport:
         if parents:
             report.checked["parents"] = parents
         _vectors(connection, state, report)
-        for leg in legs:
+        for leg in backend.legs:
             leg.verify(connection, state, report)
     return report
 
 
-def _chunks(connection: sqlite3.Connection, report: IndexReport) -> list[str]:
+def _chunks(connection: Connection, report: IndexReport) -> list[str]:
     """Ids of damaged rows."""
     rows = connection.execute(f"SELECT id, {_CONTENT} ORDER BY n")
     damaged = []
@@ -91,13 +77,13 @@ def _is_metadata(metadata: bytes) -> bool:
         return False
 
 
-def damaged_sources(connection: sqlite3.Connection) -> list[str]:
+def damaged_sources(connection: Connection) -> list[str]:
     """Sources with rows that are not what was written."""
     rows = connection.execute(f"SELECT source, {_CONTENT}")
     return sorted({source for source, *rest in rows if not _sound(*rest)})
 
 
-def invalidate_unsound(connection: sqlite3.Connection) -> None:
+def invalidate_unsound(connection: Connection) -> None:
     """Make rows that are not what was written differ from what any file gives, so that they are replaced.
 
     Else a row whose text is damaged, but not its hash, would count as unchanged. The new hash is one that no
@@ -115,7 +101,7 @@ def invalidate_unsound(connection: sqlite3.Connection) -> None:
         )
 
 
-def _vectors(connection: sqlite3.Connection, state: State, report: IndexReport) -> None:
+def _vectors(connection: Connection, state: State, report: IndexReport) -> None:
     if state.embedding is None:
         return
     without = connection.execute(
@@ -142,6 +128,6 @@ def drop_unsound_vectors(store: Store) -> int:
             for n, blob in connection.execute("SELECT n, vector FROM vectors")
             if len(blob) != 4 * dimension or not np.isfinite(np.frombuffer(blob, "<f4")).all()
         ]
-        bad += connection.execute("SELECT n FROM vectors WHERE n NOT IN (SELECT n FROM chunks)").fetchall()
+        bad += connection.execute(_LONE).fetchall()
         connection.executemany("DELETE FROM vectors WHERE n = ?", bad)
     return len(bad)

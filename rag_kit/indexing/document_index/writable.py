@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_kit.concurrency import run_in_thread
-from rag_kit.errors import IndexError_, InvalidInputError
-from rag_kit.indexing.document_index.changes import forget_removals
+from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.corrections import Correction, present_chunks, stored_corrections
 from rag_kit.indexing.document_index.embedding import check_model, check_vectors, embed_ahead, name_of
 from rag_kit.indexing.document_index.families.rows import family_rows
@@ -20,7 +19,7 @@ from rag_kit.indexing.document_index.filling import fill_vectors
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.reading import ReadableIndex
 from rag_kit.indexing.document_index.rows import Row, make_rows
-from rag_kit.indexing.document_index.store import knows_copies
+from rag_kit.indexing.document_index.sql import knows_copies
 from rag_kit.indexing.document_index.writing import Batch, SourceRecord, WriteReport, apply, missing_texts
 from rag_kit.indexing.searched import REPRESENTATION
 
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from rag_kit.indexing.document_index.families import Family
 
 logger = logging.getLogger(__name__)
-
-#: Vectors are written to their file when so many are waiting, and on ``flush`` and ``close``.
-_WAITING_ROWS = 10_000
 
 
 class WritableIndex(ReadableIndex):
@@ -219,7 +215,7 @@ class WritableIndex(ReadableIndex):
                     check_vectors([first], 1, self._state().dimension)
                     self._store.set_meta(dimension=len(first))
             if not self._store.in_transaction:
-                self._save_vectors()
+                self._backend.flush(all_legs=False)
         return report
 
     @contextmanager
@@ -273,35 +269,13 @@ class WritableIndex(ReadableIndex):
         with self._store.looking() as connection:
             return self._store.state(connection)
 
-    def _save_vectors(self) -> None:
-        """Save the vectors once many are unsaved, so that readers need not keep them in memory."""
-        with self._store.reading() as connection:
-            state = self._store.state(connection)
-            if self._vectors.waiting(connection, state) < _WAITING_ROWS:
-                return
-            try:
-                self._vectors.apply(connection, state)
-            except OSError as error:
-                # the truth is written and is searched; `flush` raises what is still so then
-                logger.warning("The vectors of the index in %s cannot be saved yet: %s", self.folder, error)
-
     def flush(self) -> None:
         """Save what the legs have not saved yet; `close` does so.
 
         Raises:
             IndexError_: It cannot be written; the store holds it all the same, and the next writer saves it.
         """
-        with self._store.reading() as connection:
-            state = self._store.state(connection)
-            try:
-                saved = min(leg.apply(connection, state) for leg in self._legs)
-            except OSError as error:
-                raise IndexError_(
-                    f"What the index in {self.folder} derives from its store cannot be saved ({error}). Nothing is "
-                    "lost, and searches find all that was written, slower. Make room, or mend what the error says; the "
-                    "next ingest or rag-kit repair saves it."
-                ) from error
-        forget_removals(self._store, saved)
+        self._backend.flush(all_legs=True)
 
 
 def in_scope(source: str, scopes: Sequence[str] | None) -> bool:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 
 from rag_kit.indexing.document_index.corrections import Correction, write_corrections
 from rag_kit.indexing.document_index.families.rows import FamilyRow
 from rag_kit.indexing.document_index.families.writing import Plan, plan_families, write_families
 from rag_kit.indexing.document_index.rows import Row, text_hash
-from rag_kit.indexing.document_index.store import Store, in_groups, marks
+from rag_kit.indexing.document_index.sql import Connection, in_groups, marks, replacing
+from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.searched import REPRESENTATION, embedded_row
 
 
@@ -104,7 +104,7 @@ class WriteReport(Changes):
 
 
 def known_vectors(
-    connection: sqlite3.Connection, hashes: Iterable[bytes], table: str = "vectors", *, titles: bool
+    connection: Connection, hashes: Iterable[bytes], table: str = "vectors", *, titles: bool
 ) -> dict[bytes, bytes]:
     """Vectors that a table of the store has, by the hash of what is searched.
 
@@ -187,7 +187,10 @@ def apply(
                 connection.execute("DELETE FROM vectors WHERE n = ?", (n,))
                 if vectors is not None:
                     vector = pool[text_hash(searched)]
-                    connection.execute("INSERT INTO vectors VALUES (?, ?, ?)", (n, vector, generation))
+                    connection.execute(
+                        replacing("vectors", "n", "vector", "generation"),
+                        (n, vector, generation),
+                    )
             (report.added if old is None else report.updated).append(row.id)
         if report.added:
             connection.executemany("DELETE FROM removed WHERE id = ?", [(key,) for key in report.added])
@@ -202,7 +205,7 @@ def apply(
     return report
 
 
-def _present(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, tuple[str, int, str, bytes]]:
+def _present(connection: Connection, ids: Iterable[str]) -> dict[str, tuple[str, int, str, bytes]]:
     found = {}
     for group in in_groups(ids):
         query = f"SELECT id, source, ordinal, metadata, hash FROM chunks WHERE id IN ({marks(group)})"
@@ -211,7 +214,7 @@ def _present(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, tu
     return found
 
 
-def _plan(connection: sqlite3.Connection, batch: Batch) -> Plan:
+def _plan(connection: Connection, batch: Batch) -> Plan:
     return plan_families(
         connection,
         batch.families,
@@ -222,7 +225,7 @@ def _plan(connection: sqlite3.Connection, batch: Batch) -> Plan:
 
 
 def _removed(
-    connection: sqlite3.Connection, batch: Batch, rows: Sequence[Row], stale: Iterable[str]
+    connection: Connection, batch: Batch, rows: Sequence[Row], stale: Iterable[str]
 ) -> dict[str, int]:
     """Id and row number of what goes."""
     going: dict[str, int] = {}
@@ -236,14 +239,12 @@ def _removed(
     return going
 
 
-def _remove(connection: sqlite3.Connection, going: Mapping[str, int], generation: int) -> None:
+def _remove(connection: Connection, going: Mapping[str, int], generation: int) -> None:
     numbers = [(n,) for n in going.values()]
     connection.executemany("DELETE FROM chunks WHERE n = ?", numbers)
     connection.executemany("DELETE FROM vectors WHERE n = ?", numbers)
-    connection.executemany(
-        "INSERT OR REPLACE INTO removed VALUES (?, ?)", [(key, generation) for key in going]
-    )
-    connection.executemany("INSERT OR REPLACE INTO gone VALUES (?, ?)", [(*n, generation) for n in numbers])
+    connection.executemany(replacing("removed", "id", "generation"), [(key, generation) for key in going])
+    connection.executemany(replacing("gone", "n", "generation"), [(*n, generation) for n in numbers])
 
 
 def remove_rows(store: Store, ids: Sequence[str]) -> None:
@@ -256,7 +257,7 @@ def remove_rows(store: Store, ids: Sequence[str]) -> None:
         store.set_meta(generation=generation)
 
 
-def _put(connection: sqlite3.Connection, row: Row, generation: int) -> int:
+def _put(connection: Connection, row: Row, generation: int) -> int:
     cursor = connection.execute(
         "INSERT INTO chunks (id, source, ordinal, text, metadata, hash, generation) VALUES (?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET source = excluded.source, ordinal = excluded.ordinal, "
@@ -267,13 +268,12 @@ def _put(connection: sqlite3.Connection, row: Row, generation: int) -> int:
     return int(cursor.fetchone()[0])
 
 
-def _remember(connection: sqlite3.Connection, batch: Batch) -> None:
+def _remember(connection: Connection, batch: Batch) -> None:
     write_corrections(connection, batch.corrections, batch.uncorrected, batch.removed_sources)
     connection.executemany(
         "DELETE FROM sources WHERE source = ?", [(source,) for source in batch.removed_sources]
     )
     connection.executemany(
-        "INSERT OR REPLACE INTO sources (source, size, mtime_ns, checked_ns, sha256, settings, fingerprint, original) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        replacing("sources", *(each.name for each in fields(SourceRecord))),
         [astuple(record) for record in batch.records],
     )

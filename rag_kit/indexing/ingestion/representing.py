@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.folder import REPLIES
 
 if TYPE_CHECKING:
     from rag_kit.indexing.document_index import DocumentIndex
@@ -26,7 +26,7 @@ def representing(
     """The `Representer` for an index, closed afterwards.
 
     Args:
-        index: The index; the model's replies are kept in its folder.
+        index: The index; the model's replies are kept with it.
         represent: Those asked for; ``None`` for those recorded.
         llm: The chat model, ``None`` for the configured one.
         max_concurrency: Most calls at a time.
@@ -44,11 +44,11 @@ def representing(
         return
     from rag_kit.indexing.representing import Representer  # imports the models
 
-    replies = index.folder / REPLIES
+    replies = index.replies
     made = Representer(
         recorded["represent"] if represent is None else represent,
         llm=llm,
-        cache=None if dry_run and not replies.exists() else replies,
+        cache=None if dry_run and isinstance(replies, Path) and not replies.exists() else replies,
         max_concurrency=max_concurrency or 8,
     )
     if not index.titles and not all(kind.is_searched_alone for kind in made.kinds):

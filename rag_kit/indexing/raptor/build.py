@@ -9,13 +9,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.folder import REPLIES
 from rag_kit.indexing.document_index.rows import Row, make_rows
 from rag_kit.indexing.document_index.vectors import Vectors, unit
 from rag_kit.indexing.document_index.writing import Batch
@@ -81,7 +81,7 @@ def build_raptor(
 
     Clusters are soft: Gaussian mixtures over the stored vectors in fewer dimensions, their number by BIC; a summary is
     clustered by the mean of its members. Summaries are rows of the index, replaced in one transaction, which
-    ``RaptorRetriever`` searches. Replies are kept in the index folder: a call that was killed goes on where it stopped.
+    ``RaptorRetriever`` searches. Replies are kept with the index: a call that was killed goes on where it stopped.
 
     Called again, it brings the tree up to date: a new passage goes to the nearest cluster, and only what is above a
     change is written again. Where more than 30% of the passages are others than those that the clusters were made of,
@@ -118,9 +118,9 @@ def build_raptor(
     if not dry_run:
         with index.transaction():  # an index opened for reading is refused before anything is paid for
             pass
-    replies = index.folder / REPLIES
+    replies = index.replies
     llm = chat_model() if llm is None else llm
-    cache = None if dry_run and not replies.exists() else replies
+    cache = None if dry_run and isinstance(replies, Path) and not replies.exists() else replies
     with closing(Asker([CLUSTER], llm, cache, max_concurrency)) as asker:
         run = _Run(index, asker, is_extractive(llm), partition, seed, max_tokens, rebuild, dry_run, progress)
         if run.tree.nodes and run.report.rebuilt and not rebuild and not dry_run:

@@ -10,12 +10,10 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import clean_text
 from rag_kit.indexing.document_index.changes import document
-from rag_kit.indexing.document_index.store import in_groups, marks
+from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
 from rag_kit.indexing.searched import RAPTOR
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from rag_kit.indexing.document_index import DocumentIndex
 
 
@@ -51,7 +49,7 @@ class RaptorTree:
             return cls.of(connection)
 
     @classmethod
-    def of(cls, connection: sqlite3.Connection) -> RaptorTree:
+    def of(cls, connection: Connection) -> RaptorTree:
         """The tree in one state of the store."""
         query = f"SELECT id, text, metadata FROM chunks WHERE id >= '{RAPTOR}:' AND id < '{RAPTOR};'"
         rows = [document(*row) for row in connection.execute(query)]

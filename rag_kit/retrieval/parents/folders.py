@@ -15,15 +15,15 @@ from rag_kit.indexing.document_index import DocumentIndex
 
 
 def open_or_create(folder: Any, embeddings: Embeddings | None) -> DocumentIndex:
-    """The index in a folder, open for writing; made where there is none.
+    """The index in a folder or database, open for writing; made where there is none.
 
     Raises:
         InvalidInputError: It is no folder.
     """
     try:
-        return DocumentIndex.open(Path(folder), embeddings=embeddings, mode="w")
+        return DocumentIndex.open(folder, embeddings=embeddings, mode="w")
     except IndexMissingError:
-        return DocumentIndex.create(Path(folder), embeddings=embeddings)
+        return DocumentIndex.create(folder, embeddings=embeddings)
     except TypeError:
         raise InvalidInputError(
             f"index must be a DocumentIndex or a folder, not {type(folder).__name__}."
@@ -34,11 +34,10 @@ def temporary(embeddings: Embeddings | None) -> DocumentIndex:
     """An index in a temporary folder, which is removed with the last reference to it."""
     folder = Path(tempfile.mkdtemp(prefix="rag-kit-"))
     index = DocumentIndex.create(folder / "index", embeddings=embeddings)
-    weakref.finalize(index, _remove, index._store, index._lock, folder)
+    weakref.finalize(index, _remove, index._backend, folder)
     return index
 
 
-def _remove(store: Any, lock: Any, folder: Path) -> None:
-    store.close()
-    lock.release()
+def _remove(backend: Any, folder: Path) -> None:
+    backend.close()
     shutil.rmtree(folder, ignore_errors=True)

@@ -430,7 +430,7 @@ def test_texts_that_repeat_the_words_of_others_are_no_damage(tmp_path: Path) -> 
         index.upsert([Document(text, id=str(number)) for number, text in enumerate(texts)])
         index.flush()
         assert index.search_keyword("pump") and index.verify().problems == []
-        loaded = index._keyword._index
+        loaded = index._backend.keyword._index
         assert loaded is not None
         loaded.update([Document("quite another text")], ids=["0"])
         assert "1 rows do not find themselves" in index.verify().problems[0]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 
 from rag_kit.indexing.document_index.families.reading import FamilyView
+from rag_kit.indexing.document_index.sql import Connection
 
 
-def family_problems(connection: sqlite3.Connection) -> tuple[list[str], int]:
+def family_problems(connection: Connection) -> tuple[list[str], int]:
     """What is wrong with families, in words, and how many parents were looked at."""
     if not FamilyView(connection)._there:
         return [], 0
@@ -41,7 +41,7 @@ def family_problems(connection: sqlite3.Connection) -> tuple[list[str], int]:
     return found, number
 
 
-def mend_families(connection: sqlite3.Connection) -> int:
+def mend_families(connection: Connection) -> int:
     """Make damaged parents differ from what any document gives, so that writing them again replaces them.
 
     Returns:
@@ -66,7 +66,7 @@ def mend_families(connection: sqlite3.Connection) -> int:
     return len(damaged)
 
 
-def orphans(connection: sqlite3.Connection) -> list[str]:
+def orphans(connection: Connection) -> list[str]:
     """Ids of children without a parent or without a row."""
     if not FamilyView(connection)._there:
         return []
@@ -75,15 +75,17 @@ def orphans(connection: sqlite3.Connection) -> list[str]:
 
 
 _ORPHANS = {
-    "children have no parent": "SELECT id FROM children WHERE parent NOT IN (SELECT n FROM parents)",
-    "children have no row": "SELECT id FROM children WHERE id NOT IN (SELECT id FROM chunks)",
+    "children have no parent": (
+        "SELECT id FROM children c WHERE NOT EXISTS (SELECT 1 FROM parents p WHERE p.n = c.parent)"
+    ),
+    "children have no row": "SELECT id FROM children c WHERE NOT EXISTS (SELECT 1 FROM chunks r WHERE r.id = c.id)",
     "have not all their children": (
         "SELECT p.id FROM parents p WHERE p.size != (SELECT count(*) FROM children c WHERE c.parent = p.n)"
     ),
 }
 
 
-def _damaged(connection: sqlite3.Connection) -> tuple[list[tuple[int, str]], int]:
+def _damaged(connection: Connection) -> tuple[list[tuple[int, str]], int]:
     found, number = [], 0
     query = "SELECT n, id, CAST(text AS BLOB), CAST(metadata AS BLOB), hash FROM parents"
     for n, key, text, metadata, digest in connection.execute(query):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.indexing.document_index.families.model import Place
 from rag_kit.indexing.document_index.families.rows import load_path
-from rag_kit.indexing.document_index.store import Store, in_groups, marks
+from rag_kit.indexing.document_index.sql import Connection, has_table, in_groups, marks
+from rag_kit.indexing.document_index.store import Store
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -35,11 +35,10 @@ class Sibling(NamedTuple):
 class FamilyView:
     """Families in one committed state; good inside `Families.view` only."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        query = "SELECT count(*) FROM sqlite_master WHERE name IN ('parents', 'children')"
         # an index that an earlier version wrote, and no writer has opened since, lacks both tables
-        self._there = connection.execute(query).fetchone()[0] == 2
+        self._there = has_table(connection, "parents", "children")
 
     def places(self, ids: Sequence[str]) -> dict[str, Place]:
         """Where children belong; ids of what is no child, or is gone, are left out."""
@@ -99,7 +98,9 @@ class FamilyView:
         """Ids of all parents, or of one source's, by source and position."""
         if not self._there:
             return []
-        query = "SELECT id FROM parents WHERE ? IS NULL OR source = ? ORDER BY source, ordinal, id"
+        query = (
+            "SELECT id FROM parents WHERE CAST(? AS TEXT) IS NULL OR source = ? ORDER BY source, ordinal, id"
+        )
         return [key for (key,) in self._connection.execute(query, (source, source))]
 
     def child_ids(self, parent: str) -> list[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.families.rows import FamilyRow
-from rag_kit.indexing.document_index.store import in_groups, marks
+from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
 
 
 @dataclass
@@ -31,7 +30,7 @@ class Plan:
 
 
 def plan_families(
-    connection: sqlite3.Connection,
+    connection: Connection,
     families: Sequence[FamilyRow],
     plain: Iterable[str],
     removed_ids: Iterable[str],
@@ -76,7 +75,7 @@ def plan_families(
     return plan
 
 
-def write_families(connection: sqlite3.Connection, plan: Plan, families: Sequence[FamilyRow]) -> None:
+def write_families(connection: Connection, plan: Plan, families: Sequence[FamilyRow]) -> None:
     """Do to parents and places what was planned; the children's rows are written by the caller."""
     for group in in_groups(plan.removed.values()):
         connection.execute(f"DELETE FROM children WHERE parent IN ({marks(group)})", group)
@@ -110,15 +109,13 @@ def _wanted_children(family: FamilyRow) -> list[tuple[str, int, int | None, int 
     return [(c.row.id, c.row.ordinal, c.start, c.end, c.path) for c in family.children]
 
 
-def _stored_children(
-    connection: sqlite3.Connection, n: int
-) -> list[tuple[str, int, int | None, int | None, str]]:
+def _stored_children(connection: Connection, n: int) -> list[tuple[str, int, int | None, int | None, str]]:
     query = 'SELECT id, ordinal, start, "end", path FROM children WHERE parent = ? ORDER BY ordinal'
     return connection.execute(query, (n,)).fetchall()
 
 
 def _present(
-    connection: sqlite3.Connection, ids: Iterable[str]
+    connection: Connection, ids: Iterable[str]
 ) -> Mapping[str, tuple[int, str, int, str, str, bytes]]:
     found = {}
     for group in in_groups(ids):
@@ -130,20 +127,18 @@ def _present(
     return found
 
 
-def _numbers(
-    connection: sqlite3.Connection, column: str, values: Sequence[str], kept: set[str]
-) -> dict[str, int]:
+def _numbers(connection: Connection, column: str, values: Sequence[str], kept: set[str]) -> dict[str, int]:
     query = f"SELECT id, n FROM parents WHERE {column} IN ({marks(values)}) ORDER BY source, ordinal"
     return {key: n for key, n in connection.execute(query, values) if key not in kept}
 
 
-def _children_of(connection: sqlite3.Connection, parents: Sequence[int]) -> list[str]:
+def _children_of(connection: Connection, parents: Sequence[int]) -> list[str]:
     query = f"SELECT id FROM children WHERE parent IN ({marks(parents)})"
     return [key for (key,) in connection.execute(query, parents)]
 
 
 def _refuse_clashes(
-    connection: sqlite3.Connection, families: set[str], plain: list[str], removed: list[str], gone: set[str]
+    connection: Connection, families: set[str], plain: list[str], removed: list[str], gone: set[str]
 ) -> None:
     """Refuse ids that have another meaning in the index; what is of a source that goes has none any more."""
     for what, ids in (("written", plain), ("removed", removed)):

@@ -1,0 +1,82 @@
+"""Where an index lives: what differs between a folder and a database."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.indexing.document_index import changes
+from rag_kit.indexing.document_index.keyword_view import KeywordView
+from rag_kit.indexing.document_index.leg import Leg
+from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.sql import Connection
+from rag_kit.indexing.document_index.store import Store
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from rag_kit.documents import Filter
+    from rag_kit.indexing.postgres.location import Location
+
+
+class Backend(ABC):
+    """A store with its legs, opened; see ``folder_backend`` and ``rag_kit.indexing.postgres.backend``.
+
+    Attributes:
+        location: Where it is; its text goes into messages, its ``name`` into notes that leave with answers.
+        store: The store.
+        vectors: The leg that finds the nearest vectors.
+        legs: All legs.
+        writable: Whether it was opened for writing.
+    """
+
+    location: Path | Location
+    store: Store
+    vectors: Leg
+    legs: tuple[Leg, ...]
+    writable: bool
+
+    @abstractmethod
+    def keyword_view(self) -> KeywordView:
+        """The keyword leg in the present state."""
+
+    @abstractmethod
+    def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
+        """Tells of a row number whether its row passes a filter."""
+
+    @abstractmethod
+    def size(self, connection: Connection) -> int:
+        """Bytes on disk."""
+
+    @property
+    @abstractmethod
+    def replies(self) -> Any:
+        """Where replies of a chat model are kept, which were paid for: a cache, or the path of its file."""
+
+    @abstractmethod
+    def flush(self, *, all_legs: bool) -> None:
+        """Save what the legs have not saved yet; or, after each write, only what readers would be slow without."""
+
+    @abstractmethod
+    def close(self, keep: Collection[str] | None = None) -> None:
+        """Let go; with ``keep`` the index is removed, but for files of these names."""
+
+    def rebuild(self) -> list[str]:
+        """Build all legs anew, and say in words what was built."""
+        with self.store.reading() as connection:
+            state = self.store.state(connection)
+            return [what for leg in self.legs if (what := leg.rebuild(connection, state))]
+
+    def documents(self, connection: Connection, state: State, ids: Sequence[str]) -> Iterable[Document]:
+        """Documents by id, in any order; what is not there is left out."""
+        return changes.documents(connection, ids).values()
+
+    def problem(self) -> str:
+        """What is wrong beside the store and the legs; empty for nothing."""
+        return ""
+
+    def mend(self, state: State) -> str:
+        """Mend the `problem`, and say what was done; empty for nothing."""
+        return ""

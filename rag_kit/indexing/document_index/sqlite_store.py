@@ -1,0 +1,220 @@
+"""The store of an index in a folder: one SQLite file."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sqlite3
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rag_kit.errors import IndexError_, IndexFormatError, IndexLockedError, InvalidInputError
+from rag_kit.indexing.document_index.sql import Connection, knows_copies
+from rag_kit.indexing.document_index.store import NEW, Store
+
+logger = logging.getLogger(__name__)
+
+#: A table of vectors by row number.
+_VECTORS = "CREATE TABLE IF NOT EXISTS {} (n INTEGER PRIMARY KEY, vector BLOB NOT NULL, generation INTEGER NOT NULL);"
+#: Columns of ``sources`` that folders of before lack.
+COPIES = ("fingerprint BLOB NOT NULL DEFAULT x''", "original TEXT NOT NULL DEFAULT ''")
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS sources (
+    source TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, checked_ns INTEGER NOT NULL,
+    sha256 TEXT NOT NULL, settings TEXT NOT NULL, {", ".join(COPIES)});
+CREATE TABLE IF NOT EXISTS chunks (
+    n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, ordinal INTEGER NOT NULL,
+    text TEXT NOT NULL, metadata TEXT NOT NULL, hash BLOB NOT NULL, generation INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS chunks_source ON chunks (source, ordinal);
+CREATE INDEX IF NOT EXISTS chunks_hash ON chunks (hash);
+CREATE INDEX IF NOT EXISTS chunks_generation ON chunks (generation);
+{_VECTORS.format("vectors")}
+CREATE INDEX IF NOT EXISTS vectors_generation ON vectors (generation);
+CREATE TABLE IF NOT EXISTS removed (id TEXT PRIMARY KEY, generation INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS gone (n INTEGER PRIMARY KEY, generation INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS parents (
+    n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, ordinal INTEGER NOT NULL,
+    text TEXT NOT NULL, metadata TEXT NOT NULL, hash BLOB NOT NULL, size INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS parents_source ON parents (source, ordinal);
+CREATE TABLE IF NOT EXISTS children (
+    id TEXT PRIMARY KEY, parent INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+    start INTEGER, "end" INTEGER, path TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS children_parent ON children (parent, ordinal);
+CREATE TABLE IF NOT EXISTS corrections (
+    id TEXT PRIMARY KEY, source TEXT NOT NULL, ordinal INTEGER NOT NULL, text TEXT NOT NULL, metadata TEXT NOT NULL,
+    corrected TEXT);
+"""
+
+
+class SqliteStore(Store):
+    """Connections to the SQLite file: one to read, and for the writer one to write.
+
+    Reads see the last committed state, even while a write transaction is open; other threads wait.
+    """
+
+    path: Path
+
+    def __init__(self, path: Path, *, writable: bool) -> None:
+        super().__init__(path)
+        self._lock = threading.RLock()
+        self._writer: sqlite3.Connection | None = None
+        self._closed = False
+        _refuse_links(path)
+        with self.explained():
+            if writable:
+                if not path.exists():
+                    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+                self._writer = self._connect(f"{path.resolve().as_uri()}?mode=rw")
+                self._writer.execute("PRAGMA journal_mode=WAL")
+                self._writer.execute("PRAGMA synchronous=FULL")
+                self._writer.executescript(_SCHEMA)
+                if not knows_copies(self._writer):
+                    for column in COPIES:
+                        self._writer.execute(f"ALTER TABLE sources ADD COLUMN {column}")
+                self._first_time()
+            self._reader = self._connect_reader()
+
+    def _connect(self, uri: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(uri, uri=True, timeout=30, check_same_thread=False, isolation_level=None)
+        # 4 MB of cache is too little for scans over vectors
+        connection.execute("PRAGMA cache_size=-32000")
+        return connection
+
+    def _connect_reader(self) -> sqlite3.Connection:
+        uri = self.path.resolve().as_uri()
+        try:
+            connection = self._connect(f"{uri}?mode=ro")
+            connection.execute("SELECT count(*) FROM meta").fetchone()
+        except sqlite3.OperationalError:
+            # a copy on a read-only medium: SQLite cannot make its shared-memory file there
+            if os.access(self.path.parent, os.W_OK) or self.path.with_name(self.path.name + "-wal").exists():
+                raise
+            connection = self._connect(f"{uri}?mode=ro&immutable=1")
+            connection.execute("SELECT count(*) FROM meta").fetchone()
+        return connection
+
+    def _first_time(self) -> None:
+        assert self._writer is not None
+        for key, value in {"uid": uuid.uuid4().hex, **NEW}.items():
+            self._writer.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn SQLite's errors into ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
+    def _explain(self, error: sqlite3.Error) -> IndexError_ | InvalidInputError:
+        folder, text = self.path.parent, str(error)
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if self._closed or "closed database" in text:
+            return IndexError_(f"The index in {folder} was closed. Open it again.")
+        if code == sqlite3.SQLITE_FULL:
+            return IndexError_(
+                f"No room is left to write to {self.path} ({text}). Nothing of this write was changed, and what was "
+                "written before stays: make room, then run the same again."
+            )
+        if code == sqlite3.SQLITE_IOERR:
+            return IndexError_(
+                f"{self.path} cannot be read or written ({text}). Nothing of this write was changed, and what was "
+                "written before stays: check the disk, then run the same again."
+            )
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return IndexLockedError(f"{self.path} is locked by another program ({text}). Try again later.")
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            return IndexError_(f"{self.path} cannot be opened or written ({text}). Check its permissions.")
+        if code in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
+            return InvalidInputError(f"A document is too large to be stored ({text}). Split it.")
+        return IndexFormatError(
+            f"{self.path} is damaged or unreadable ({text}). It holds the truth of the index, so nothing can "
+            "rebuild it: put a backup in its place, or ingest again into a new folder."
+        )
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One consistent view of the committed state; other threads wait."""
+        with self.explained(), self._lock:
+            nested = self._reader.in_transaction
+            if not nested:
+                self._reader.execute("BEGIN")
+            try:
+                yield self._reader
+            finally:
+                if not nested:
+                    self._reader.execute("COMMIT")
+
+    def _begin(self) -> Connection:
+        if self._writer is None:
+            raise IndexError_(
+                f"The index in {self.path.parent} was opened for reading. "
+                "Open it with DocumentIndex.open(folder, mode='w')."
+            )
+        self._writer.execute("BEGIN IMMEDIATE")
+        return self._writer
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error:
+            self._rollback(connection)
+            raise
+
+    def _rollback(self, connection: Connection) -> None:
+        assert self._writer is not None
+        if self._writer.in_transaction:
+            connection.execute("ROLLBACK")
+
+    def begin_vectors(self, connection: Connection) -> None:
+        """See `Store`."""
+        connection.execute(_VECTORS.format("next_vectors"))
+
+    def switch_vectors(self, connection: Connection) -> None:
+        """See `Store`."""
+        connection.execute("DROP TABLE vectors")
+        connection.execute("ALTER TABLE next_vectors RENAME TO vectors")
+        connection.execute("CREATE INDEX vectors_generation ON vectors (generation)")
+
+    def damage(self, connection: Connection) -> str:
+        """See `Store`."""
+        try:
+            bad = [row[0] for row in connection.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
+        except sqlite3.DatabaseError as error:
+            bad = [str(error)]
+        return f"{self.path.name} is damaged: {'; '.join(bad)}" if bad else ""
+
+    def close(self) -> None:
+        """Close the connections; the writer folds the log into the file, so that the folder can be copied."""
+        with self.write_lock, self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._close(self._reader)
+            if self._writer is not None:
+                try:
+                    self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                except sqlite3.Error as error:
+                    # nothing is lost: the log is folded in by the next writer
+                    logger.warning("%s keeps its log beside it (%s).", self.path, error)
+                self._close(self._writer)
+
+    def _close(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.close()
+        except sqlite3.Error as error:
+            logger.warning("%s was not closed properly (%s).", self.path, error)
+
+
+def _refuse_links(path: Path) -> None:
+    """A store is never looked for elsewhere: SQLite would follow a link, and write there."""
+    for name in (path.name, *(f"{path.name}-{part}" for part in ("wal", "shm", "journal"))):
+        if path.with_name(name).is_symlink():
+            raise IndexFormatError(
+                f"{path.with_name(name)} is a link, which is not followed. Put the file itself in its place."
+            )

@@ -1,0 +1,152 @@
+"""An index in PostgreSQL: any number of writers and readers, tenants apart by row-level security."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError, MissingExtraError
+from rag_kit.indexing.document_index.backend import Backend
+from rag_kit.indexing.document_index.embedding import check_model
+from rag_kit.indexing.document_index.keyword_view import KeywordView
+from rag_kit.indexing.document_index.leg import Leg
+from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.sql import Connection, replacing
+from rag_kit.indexing.document_index.store import NEW
+
+try:
+    from rag_kit.indexing.postgres.migrating import migrate, newest, version
+    from rag_kit.indexing.postgres.store import PostgresStore
+except ImportError as error:
+    raise MissingExtraError("postgres", "An index in PostgreSQL") from error
+
+if TYPE_CHECKING:
+    from rag_kit.documents import Filter
+    from rag_kit.indexing.postgres.location import Location
+
+
+class PostgresBackend(Backend):
+    """See `Backend`."""
+
+    location: Location
+
+    def __init__(self, location: Location, *, writable: bool) -> None:
+        self.location = location
+        self.writable = writable
+        self.store: PostgresStore = PostgresStore(location, writable=writable, before_commit=self._follow)
+        # the one place where the legs are made: PostgresVectorLeg(), PostgresKeywordLeg()
+        self.legs: tuple[Leg, ...] = ()
+
+    @classmethod
+    def create(
+        cls, location: Location, embedding: str | None, settings: Mapping[str, Any]
+    ) -> PostgresBackend:
+        """Make an index; see ``DocumentIndex.create``."""
+        backend = cls(location, writable=True)
+        try:
+            with backend.store.writing() as connection:
+                migrate(connection.native, location.index)  # type: ignore[attr-defined]
+                if connection.execute("SELECT 1 FROM meta").fetchone():
+                    raise InvalidInputError(
+                        f"There is an index in {location} already. Open it: DocumentIndex.open(url, mode='w')."
+                    )
+                facts = {**NEW, "uid": uuid.uuid4().hex, "titles": True, "derived": False}
+                facts |= {"embedding": embedding, "settings": dict(settings)}
+                rows = [(key, json.dumps(value)) for key, value in facts.items()]
+                connection.executemany(replacing("meta", "key", "value"), rows)
+            return backend
+        except BaseException:
+            backend.close()
+            raise
+
+    @classmethod
+    def open(
+        cls, location: Location, embedding: str | None, *, writable: bool, check: bool
+    ) -> PostgresBackend:
+        """Open an index; see ``DocumentIndex.open``."""
+        backend = cls(location, writable=writable)
+        try:
+            backend._check_version()
+            state = backend.store.state()
+            if state.embedding is not None:
+                check_model(location, state.embedding, embedding, writing=check and writable)
+            return backend
+        except BaseException:
+            backend.close()
+            raise
+
+    def _check_version(self) -> None:
+        """Bring an older index up to date, or refuse it."""
+        with self.store.reading() as connection:
+            native = connection.native  # type: ignore[attr-defined]
+            found = version(native, self.location.index)
+            if found < 0 or not connection.execute("SELECT 1 FROM meta").fetchone():
+                raise IndexMissingError(
+                    f"There is no index in {self.location}. Make one: rag-kit ingest PATH --index {self.location}"
+                )
+        if found > newest():
+            raise IndexFormatError(
+                f"The index in {self.location} has format version {found}; this rag_kit reads up to {newest()}. "
+                "Update rag_kit."
+            )
+        if found < newest():
+            if not self.writable:
+                raise IndexFormatError(
+                    f"The index in {self.location} has the older format version {found}. Bring it up to date: "
+                    f"rag-kit repair --index {self.location}"
+                )
+            with self.store.writing() as connection:
+                migrate(connection.native, self.location.index)  # type: ignore[attr-defined]
+
+    def _follow(self, connection: Connection) -> None:
+        """Let the legs follow what the open transaction has written; then nobody needs the removals any more."""
+        state = self.store.state(connection)
+        if state.floor == state.generation:
+            return
+        for leg in self.legs:
+            leg.apply(connection, state)
+        for table in ("removed", "gone"):
+            connection.execute(f"DELETE FROM {table}")
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'floor'", (json.dumps(state.generation),))
+
+    def keyword_view(self) -> KeywordView:
+        """See `Backend`."""
+        raise NotImplementedError
+
+    def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
+        """See `Backend`."""
+        raise NotImplementedError
+
+    def rebuild(self) -> list[str]:
+        """See `Backend`."""
+        with self.store.writing() as connection:
+            state = self.store.state(connection)
+            return [what for leg in self.legs if (what := leg.rebuild(connection, state))]
+
+    def size(self, connection: Connection) -> int:
+        """See `Backend`: of the whole schema, for all its tenants."""
+        query = (
+            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
+            "JOIN pg_namespace s ON s.oid = c.relnamespace WHERE s.nspname = ? AND c.relkind = 'r'"
+        )
+        return int(connection.execute(query, (self.location.index,)).fetchone()[0])
+
+    @property
+    def replies(self) -> Any:
+        """See `Backend`."""
+        return None
+
+    def flush(self, *, all_legs: bool) -> None:
+        """See `Backend`; here the legs follow inside each transaction."""
+
+    def close(self, keep: Collection[str] | None = None) -> None:
+        """See `Backend`; an index that holds something is not removed, for other writers may have come in."""
+        try:
+            if keep is not None:
+                with self.store.writing() as connection:
+                    if self.store.state(connection).generation == 0:
+                        connection.execute("DELETE FROM meta")
+        finally:
+            self.store.close()

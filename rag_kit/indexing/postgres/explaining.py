@@ -1,0 +1,37 @@
+"""What an error of PostgreSQL means for who uses an index, and what to do."""
+
+from __future__ import annotations
+
+import psycopg
+
+from rag_kit.errors import IndexError_, IndexFormatError, InvalidInputError, RagKitError
+from rag_kit.indexing.postgres.location import Location
+
+_NOTHING = "Nothing of this write was changed, and what was written before stays"
+_ADVICE = {
+    "53": f"{_NOTHING}: make room on the server, or lower its load, then run the same again.",
+    "25006": "The server takes no writes now (a standby, or default_transaction_read_only). Write to the primary.",
+    "28": "Check user and password (PGPASSWORD, ~/.pgpass) and the server's pg_hba.conf.",
+    "3D000": "Make the database (createdb), or name another one.",
+    "42501": "The role needs rights on the schema: its owner grants them, or open the index as its owner.",
+    "0A000": "The server needs pgvector 0.8 or newer: install it there, then CREATE EXTENSION vector.",
+    "58": "The server needs pgvector 0.8 or newer: install it there, then CREATE EXTENSION vector.",
+    "57": f"{_NOTHING}, unless its end was just being committed: run the same again.",
+}
+
+
+def explanation(error: psycopg.Error, location: Location) -> RagKitError:
+    """The error to raise in its place: one line, in which no password stands."""
+    text = " ".join(location.without_secrets(str(error)).split())
+    state = error.sqlstate or ""
+    if isinstance(error, psycopg.DataError) or state.startswith(("22", "54")):
+        return InvalidInputError(f"A document cannot be stored in {location} ({text}).")
+    for key, advice in _ADVICE.items():
+        if state.startswith(key):
+            return IndexError_(f"{location}: {text}. {advice}")
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return IndexError_(
+            f"{location} cannot be reached ({text}). Start the server, or check host and port; then run the same "
+            "again: what was written is kept."
+        )
+    return IndexFormatError(f"{location} is not what rag_kit wrote, or damaged ({text}).")

@@ -1,0 +1,163 @@
+"""The store of an index in PostgreSQL: a pool of connections, one transaction for each view and each write."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from rag_kit.errors import IndexError_
+from rag_kit.indexing.document_index.sql import Connection
+from rag_kit.indexing.document_index.store import Store
+from rag_kit.indexing.postgres.connection import PostgresConnection
+from rag_kit.indexing.postgres.explaining import explanation
+from rag_kit.indexing.postgres.location import Location
+
+logger = logging.getLogger(__name__)
+
+_MOST = 16  # connections of one index in one process
+_WAIT = 30.0  # seconds for one of them
+_CONNECT = {
+    "connect_timeout": 10,
+    "client_encoding": "utf8",
+    "application_name": "rag_kit",
+    "autocommit": True,
+}
+
+
+class PostgresStore(Store):
+    """Transactions in a schema of a database, which see and write the rows of one tenant alone.
+
+    Readers have a snapshot each and never wait; writers of one tenant, in all processes, take turns.
+
+    Args:
+        location: The schema and the tenant.
+        writable: Whether it may be written to.
+        before_commit: Called in each write transaction with what it has changed, before it is committed.
+    """
+
+    path: Location
+
+    def __init__(
+        self, location: Location, *, writable: bool, before_commit: Callable[[Connection], None]
+    ) -> None:
+        super().__init__(location)
+        self._writable = writable
+        self._before_commit = before_commit
+        self._views = threading.local()
+        self._pool: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
+            location.conninfo, min_size=0, max_size=_MOST, timeout=_WAIT, open=False, kwargs=dict(_CONNECT)
+        )
+        local = sql.SQL("SET LOCAL search_path = {}, public; SET LOCAL rag_kit.tenant = {}").format(
+            sql.Identifier(location.index), sql.Literal(location.tenant)
+        )
+        key = hashlib.sha256(f"{location.index}\0{location.tenant}".encode()).digest()[:8]
+        turn = sql.SQL("SELECT pg_advisory_xact_lock({})").format(int.from_bytes(key, signed=True))
+        # each is one round trip
+        self._read = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), local])
+        self._write = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED"), local, turn])
+        self._closed = False
+        with self.explained():
+            # once by hand: a pool would hide why there is no connection
+            psycopg.connect(location.conninfo, **_CONNECT).close()  # type: ignore[arg-type]
+            self._pool.open()
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """See `Store`."""
+        try:
+            yield
+        except PoolClosed as error:
+            raise IndexError_(f"The index in {self.path} was closed. Open it again.") from error
+        except psycopg.Error as error:
+            raise explanation(error, self.path) from error
+
+    def _begun(self, statement: sql.Composed) -> psycopg.Connection[Any]:
+        """A connection of the pool in a new transaction; one that the server has dropped is replaced."""
+        while True:
+            try:
+                native = self._pool.getconn()
+            except PoolTimeout:
+                psycopg.connect(self.path.conninfo, **_CONNECT).close()  # type: ignore[arg-type]
+                raise
+            try:
+                native.execute(statement)
+                return native
+            except psycopg.OperationalError:
+                lost = native.closed
+                self._give_back(native)
+                if not lost:
+                    raise
+                psycopg.connect(self.path.conninfo, **_CONNECT).close()  # type: ignore[arg-type]
+            except BaseException:
+                self._give_back(native)
+                raise
+
+    def _give_back(self, native: psycopg.Connection[Any]) -> None:
+        """Return a connection to the pool, out of whatever transaction it is in."""
+        try:
+            if not native.closed and native.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                native.execute("ROLLBACK")
+        except psycopg.Error as error:
+            logger.debug("a connection to %s was lost: %s", self.path, error)
+        finally:
+            self._pool.putconn(native)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """See `Store`; inside another one of the same thread, the same."""
+        with self.explained():
+            if (outer := getattr(self._views, "open", None)) is not None:
+                yield outer
+                return
+            native = self._begun(self._read)
+            self._views.open = PostgresConnection(native)
+            try:
+                yield self._views.open
+            finally:
+                self._views.open = None
+                self._give_back(native)
+
+    def _begin(self) -> Connection:
+        if not self._writable:
+            raise IndexError_(
+                f"The index in {self.path} was opened for reading. Open it with DocumentIndex.open(url, mode='w')."
+            )
+        return PostgresConnection(self._begun(self._write))
+
+    def _commit(self, connection: Connection) -> None:
+        assert isinstance(connection, PostgresConnection)
+        try:
+            self._before_commit(connection)
+            connection.native.execute("COMMIT")
+        finally:
+            self._give_back(connection.native)
+
+    def _rollback(self, connection: Connection) -> None:
+        assert isinstance(connection, PostgresConnection)
+        self._give_back(connection.native)
+
+    def begin_vectors(self, connection: Connection) -> None:
+        """See `Store`; the table is always there."""
+
+    def switch_vectors(self, connection: Connection) -> None:
+        """See `Store`."""
+        columns = "n, vector, generation"
+        connection.execute("DELETE FROM vectors")
+        connection.execute(f"INSERT INTO vectors ({columns}) SELECT {columns} FROM next_vectors")
+        connection.execute("DELETE FROM next_vectors")
+
+    def damage(self, connection: Connection) -> str:
+        """See `Store`; a server looks after its files itself."""
+        return ""
+
+    def close(self) -> None:
+        """See `Store`."""
+        self._pool.close()
