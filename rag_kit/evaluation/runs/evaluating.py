@@ -127,27 +127,7 @@ async def aevaluate(
     make_input: MakeInput | None = None,
     retry_errors: bool = True,
 ) -> Results:
-    """As `evaluate`, for async code.
-
-    Args:
-        pipeline: As for `evaluate`, and so are the others.
-        dataset: See there.
-        metrics: See there.
-        judge: See there.
-        out: See there.
-        name: See there.
-        version: See there.
-        max_concurrency: See there.
-        timeout: See there.
-        metric_timeout: See there.
-        max_calls: See there.
-        max_tokens: See there.
-        deadline: See there.
-        prices: See there.
-        progress: See there.
-        make_input: See there.
-        retry_errors: See there.
-    """
+    """`evaluate`, for code that runs in an event loop already."""
 
     def prepare() -> Settings:
         """Reads files and imports packages, so it runs on a thread."""

@@ -1,4 +1,9 @@
-"""The folder of a run: rows are appended as they come, and survive a kill; the manifest says what made them."""
+"""The folder of a run: what is computed is appended at once and survives a kill; then it is brought into rows.
+
+``log.jsonl`` holds outputs and cells, each under a key that says what it was computed from (`runs.keys`);
+``rows.jsonl`` the rows of the last run, ``manifest.json`` what made them. What stands under a key is never computed
+again.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +11,87 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_kit.documents.append_log import AppendLog, json_line
+from rag_kit.documents.append_log import AppendLog, json_line, read_log
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import write_file, write_json
-from rag_kit.evaluation.runs.lines import add, read_rows, to_row
-from rag_kit.evaluation.runs.results import Results, Row, row_to_json
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.runs.keys import cell_key, given_digest
+from rag_kit.evaluation.runs.results import Results, Row, row_from_json, row_to_json
 
 ROWS = "rows.jsonl"
+LOG = "log.jsonl"
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 FORMAT = 1
+#: Ends, in the log, what no row of the run needs; what comes later the run has computed.
+_BEGUN = {"begun": True}
+Record = dict[str, Any]
+
+
+@dataclass
+class Known:
+    """What a folder holds.
+
+    Args:
+        outputs: Example id and key of an output -> its record: ``output`` (the key), ``example``, ``value``, ``usage``.
+        cells: Key of a cell -> its record: ``cell`` (the key), ``value``, ``usage``.
+    """
+
+    outputs: dict[tuple[str, str], Record] = field(default_factory=dict)
+    cells: dict[str, Record] = field(default_factory=dict)
+
+    def add(self, record: Record) -> bool:
+        """Take a record of the log up; whether it is one."""
+        try:
+            if "output" in record:
+                Output.from_json(record["value"])
+                self.outputs[record["example"]["id"], record["output"]] = record
+            else:
+                Cell.from_json(record["value"])
+                self.cells[record["cell"]] = record
+        except _ODD:
+            return False
+        return True
+
+    def add_row(self, row: Row) -> None:
+        """Take the output and the cells of a row up."""
+        for record in records_of(row):
+            self.add(record)
+
+    def records(self, without: Iterable[Row]) -> list[Record]:
+        """Everything but what stands in these rows."""
+        rows = list(without)
+        outputs = {(row.example.id, row.keys.get("output")) for row in rows}
+        cells = {key for row in rows for name, key in row.keys.items() if name != "output"}
+        left = [record for key, record in self.outputs.items() if key not in outputs]
+        return left + [record for key, record in self.cells.items() if key not in cells]
+
+
+def records_of(row: Row) -> list[Record]:
+    """A row as records of the log: its output and its cells; what has no key is left out."""
+    found = [output_record(row)] if "output" in row.keys else []
+    return found + [cell_record(row, name) for name in row.cells if name in row.keys]
+
+
+def output_record(row: Row) -> Record:
+    """The output of a row as a record of the log."""
+    record = {
+        "output": row.keys["output"],
+        "example": row.example.to_json(),
+        "value": row.output.to_json(),
+    }
+    return {**record, "usage": row.usage["pipeline"]} if row.usage.get("pipeline") else record
+
+
+def cell_record(row: Row, metric: str) -> Record:
+    """A cell of a row as a record of the log."""
+    record = {"cell": row.keys[metric], "value": row.cells[metric].to_json()}
+    return {**record, "usage": row.usage[metric]} if row.usage.get(metric) else record
 
 
 class RunFolder:
@@ -35,25 +108,26 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         check_folder(path)
         self.path = path
-        self._log = AppendLog(path / ROWS, lock=path / LOCK)
-        self.dropped = 0
-        self.damaged = False
-        self.clean = False
+        self._log = AppendLog(path / LOG, lock=path / LOCK)
+        self._known = Known()
 
-    def read(self) -> dict[str, dict[str, Any]]:
-        """What is known of each example; lines that are half written or damaged are dropped and counted."""
-        rows: dict[str, dict[str, Any]] = {}
-        lines = 0
-        for _, record in read_rows(self.path / ROWS):
-            lines += 1
-            # a kill leaves one half line, at the end; anything else was somebody's
-            self.damaged = self.damaged or self.dropped > 0
-            if record is None:
-                self.dropped += 1
+    def read(self) -> Known:
+        """What outputs and cells there are; a ``rows.jsonl`` with other lines is set aside as it is."""
+        self._known = Known()
+        damaged: list[int] = []
+        number = 0
+        for number, record in read_log(self.path / ROWS):
+            row = None if record is None else _to_row(record)
+            if row is None:
+                damaged.append(number)
             else:
-                add(rows, record)
-        self.clean = not self.dropped and lines == len(rows)
-        return rows
+                self._known.add_row(row)
+        if damaged and damaged != [number]:  # a half line at the end is what a kill leaves
+            self._keep_copy()
+        for _, record in read_log(self.path / LOG):
+            if record is not None:
+                self._known.add(record)
+        return self._known
 
     def manifest(self) -> dict[str, Any]:
         """The manifest of the last run; empty where there is none that can be read."""
@@ -64,32 +138,40 @@ class RunFolder:
         write_json(self.path / MANIFEST, manifest)
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Add lines; now and then they are brought to the disk."""
-        self.clean = False
+        """Add records to the log; now and then they are brought to the disk."""
         self._log.append(records)
 
-    def rewrite(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Replace the rows, in one step."""
+    def save(self, rows: Iterable[Row]) -> None:
+        """Make these the rows; what else is known stays in the log. Files that hold that already are left alone."""
+        rows = list(rows)
+        left = self._known.records(without=rows)
         self._log.release()
-        write_file(self.path / ROWS, lambda file: [file.write(json_line(record)) for record in records])
-
-    def keep_copy(self) -> None:
-        """Set the rows that are there aside, for those of another pipeline will replace them."""
-        rows = self.path / ROWS
-        if rows.is_file() and rows.stat().st_size:
-            stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-            content = rows.read_bytes()
-            write_file(self.path / f"rows.before-{stamp}.jsonl", lambda file: file.write(content))
+        _replace(self.path / ROWS, [row_to_json(row) for row in rows])
+        _replace(self.path / LOG, [*left, _BEGUN] if left else [])
 
     def close(self) -> None:
         """Bring everything to the disk and let go of the folder."""
         self._log.close()
+
+    def _keep_copy(self) -> None:
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        content = (self.path / ROWS).read_bytes()
+        write_file(self.path / f"rows.before-{stamp}.jsonl", lambda file: file.write(content))
 
     def __enter__(self) -> RunFolder:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _replace(path: Path, records: list[Record]) -> None:
+    """Make these the lines of a file in one step; without any there is no file."""
+    content = b"".join(map(json_line, records))
+    if not content:
+        path.unlink(missing_ok=True)
+    elif not path.is_file() or path.read_bytes() != content:
+        write_file(path, lambda file: file.write(content))
 
 
 def check_folder(path: Path) -> None:
@@ -122,7 +204,7 @@ def check_folder(path: Path) -> None:
 def save_results(results: Results, path: Path) -> Path:
     """Write results as a whole; what `Results.save` does."""
     with RunFolder(path) as folder:
-        folder.rewrite({**row_to_json(row)} for row in results.rows)
+        folder.save(results.rows)
         folder.write_manifest(
             {
                 "format": FORMAT,
@@ -138,29 +220,64 @@ def save_results(results: Results, path: Path) -> Path:
 def load_results(path: Path) -> Results:
     """Read results; what `Results.load` does."""
     manifest = read_manifest(path)
-    records: dict[str, dict[str, Any]] = {}
-    damaged = []
-    number_of_last = 0
-    for number, record in read_rows(path / ROWS):
-        if record is None:
+    rows: dict[str, Row] = {}
+    damaged: list[int] = []
+    number = 0
+    for number, record in read_log(path / ROWS):
+        row = None if record is None else _to_row(record)
+        if row is None:
             damaged.append(number)
-        else:
-            add(records, record)
-            number_of_last = number
-    inner = [number for number in damaged if records and number < number_of_last]
-    if inner:
+        elif _of_run(row, manifest):
+            rows[row.example.id] = row
+    if damaged and rows and damaged != [number]:
         raise InvalidInputError(
-            f"{ROWS}:{inner[0]} in {str(path)!r} is damaged; run the evaluation again, which computes what is missing"
+            f"{ROWS}:{damaged[0]} in {str(path)!r} is damaged; run the evaluation again, which computes what is missing"
         )
+    if manifest.get("status") == "running":
+        _add_computed(rows, path, manifest)
     metrics = [entry["name"] for entry in manifest.get("metrics", [])]
-    rows = [
-        row
-        for record in records.values()
-        if not record.get("outside") and (row := to_row(record)) is not None and _of_run(row, manifest)
-    ]
-    return Results(
-        manifest.get("name") or path.name, rows, tuple(metrics), manifest, manifest.get("examples")
-    )
+    name = manifest.get("name") or path.name
+    return Results(name, list(rows.values()), tuple(metrics), manifest, manifest.get("examples"))
+
+
+def _add_computed(rows: dict[str, Row], path: Path, manifest: Mapping[str, Any]) -> None:
+    """Add to rows what a run that goes on, or was killed, has computed so far."""
+    known = Known()
+    for _, record in read_log(path / LOG):
+        if record == _BEGUN:
+            known.outputs.clear()  # of other runs; cells count wherever their key is the same
+        elif record is not None:
+            known.add(record)
+    for (example, key), record in known.outputs.items():
+        row = _to_row({"example": record["example"], "output": record["value"], "keys": {"output": key}})
+        if row is not None and _of_run(row, manifest):
+            row.usage = {"pipeline": record["usage"]} if "usage" in record else {}
+            rows[example] = row
+    for row in rows.values():
+        given = given_digest(row.example, row.output)
+        for name, metric in _keys_of(manifest).items():
+            if record := known.cells.get(cell_key(metric, given)):
+                take_cell(row, name, record)
+
+
+def take_cell(row: Row, metric: str, record: Record) -> None:
+    """Put the cell of a record of the log into a row."""
+    row.cells[metric], row.keys[metric] = Cell.from_json(record["value"]), record["cell"]
+    if record.get("usage"):
+        row.usage[metric] = record["usage"]
+
+
+#: What reading a record of another form may raise.
+_ODD = (ValueError, TypeError, AttributeError, KeyError)
+
+
+def _to_row(record: Record) -> Row | None:
+    """The row of a line; ``None`` if it is of another form."""
+    try:
+        row = row_from_json(record)
+    except _ODD:
+        return None
+    return row if all(isinstance(key, str) for key in row.keys.values()) else None
 
 
 def read_manifest(path: Path, *, strict: bool = True) -> dict[str, Any]:
@@ -206,11 +323,7 @@ def _of_run(row: Row, manifest: Mapping[str, Any]) -> bool:
 
     A run that was stopped after a change leaves rows of before the change behind it.
     """
-    now = {
-        entry["name"]: entry["key"]
-        for entry in manifest.get("metrics", [])
-        if isinstance(entry, Mapping) and "key" in entry
-    }
+    now = _keys_of(manifest)
     wanted = (manifest.get("pipeline") or {}).get("key")
     if wanted and row.keys.get("output", wanted).partition(":")[0] != wanted:
         return False
@@ -219,6 +332,11 @@ def _of_run(row: Row, manifest: Mapping[str, Any]) -> bool:
         if name in now and key is not None and key.partition(":")[0] != now[name]:
             del row.cells[name]
     return True
+
+
+def _keys_of(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Metric -> its key."""
+    return {entry["name"]: entry["key"] for entry in manifest.get("metrics", []) if "key" in entry}
 
 
 def _described(results: Results) -> list[Any]:

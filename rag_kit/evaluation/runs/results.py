@@ -278,8 +278,3 @@ def row_from_json(record: Mapping[str, Any]) -> Row:
         dict(record.get("usage", {})),
         dict(record.get("keys", {})),
     )
-
-
-def names_of(metrics: Sequence[Any]) -> tuple[str, ...]:
-    """Names of metric objects."""
-    return tuple(metric.name for metric in metrics)

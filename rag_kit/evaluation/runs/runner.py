@@ -25,7 +25,7 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.caps import RunBudget, refusals
-from rag_kit.evaluation.runs.folder import RunFolder
+from rag_kit.evaluation.runs.folder import RunFolder, cell_record, output_record
 from rag_kit.evaluation.runs.planning import Plan, Task
 from rag_kit.evaluation.runs.progress import Reporter
 from rag_kit.evaluation.runs.results import Row
@@ -90,11 +90,8 @@ class Runner:
         for task in self._todo:
             if self.stopped:
                 break
-            if task.row is None:
-                if not await self._ask(task):
-                    break
-            elif not task.written:
-                await self._write(self._plan.line(task))
+            if task.row is None and not await self._ask(task):
+                break
             await self._queue.put(task)
         self._asking -= 1
         if not self._asking:
@@ -135,7 +132,8 @@ class Runner:
         self._charge(output.calls - budget.calls, output.tokens - budget.tokens)
         row = Row(task.example, output, usage={"pipeline": recorder.usage} if recorder.usage else {})
         self._add(output.calls, output.tokens, recorder)
-        await self._write(self._plan.start_row(task, row))
+        self._plan.start_row(task, row)
+        await self._write(output_record(row))
         return True
 
     async def _score(self, task: Task) -> None:
@@ -181,14 +179,10 @@ class Runner:
         self.scored += 1
         row.cells[name] = cell
         row.keys[name] = task.cell_key(self._plan.metric_keys[name])
-        record: dict[str, Any] = {
-            "id": task.example.id, "cells": {name: cell.to_json()}, "keys": {name: row.keys[name]},
-        }  # fmt: skip
         if recorder is not None and recorder.usage:
             row.usage[name] = recorder.usage
-            record["usage"] = {name: recorder.usage}
         task.missing.remove(name)
-        await self._write(record)
+        await self._write(cell_record(row, name))
 
     async def _write(self, record: dict[str, Any]) -> None:
         """Append a line; whoever comes first writes for all that wait."""

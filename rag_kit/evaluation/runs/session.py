@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.concurrency.branch import current_branch
-from rag_kit.evaluation.runs.folder import FORMAT, RunFolder
+from rag_kit.evaluation.runs.folder import FORMAT, Known, RunFolder
 from rag_kit.evaluation.runs.keys import digest
 from rag_kit.evaluation.runs.manifest import clean, commit, describe_metric, now, versions
 from rag_kit.evaluation.runs.planning import Plan
@@ -38,14 +38,13 @@ async def _run(settings: Settings, folder: RunFolder | None) -> Results:
 
     def prepare() -> tuple[Plan, dict[str, Any]]:
         fingerprint = None if settings.judge is None else clean(settings.judge.fingerprint())
-        known = {} if folder is None else folder.read()
+        known = Known() if folder is None else folder.read()
         before = {} if folder is None else folder.manifest()
         plan = Plan(settings, fingerprint, known, before.get("pipeline") or {})
         manifest = _manifest(settings, plan, fingerprint, before)
         if folder is not None:
-            if folder.damaged or (before and before.get("name") != settings.name):
-                folder.keep_copy()
             folder.write_manifest({**manifest, "status": "running"})
+            folder.save(plan.rows)
         return plan, manifest
 
     plan, manifest = await run_in_thread(prepare)
@@ -69,18 +68,15 @@ async def _run(settings: Settings, folder: RunFolder | None) -> Results:
         }
         manifest |= {"usage": _usage(plan), "pipeline": plan.pipeline()}
         await _to_the_end(lambda: _save(folder, plan, manifest))
-    rows = [task.row for task in plan.tasks if task.row is not None]
     names = tuple(metric.name for metric in settings.metrics)
-    return Results(settings.name, rows, names, manifest, len(settings.examples))
+    return Results(settings.name, plan.rows, names, manifest, len(settings.examples))
 
 
 def _save(folder: RunFolder | None, plan: Plan, manifest: Mapping[str, Any]) -> None:
-    """Bring the file into one line for each row, if it is not so already, and the manifest beside it."""
-    if folder is None:
-        return
-    if not (folder.clean and plan.same_order and all(task.written for task in plan.tasks)):
-        folder.rewrite(plan.lines())
-    folder.write_manifest(manifest)
+    """Bring what was computed into rows, and write the manifest beside them."""
+    if folder is not None:
+        folder.save(plan.rows)
+        folder.write_manifest(manifest)
 
 
 async def _to_the_end(function: Any) -> None:
@@ -112,7 +108,7 @@ def _done(runner: Any, reused: int) -> dict[str, Any]:
 
 def _usage(plan: Plan) -> dict[str, Any]:
     """What all rows took, those of earlier runs included."""
-    rows = [task.row for task in plan.tasks if task.row is not None]
+    rows = plan.rows
     cells = [cell for row in rows for cell in row.cells.values()]
     return {
         "pipeline": {

@@ -375,14 +375,34 @@ def test_a_pipeline_with_other_settings_is_asked_again(tmp_path: Path) -> None:
     assert len(run(Fixed(k=3), Length(), tmp_path / "r")["q0"].output.passages or ()) == 3
 
 
-def test_rows_of_another_name_are_set_aside(tmp_path: Path) -> None:
+def test_what_another_pipeline_gave_stays_in_the_folder(tmp_path: Path) -> None:
     """Results that cost money are not lost when a folder is used for another pipeline by mistake."""
-    run(Counting(), Length(), tmp_path / "r", name="a")
-    content = (tmp_path / "r" / "rows.jsonl").read_bytes()
+    first = run(Counting(), Length(), tmp_path / "r", name="a")
     run(Counting("No."), Length(), tmp_path / "r", name="b")
-    (copy,) = (tmp_path / "r").glob("rows.before-*.jsonl")
-    assert copy.read_bytes() == content
     assert Results.load(tmp_path / "r").name == "b"
+    again = Counting()
+    assert run(again, Length(), tmp_path / "r", name="a").rows == first.rows
+    assert again.asked == []
+
+
+def test_a_run_that_goes_on_can_be_read(tmp_path: Path) -> None:
+    """What is there so far is shown with its cells; what the folder holds of other questions is not."""
+    sets = {"mine": examples()[:2], "other": examples()[2:]}
+    seen: dict[str, list[str]] = {}
+
+    def pipeline(question: str) -> str:
+        until = time.monotonic() + 20
+        while question == "Question 4?" and time.monotonic() < until:
+            seen.clear()
+            seen.update({row.example.id: list(row.cells) for row in Results.load(tmp_path / "r")})
+            if list(seen.values()) == [["ours_length"]] * 2:
+                break
+        return "Yes."
+
+    for name, some in (*sets.items(), ("mine", sets["other"])):
+        run(pipeline, Length(), tmp_path / "r", dataset=some, name=name, version="1", max_concurrency=1)
+    assert seen == {"q2": ["ours_length"], "q3": ["ours_length"]}
+    assert [row.example.id for row in Results.load(tmp_path / "r")] == ["q2", "q3", "q4"]
 
 
 def test_errors_are_tried_again(tmp_path: Path) -> None:
@@ -501,7 +521,7 @@ def test_a_half_written_line_is_dropped_and_its_work_done_again(tmp_path: Path) 
 
 
 def test_stale_rows_are_neither_shown_nor_lost(tmp_path: Path) -> None:
-    """A run that is stopped after a change shows only rows of the new pipeline; the old ones stay in the file."""
+    """A run that is stopped after a change shows only rows of the new pipeline; the old ones stay in the folder."""
     run(Counting(), Length(), tmp_path / "r", name="mine", version="1")
 
     async def slow(question: str) -> str:
@@ -517,7 +537,7 @@ def test_stale_rows_are_neither_shown_nor_lost(tmp_path: Path) -> None:
     )
     back = Counting()
     assert len(run(back, Length(), tmp_path / "r", name="mine", version="1")) == 5
-    assert back.asked == ["Question 0?"]
+    assert back.asked == []
 
 
 def test_manifest_holds_what_the_run_was_made_with_and_no_key(tmp_path: Path) -> None:

@@ -91,17 +91,6 @@ def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
         Results.load(folder)
 
 
-def test_cells_are_dropped_when_their_output_is_replaced(tmp_path: Path) -> None:
-    """A later line with an output begins the row anew; one without adds to it."""
-    folder = Results("mine", [row(1, CELLS[0])], ("m", "n")).save(tmp_path / "r")
-    with RunFolder(folder) as run:
-        run.append([{"id": "q1", "cells": {"n": {"value": 0.25, "status": "ok"}}}])
-    assert Results.load(folder)["q1"].cells == {"m": CELLS[0], "n": Cell.ok(0.25)}
-    with RunFolder(folder) as run:
-        run.append([{"id": "q1", "example": {"id": "q1", "question": "Q"}, "output": {"answer": "New."}}])
-    assert Results.load(folder)["q1"].cells == {}
-
-
 def test_the_second_writer_of_a_folder_is_refused(tmp_path: Path) -> None:
     """While a folder is written to, saving there fails and says why."""
     with RunFolder(tmp_path / "r"):
