@@ -1,8 +1,8 @@
-"""What every assembly here shares: a retriever over an index folder, and the chat model.
+"""What every assembly here shares: a retriever over an index, and the chat model.
 
-The index is the one that RAG_KIT_INDEX names (default ``.demo/index``, which ``make demo`` and ``make studio``
-build; without one the server starts, and a run says how to make one). The chat model is the one that
-RAG_KIT_CHAT_MODEL names.
+The index is the one that RAG_KIT_INDEX names, a folder or the URL of one in PostgreSQL (default ``.demo/index``, which
+``make demo`` and ``make studio`` build; without one the server starts, and a run says how to make one). The chat model
+is the one that RAG_KIT_CHAT_MODEL names.
 """
 
 import os
@@ -39,11 +39,11 @@ class NoIndex(BaseRetriever):
 def retriever() -> BaseRetriever:
     """Hybrid search over the index, opened once for all graphs."""
     default = Path(__file__).resolve().parent.parent / ".demo" / "index"
-    folder = Path(os.environ.get("RAG_KIT_INDEX", default))
+    index = os.environ.get("RAG_KIT_INDEX", str(default))
     try:
-        recorded = DocumentIndex.recorded_embedding(folder)
+        recorded = DocumentIndex.recorded_embedding(index)
         embeddings = embedding_model(recorded) if recorded else None
-        return index_retriever(DocumentIndex.open(folder, embeddings=embeddings))
+        return index_retriever(DocumentIndex.open(index, embeddings=embeddings))
     except RagKitError as error:
         return NoIndex(error=error)
 

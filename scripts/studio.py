@@ -26,11 +26,11 @@ def main() -> int:
         "--browser", action="store_true", help="open Studio's page (it is on the public internet)"
     )
     arguments = parser.parse_args()
-    index = Path(os.environ.setdefault("RAG_KIT_INDEX", str(ROOT / ".demo" / "index")))
-    if not index.exists():
+    index = os.environ.setdefault("RAG_KIT_INDEX", str(ROOT / ".demo" / "index"))
+    if "://" not in index and not Path(index).exists():
         from rag_kit.cli.main import main as rag_kit
 
-        if code := rag_kit(["ingest", str(ROOT / "docs" / "guide"), "--index", str(index)]):
+        if code := rag_kit(["ingest", str(ROOT / "docs" / "guide"), "--index", index]):
             return code
     print(
         f"Serving the graphs on http://127.0.0.1:{arguments.port}\n"
