@@ -25,7 +25,7 @@ _GRIDS = ((32768, 64), (8192, 32), (2048, 16), (0, 1))  # (more documents than t
 _SCANNED = 16384  # up to this size looking through the whole table beats looking up columns
 
 _BOTH = np.array([0, 1])
-_FEW = 64  # terms up to which counting repeats would cost more than it saves
+FEW = 64  # terms up to which counting repeats would cost more than it saves
 
 Hits = tuple[NDArray[np.int64], NDArray[np.floating[Any]]]
 Query = Sequence[str] | Mapping[str, float]  # terms, repeats counted; or the weight of each term, above 0
@@ -212,7 +212,7 @@ class View:
             table = self._local.table = np.zeros(self._padded, self._type)
         else:
             table.fill(0)
-        if not isinstance(terms, Mapping) and len(terms) > _FEW:
+        if not isinstance(terms, Mapping) and len(terms) > FEW:
             terms = Counter(terms)
         if isinstance(terms, Mapping):
             for number, weight in self._known(terms):

@@ -59,7 +59,7 @@ class KeywordView:
         check_k(k)
         if not isinstance(query, (str, Mapping)):
             raise InvalidInputError(f"The query must be a text, not {type(query).__name__}.")
-        return KeywordLeg.search_index(self._index, query, k, self._where(filter))
+        return self._best(query, k, self._where(filter))
 
     def search_weighted(
         self, terms: Mapping[str, float], k: int = 4, filter: Filter | None = None
@@ -87,6 +87,11 @@ class KeywordView:
     def maximum(self, query: str | Mapping[str, float]) -> float:
         """What no score for the query, or for weighted terms, can exceed."""
         return self._index.maximum(query)
+
+    def _best(
+        self, query: str | Mapping[str, float], k: int, where: Filter | None
+    ) -> list[tuple[Document, float]]:
+        return KeywordLeg.search_index(self._index, query, k, where)
 
     def _where(self, where: Filter | None) -> Filter | None:
         validate_filter(where)

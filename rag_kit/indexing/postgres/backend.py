@@ -17,6 +17,8 @@ from rag_kit.indexing.document_index.sql import Connection, replacing
 from rag_kit.indexing.document_index.store import NEW
 
 try:
+    from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
+    from rag_kit.indexing.postgres.keyword_view import PostgresKeywordView
     from rag_kit.indexing.postgres.migrating import migrate, newest, version
     from rag_kit.indexing.postgres.store import PostgresStore
 except ImportError as error:
@@ -37,7 +39,8 @@ class PostgresBackend(Backend):
         self.writable = writable
         self.store: PostgresStore = PostgresStore(location, writable=writable, before_commit=self._follow)
         # the one place where the legs are made: PostgresVectorLeg(), PostgresKeywordLeg()
-        self.legs: tuple[Leg, ...] = ()
+        self.keyword = PostgresKeywordLeg()
+        self.legs: tuple[Leg, ...] = (self.keyword,)
 
     @classmethod
     def create(
@@ -113,7 +116,7 @@ class PostgresBackend(Backend):
 
     def keyword_view(self) -> KeywordView:
         """See `Backend`."""
-        raise NotImplementedError
+        return PostgresKeywordView(self.store, self.keyword, self.store.state().derived)
 
     def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
         """See `Backend`."""

@@ -1,0 +1,200 @@
+"""The keyword leg in PostgreSQL: BM25 by the kit's own analysis, written in the transaction of the chunks."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_kit.documents import Filter
+from rag_kit.indexing.bm25.parameters import check_weights
+from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.postgres import keyword_scores
+from rag_kit.indexing.postgres.keyword_postings import BYTES, Changes, postings
+from rag_kit.indexing.postgres.keyword_scores import Counts, count_of, lines_of
+from rag_kit.indexing.searched import searched_text
+from rag_kit.text import default_analyzer
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_PAGE = 5000  # chunks that are analysed and written together
+_SAMPLE = 200  # chunks that are analysed again to be compared
+
+
+class Indexed(NamedTuple):
+    """A document as the postings have it.
+
+    Attributes:
+        slot: Its number in postings.
+        terms: A term and its count on each line.
+    """
+
+    slot: int
+    terms: str
+
+
+class PostgresKeywordLeg:
+    """BM25 over the chunks of one tenant. All methods work in the open transaction of the connection."""
+
+    def __init__(self) -> None:
+        self.analyzer = default_analyzer()
+
+    def apply(self, connection: Any, state: State) -> int:
+        """Follow the chunks to the state's generation; see ``Leg``."""
+        native: Connection[Any] = connection.native
+        total = keyword_scores.counts(native)
+        since = (total.generation,)
+        gone = native.execute("SELECT n FROM gone WHERE generation > %s", since).fetchall()
+        if gone:
+            total = written(native, total, {n: None for (n,) in gone})
+        for rows in _pages(native, "generation > %s", since):
+            total = written(native, total, {n: self._terms(state, *row) for n, *row in rows})
+        save_counts(native, total._replace(generation=state.generation))
+        return state.generation
+
+    def _terms(self, state: State, text: str, metadata: str) -> Counter[str]:
+        return Counter(self.analyzer(searched_text(text, json.loads(metadata)) if state.titles else text))
+
+    def search(
+        self, connection: Any, state: State, query: str | Mapping[str, float], k: int, where: Filter | None
+    ) -> list[tuple[Any, float]]:
+        """The k best documents for a query or weighted terms with a score above zero, ties by id."""
+        from rag_kit.indexing.document_index.changes import documents
+
+        terms = self.analyzer(query) if isinstance(query, str) else check_weights(query)
+        native = connection.native
+        hits = keyword_scores.best(native, keyword_scores.scores(native, terms), k, where)
+        found = documents(connection, [key for key, _, _ in hits])
+        return [(found[key], score) for key, _, score in hits]
+
+    def rebuild(self, connection: Any, state: State) -> str:
+        """Forget the tenant's postings, and make them of the chunks."""
+        for table in ("keyword_postings", "keyword_documents", "keyword_counts"):
+            connection.native.execute(f"DELETE FROM {table}")
+        self.apply(connection, state)
+        return "rebuilt the keyword index"
+
+    def verify(self, connection: Any, state: State, report: IndexReport) -> None:
+        """Compare ids, numbers and sums of all documents, and the terms and postings of a sample."""
+        native: Connection[Any] = connection.native
+        total = keyword_scores.counts(native)
+        for what, query in _COMPARED.items():
+            if lost := native.execute(query).fetchall():
+                report.problems.append(f"keyword: {len(lost)} rows {what}, for example {lost[0][0]}")
+        [(documents, tokens, terms, packed)] = native.execute(_SUMS).fetchall()
+        if (documents, tokens, terms, state.generation) != (
+            total.documents,
+            total.tokens,
+            packed,
+            max(total.generation, 0),  # -1 before the first write
+        ):
+            report.problems.append("keyword: documents, terms or changes are not as many as were counted")
+        step, lost, checked = max(1, total.documents // _SAMPLE), list[int](), 0
+        for rows in _pages(native, "n %% %s = 0", (step,)):
+            known = indexed(native, [n for n, _, _ in rows])
+            terms = {n: self._terms(state, *row) for n, *row in rows if n in known}
+            found = postings(native, {term for counted in terms.values() for term in counted})
+            counts = {
+                (slot, term): count
+                for term, its in found
+                for slot, count in zip(its.slots.tolist(), its.counts.tolist(), strict=True)
+            }
+            lost += [
+                n
+                for n, counted in terms.items()
+                if known[n].terms != lines_of(counted)
+                or any(counts.get((known[n].slot, term)) != count for term, count in counted.items())
+            ]
+            checked += len(rows)
+        if lost:
+            report.problems.append(
+                f"keyword: {len(lost)} rows do not find themselves, for example that of number {lost[0]}"
+            )
+        report.checked["keyword rows"] = checked
+
+
+_COMPARED = {
+    "are missing": "SELECT id FROM chunks WHERE n NOT IN (SELECT n FROM keyword_documents WHERE n IS NOT NULL)",
+    "should be gone": "SELECT n FROM keyword_documents WHERE n IS NOT NULL AND n NOT IN (SELECT n FROM chunks)",
+}
+_SUMS = f"""
+SELECT count(n), coalesce(sum(length), 0),
+       coalesce(sum(array_length(string_to_array(terms, E'\\n'), 1)), 0),
+       (SELECT coalesce(sum(octet_length(packed)), 0) / {BYTES} FROM keyword_postings)
+FROM keyword_documents
+"""
+
+
+def written(native: Connection[Any], total: Counts, wanted: Mapping[int, Counter[str] | None]) -> Counts:
+    """Replace documents, by the numbers of their chunks, by the counts of their terms; ``None`` removes one.
+
+    Returns:
+        What the documents are in all then.
+    """
+    changes, old = Changes(), indexed(native, list(wanted))
+    lines = {n: None if terms is None else lines_of(terms) for n, terms in wanted.items()}
+    changed = [n for n, line in lines.items() if line != (old[n].terms if n in old else None)]
+    free = _free_slots(native, total.slots, sum(n not in old for n in changed))
+    rows: list[tuple[int, int | None, int, str]] = []
+    documents, tokens, slots, _ = total
+    for n in changed:
+        if n in old:
+            before = count_of(old[n].terms)
+            changes.take(old[n].slot, before)
+            documents, tokens = documents - 1, tokens - before.total()
+        slot, terms, line = old[n].slot if n in old else next(free), wanted[n] or Counter(), lines[n]
+        changes.put(slot, terms, terms.total())
+        documents, tokens, slots = (
+            documents + (line is not None),
+            tokens + terms.total(),
+            max(slots, slot + 1),
+        )
+        rows.append((slot, None if line is None else n, terms.total(), line or ""))
+    changes.write(native)
+    if rows:
+        native.execute(
+            "INSERT INTO keyword_documents (slot, n, length, terms) "
+            "SELECT * FROM unnest(%b::int[], %b::bigint[], %b::int[], %b::text[]) "
+            "ON CONFLICT (tenant, slot) DO UPDATE "
+            "SET n = excluded.n, length = excluded.length, terms = excluded.terms",
+            [list(column) for column in zip(*rows, strict=True)],
+        )
+    return total._replace(documents=documents, tokens=tokens, slots=slots)
+
+
+def save_counts(native: Connection[Any], total: Counts) -> None:
+    """Write what a tenant's documents are in all."""
+    native.execute(
+        "INSERT INTO keyword_counts (documents, tokens, slots, generation) VALUES (%s, %s, %s, %s) "
+        "ON CONFLICT (tenant) DO UPDATE SET documents = excluded.documents, tokens = excluded.tokens, "
+        "slots = excluded.slots, generation = excluded.generation",
+        total,
+    )
+
+
+def indexed(native: Connection[Any], numbers: Sequence[int]) -> dict[int, Indexed]:
+    """Documents as the postings have them, by the numbers of their chunks."""
+    query = "SELECT n, slot, terms FROM keyword_documents WHERE n = ANY(%b::bigint[])"
+    return {n: Indexed(*row) for n, *row in native.execute(query, (list(numbers),))}
+
+
+def _pages(
+    native: Connection[Any], condition: str, values: Sequence[Any]
+) -> Iterator[list[tuple[int, str, str]]]:
+    """Numbers, texts and metadata of chunks, in the order of the numbers."""
+    with closing(native.cursor("keyword")) as cursor:
+        cursor.execute(f"SELECT n, text, metadata FROM chunks WHERE {condition} ORDER BY n", values)
+        while rows := cursor.fetchmany(_PAGE):
+            yield rows
+
+
+def _free_slots(native: Connection[Any], slots: int, count: int) -> Iterator[int]:
+    """Slots for new documents: free ones, then new ones."""
+    query = "SELECT slot FROM keyword_documents WHERE n IS NULL ORDER BY slot LIMIT %s"
+    free = [slot for (slot,) in native.execute(query, (count,))] if count else []
+    yield from free
+    yield from range(slots, slots + count - len(free))

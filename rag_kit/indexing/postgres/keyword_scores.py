@@ -1,0 +1,142 @@
+"""BM25 over the tables of the keyword leg: the scores of all documents, and the best of them that pass a filter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_kit.documents import Filter
+from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
+from rag_kit.indexing.bm25.scoring import inverse_frequencies
+from rag_kit.indexing.bm25.view import FEW, Query
+from rag_kit.indexing.document_index.vectors import TIE
+from rag_kit.indexing.postgres.filters import where_sql
+from rag_kit.indexing.postgres.keyword_postings import Postings, frequencies, postings
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+Scores = NDArray[np.float32]
+
+_TIES = 20  # further hits to look at, so that equal scores are ordered by id
+_FILTERED = 8  # times as many where a filter may leave some out
+
+
+class Counts(NamedTuple):
+    """What a tenant's documents are in all.
+
+    Attributes:
+        documents: How many there are.
+        tokens: Their terms, repeats counted.
+        slots: Their numbers are below this.
+        generation: Of the store, which the postings have followed; -1 before the first.
+    """
+
+    documents: int = 0
+    tokens: int = 0
+    slots: int = 0
+    generation: int = -1
+
+
+def counts(native: Connection[Any]) -> Counts:
+    """The tenant's counts."""
+    found = native.execute("SELECT documents, tokens, slots, generation FROM keyword_counts").fetchone()
+    return Counts(*found) if found else Counts()
+
+
+def scores(native: Connection[Any], terms: Query) -> Scores:
+    """The score of each slot, 0 in a free one; to the last bit what a ``BM25Index`` of the documents gives."""
+    total = counts(native)
+    table = np.zeros(total.slots, np.float32)
+    found = {term: (its.slots, _weights(its, total)) for term, its in postings(native, dict.fromkeys(terms))}
+    # repeats as there, one by one or counted: sums then agree in their last bits
+    if not isinstance(terms, Mapping) and len(terms) > FEW:
+        terms = Counter(terms)
+    for term, weight in _weighted(terms):
+        if term in found:
+            slots, part = found[term]
+            table[slots] += part * np.float32(weight)
+    return table
+
+
+def maximum(native: Connection[Any], terms: Query) -> float:
+    """The score that a document nears as each of the terms fills it; unknown terms count as rarest."""
+    total, found = counts(native), frequencies(native, dict.fromkeys(terms))
+    if not total.documents:
+        return 0.0
+    idf = {term: _idf(found.get(term, 0), total) for term in terms}
+    return float(sum(weight * idf[term] for term, weight in _weighted(terms)))
+
+
+def _weighted(terms: Query) -> Iterable[tuple[str, float]]:
+    return terms.items() if isinstance(terms, Mapping) else zip(terms, repeat(1.0), strict=False)
+
+
+def _idf(frequency: int, total: Counts) -> float:
+    [idf] = inverse_frequencies(np.array([frequency]), total.documents, "lucene")
+    return float(idf)
+
+
+def _weights(found: Postings, total: Counts) -> Scores:
+    """What each posting of a term adds to the score of its document."""
+    mean = total.tokens / total.documents if total.tokens else 1.0
+    saturation = DEFAULT_K1 * (1 - DEFAULT_B + DEFAULT_B * found.lengths / mean)
+    count = found.counts.astype(np.float64)
+    weights: Scores = (count / (saturation + count) * _idf(len(found.slots), total)).astype(np.float32)
+    return weights
+
+
+def best(
+    native: Connection[Any], table: Scores, k: int, where: Filter | None
+) -> list[tuple[str, int, float]]:
+    """Ids, slots and scores of the k best above zero that pass a filter, ties by id.
+
+    Candidates are looked up in the order of their scores, so a filter costs what it rejects.
+    """
+    hits = np.flatnonzero(table > 0)
+    fetch = (k + _TIES) * (_FILTERED if where else 1)
+    while True:
+        top, lowest = hits, 0.0
+        if fetch < len(hits):
+            top = hits[np.argpartition(table[hits], len(hits) - fetch)[-fetch:]]
+            lowest = float(table[top].min())
+        found = passing(native, top.tolist(), where)
+        steps = np.rint(table[[slot for _, slot in found]].astype(np.float64) / TIE).tolist()
+        ranked = sorted((-step, key, slot) for step, (key, slot) in zip(steps, found, strict=True))[:k]
+        if len(top) == len(hits) or (len(ranked) == k and lowest < -ranked[-1][0] * TIE - 2 * TIE):
+            return [(key, slot, float(table[slot])) for _, key, slot in ranked]
+        fetch *= 4
+
+
+def passing(native: Connection[Any], slots: Sequence[int], where: Filter | None) -> list[tuple[str, int]]:
+    """Ids and slots of those documents that pass a filter, in any order."""
+    condition, values = where_sql(where)
+    query = "SELECT c.id, d.slot FROM keyword_documents d JOIN chunks c ON c.n = d.n WHERE d.slot = ANY(%b::int[])"
+    return native.execute(f"{query} AND {condition}", (list(slots), *values)).fetchall()
+
+
+def counted_terms(native: Connection[Any], slots: Sequence[int]) -> dict[int, Counter[str]]:
+    """How often each term occurs in some documents."""
+    query = "SELECT slot, terms FROM keyword_documents WHERE slot = ANY(%b::int[])"
+    return {slot: count_of(terms) for slot, terms in native.execute(query, (list(slots),))}
+
+
+def lines_of(terms: Mapping[str, int]) -> str:
+    """Terms and their counts as they stand in ``keyword_documents``.
+
+    Example:
+        >>> lines_of({"dog": 1, "cat": 2})
+        'cat 2\\ndog 1'
+    """
+    return "\n".join(f"{term} {count}" for term, count in sorted(terms.items()))
+
+
+def count_of(lines: str) -> Counter[str]:
+    """What ``lines_of`` has written."""
+    pairs = (line.rpartition(" ") for line in lines.split("\n") if line)
+    return Counter({term: int(count) for term, _, count in pairs})

