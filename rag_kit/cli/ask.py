@@ -119,7 +119,7 @@ def _run(arguments: argparse.Namespace, begun: float) -> int:
                 )
                 printer = AnswerPrinter(graph, context, described, explained=arguments.explain)
                 return Session(
-                    printer, runner, f"{arguments.index.name}: {index.stats()['chunks']} passages"
+                    printer, runner, f"{index.folder.name}: {index.stats()['chunks']} passages"
                 ).run()
             graph = build(retriever, llm, prompts=arguments.prompts, output="full")
             if arguments.question is not None:  # its time runs from the command on, loading included

@@ -8,7 +8,6 @@ import os
 import platform
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_kit import __version__
@@ -59,7 +58,9 @@ def add_parser(commands: Any) -> None:
         description="Tell what is installed, configured and reachable. No secret is printed.",
     )
     default = os.environ.get("RAG_KIT_INDEX")
-    parser.add_argument("--index", type=Path, default=Path(default) if default else None, metavar="DIR")
+    parser.add_argument(
+        "--index", default=default or None, metavar="DIR", help="a folder, or postgresql://..."
+    )
     parser.add_argument("--no-network", action="store_true", help="do not ask the configured endpoint")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -175,9 +176,10 @@ def _telemetry() -> tuple[str, str]:
     return ("ok", f"on, by your setting of {', '.join(on)}") if on else ("off", "nothing is sent")
 
 
-def _index(folder: Path) -> tuple[str, str]:
+def _index(folder: str) -> tuple[str, str]:
     from rag_kit.cli.opening import open_index
+    from rag_kit.indexing.postgres.location import location_of
 
-    with open_index(folder, None) as index:
+    with open_index(location_of(folder), None) as index:
         stats = index.stats()
     return "ok", ", ".join(f"{value} {name}" for name, value in stats.items())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import IndexMismatchError, InvalidInputError
+from rag_kit.indexing.postgres.location import Location, location_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -22,13 +23,11 @@ DEFAULT_K = 5
 
 def add_index_argument(parser: argparse.ArgumentParser) -> None:
     """``--index DIR``, or the environment variable RAG_KIT_INDEX."""
-    default = os.environ.get("RAG_KIT_INDEX")
     parser.add_argument(
         "--index",
-        type=Path,
-        default=Path(default) if default else None,
+        default=os.environ.get("RAG_KIT_INDEX") or None,
         metavar="DIR",
-        help="the index folder (or set RAG_KIT_INDEX)",
+        help="the index: a folder, or postgresql://USER@HOST/DATABASE?index=NAME (or set RAG_KIT_INDEX)",
     )
 
 
@@ -39,8 +38,8 @@ def add_wait_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def index_folder(arguments: argparse.Namespace) -> Path:
-    """The index folder that was named.
+def index_folder(arguments: argparse.Namespace) -> Path | Location:
+    """The index folder that was named, or the place in a database.
 
     Raises:
         InvalidInputError: None was, or it is a file.
@@ -49,8 +48,8 @@ def index_folder(arguments: argparse.Namespace) -> Path:
         raise InvalidInputError(
             "no index is named; give --index DIR or set RAG_KIT_INDEX. Make one: rag-kit ingest PATH --index DIR"
         )
-    folder: Path = arguments.index
-    if folder.exists() and not folder.is_dir():
+    folder = location_of(arguments.index)
+    if isinstance(folder, Path) and folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"--index {folder} is a file; name the folder of an index, or a new one.")
     return folder
 
@@ -105,7 +104,7 @@ def parse_filter(text: str | None) -> dict[str, Any] | None:
     return value
 
 
-def open_index(folder: Path, embedding_model: str | None, *, dense: bool = True) -> DocumentIndex:
+def open_index(folder: Path | Location, embedding_model: str | None, *, dense: bool = True) -> DocumentIndex:
     """Open an index for reading, with the embedding model it was built with.
 
     A model named by the caller or by RAG_KIT_EMBEDDING_MODEL must be the one that built the index.
@@ -126,7 +125,7 @@ def open_index(folder: Path, embedding_model: str | None, *, dense: bool = True)
     return DocumentIndex.open(folder, embeddings=index_embeddings(folder, embedding_model))
 
 
-def index_embeddings(folder: Path, embedding_model: str | None) -> Embeddings | None:
+def index_embeddings(folder: Path | Location, embedding_model: str | None) -> Embeddings | None:
     """The embedding model of an index, ``None`` where it has no vectors and no model was named.
 
     Raises:
@@ -140,7 +139,7 @@ def index_embeddings(folder: Path, embedding_model: str | None) -> Embeddings | 
     return _embeddings(folder, named, recorded) if recorded is not None or named else None
 
 
-def _embeddings(folder: Path, named: str | None, recorded: str | None) -> Embeddings | None:
+def _embeddings(folder: Path | Location, named: str | None, recorded: str | None) -> Embeddings | None:
     from rag_kit.models import embedding_model, embedding_name, recorded_embedding_model
 
     if recorded is None or (named and named != recorded):

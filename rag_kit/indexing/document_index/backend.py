@@ -30,6 +30,7 @@ class Backend(ABC):
         vectors: The leg that finds the nearest vectors.
         legs: All legs.
         writable: Whether it was opened for writing.
+        holds_nul: Whether texts may hold NUL.
     """
 
     location: Path | Location
@@ -37,6 +38,7 @@ class Backend(ABC):
     vectors: Leg
     legs: tuple[Leg, ...]
     writable: bool
+    holds_nul: bool = True
 
     @abstractmethod
     def keyword_view(self) -> KeywordView:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rag_kit.errors import IndexLockedError
 from rag_kit.indexing.document_index.embedding import EMBED_BATCH, embed_ahead
+from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.rows import text_hash
-from rag_kit.indexing.document_index.sql import Connection, replacing
+from rag_kit.indexing.document_index.sql import Connection, marks, replacing
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.document_index.writing import known_vectors
 from rag_kit.indexing.searched import embedded_row
@@ -43,24 +45,74 @@ def fill_vectors(
     Returns:
         How many texts were embedded.
     """
-    embedded = done = 0
+    filling = _Filling(store, embeddings, name, progress, max_concurrency)
     with store.write_lock:
-        with store.writing() as connection:
+        while not filling.is_complete():
+            filling.once()
+    return filling.embedded
+
+
+class _Filling:
+    """One call of `fill_vectors`; other processes may write meanwhile, so it looks again until nothing is lacking."""
+
+    def __init__(
+        self,
+        store: Store,
+        embeddings: Embeddings,
+        name: str,
+        progress: Callable[[int, int], None] | None,
+        max_concurrency: int | None,
+    ) -> None:
+        self._store = store
+        self._embeddings = embeddings
+        self._name = name
+        self._progress = progress
+        self._max_concurrency = max_concurrency
+        self.embedded = self._done = self._total = 0
+        self._begun = False
+
+    def _table(self, state: State) -> str:
+        return "vectors" if state.embedding == self._name else _NEXT
+
+    def _lacking(self, table: str) -> str:
+        return f"FROM chunks c LEFT JOIN {table} v USING (n) WHERE v.n IS NULL"
+
+    def is_complete(self) -> bool:
+        """Begin, or finish: once no chunk lacks a vector, those of another model take the place of the old ones."""
+        with self._store.writing() as connection:
+            state = self._store.state(connection)
+            table = self._table(state)
+            if table == _NEXT:
+                _keep_current(self._store, connection, self._name, begun=self._begun)
+            total = connection.execute(f"SELECT count(*) {self._lacking(table)}").fetchone()[0]
+            self._begun, self._total = True, self._done + total
+            if total:
+                return False
+            if table == _NEXT:
+                self._store.switch_vectors(connection)
+                found = _meta(connection).get("next_dimension")
+                connection.execute("DELETE FROM meta WHERE key IN ('next_embedding', 'next_dimension')")
+                self._store.set_meta(embedding=self._name, dimension=found)
+            if table == _NEXT or self._done:
+                self._store.set_meta(generation=state.generation + 1)
+        return True
+
+    def once(self) -> None:
+        """Embed the chunks that lack a vector now."""
+        store = self._store
+        with store.looking() as connection:
             state = store.state(connection)
-            table = "vectors" if state.embedding == name else _NEXT
-            dimension = state.dimension if table == "vectors" else _begin(store, connection, name)
-            generation = state.generation + (table == "vectors")
-            lacking = f"FROM chunks c LEFT JOIN {table} v USING (n) WHERE v.n IS NULL"
-            total = connection.execute(f"SELECT count(*) {lacking}").fetchone()[0]
+            table = self._table(state)
+            length = state.dimension if table == "vectors" else _meta(connection).get("next_dimension")
         waiting: deque[tuple[list[tuple[int, bytes, bytes]], Collection[bytes]]] = deque()
 
         def wanted() -> Iterator[dict[bytes, str]]:
             """The texts without a vector, of one batch of rows after the other."""
             last = -1
-            query = f"SELECT c.n, c.hash, c.text, c.metadata {lacking} AND c.n > ? ORDER BY c.n LIMIT {EMBED_BATCH}"
+            query = f"SELECT c.n, c.hash, c.text, c.metadata {self._lacking(table)} AND c.n > ? ORDER BY c.n "
             while True:
                 with store.looking() as connection:
-                    found = connection.execute(query, (last,)).fetchall()
+                    found = connection.execute(f"{query} LIMIT {EMBED_BATCH}", (last,)).fetchall()
                     made = known_vectors(connection, {row[1] for row in found}, table, titles=state.titles)
                 if not found:
                     return
@@ -72,46 +124,69 @@ def fill_vectors(
                 waiting.append((rows, new.keys()))
                 yield new
 
-        with closing(embed_ahead(embeddings, wanted(), dimension, max_concurrency)) as groups:
+        made = embed_ahead(self._embeddings, wanted(), length, self._max_concurrency)
+        with closing(made) as groups:
             for vectors in groups:
                 rows, _ = waiting.popleft()
-                embedded += len(vectors)
+                self.embedded += len(vectors)
                 with store.writing() as connection:
+                    now = store.state(connection)
+                    if self._table(now) != table:
+                        return  # another process was first
+                    if table == _NEXT:
+                        _check_alone(store, connection, self._name)
                     others = {digest for _, digest, key in rows if key not in vectors}
                     vectors |= known_vectors(connection, others, table, titles=state.titles)
+                    changed = _changed(connection, [row[0] for row in rows], state.generation)
+                    generation = now.generation + (table == "vectors")
                     connection.executemany(
                         replacing(table, "n", "vector", "generation"),
-                        [(n, vectors[key], generation) for n, _, key in rows],
+                        [
+                            (n, vectors[k], generation)
+                            for n, _, k in rows
+                            if k in vectors and n not in changed
+                        ],
                     )
-                    dimension = len(vectors[rows[0][2]]) // 4
-                    store.set_meta(**{"dimension" if table == "vectors" else "next_dimension": dimension})
-                done += len(rows)
-                if progress is not None:
-                    progress(done, total)
-        with store.writing() as connection:
-            if table == _NEXT:
-                store.switch_vectors(connection)
-                connection.execute("DELETE FROM meta WHERE key IN ('next_embedding', 'next_dimension')")
-                store.set_meta(embedding=name, dimension=dimension)
-            if table == _NEXT or total:
-                store.set_meta(generation=state.generation + 1)
-    return embedded
+                    for vector in list(vectors.values())[:1]:
+                        dimension = "dimension" if table == "vectors" else "next_dimension"
+                        store.set_meta(**{dimension: len(vector) // 4})
+                self._done += len(rows)
+                if self._progress is not None:
+                    self._progress(self._done, self._total)
 
 
-def _begin(store: Store, connection: Connection, name: str) -> int | None:
-    """Keep the vectors that an interrupted call made by this model; returns their length, if there are any.
+def _changed(connection: Connection, numbers: Sequence[int], since: int) -> set[int]:
+    """Which rows are not what they were in a generation, or are gone."""
+    query = f"SELECT n FROM chunks WHERE n IN ({marks(numbers)}) AND generation <= ?"
+    return set(numbers) - {n for (n,) in connection.execute(query, (*numbers, since))}
 
-    Those of another model are dropped, and those of chunks that were changed since then.
+
+def _meta(connection: Connection) -> dict[str, Any]:
+    return {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
+
+
+def _check_alone(store: Store, connection: Connection, name: str) -> None:
+    """Raise IndexLockedError where another process has begun to make vectors of another model meanwhile."""
+    if (found := _meta(connection).get("next_embedding")) != name:
+        raise IndexLockedError(
+            f"Another process makes vectors by {found!r} in {store.path} now. Nothing of the index was changed; run "
+            "the same again when it is done."
+        )
+
+
+def _keep_current(store: Store, connection: Connection, name: str, *, begun: bool) -> None:
+    """Keep the vectors that an interrupted call made by this model, but for chunks that were changed since then.
+
+    Those of another model are dropped.
     """
     store.begin_vectors(connection)
-    meta = {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
-    if meta.get("next_embedding") == name:
+    if begun:
+        _check_alone(store, connection, name)
+    if begun or _meta(connection).get("next_embedding") == name:
         connection.execute(
             f"DELETE FROM {_NEXT} WHERE NOT EXISTS (SELECT 1 FROM chunks c "
             f"WHERE c.n = {_NEXT}.n AND {_NEXT}.generation >= c.generation)"
         )
-        length = meta.get("next_dimension")
-        return length if type(length) is int else None
+        return
     connection.execute(f"DELETE FROM {_NEXT}")
     store.set_meta(next_embedding=name, next_dimension=None)
-    return None

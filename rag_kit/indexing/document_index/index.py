@@ -1,4 +1,4 @@
-"""`DocumentIndex`: documents in a folder, found by keyword and by vector."""
+"""`DocumentIndex`: documents in a folder or in PostgreSQL, found by keyword and by vector."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rag_kit.indexing.document_index.folder_backend import FolderBackend, record
 from rag_kit.indexing.document_index.repairing import rebuild
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.document_index.writable import WritableIndex
-from rag_kit.indexing.postgres.location import location_of
+from rag_kit.indexing.postgres.location import Location, location_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -28,13 +28,18 @@ logger = logging.getLogger(__name__)
 
 
 class DocumentIndex(WritableIndex):
-    """Documents in a folder, with a keyword index and, given an embedding model, vectors.
+    """Documents in a folder or in PostgreSQL, with a keyword index and, given an embedding model, vectors.
 
     One SQLite file holds the truth: text, metadata, vectors. Every write is one transaction in it; the files
     of the keyword index and of the vectors are derived from it and catch up, whatever was killed when. So a
     crash leaves the old or the new state, and no search shows half of a write. Any number of processes may
     search while one writes; a second writer is refused. Pickled or copied, an index is opened again where
     that is done, for reading.
+
+    In the place of the folder, ``postgresql://USER@HOST/DATABASE?index=NAME&tenant=NAME`` names a schema (default
+    ``rag_kit``) of a database, and whose rows in it (extra ``postgres``). There any number of processes may write, too;
+    ``wait`` has no meaning. A password belongs into ``PGPASSWORD`` or ``~/.pgpass``; one in the URL is not kept when
+    an index is pickled.
 
     Metadata come back as they went in, as far as JSON can say it: dates become ISO strings, tuples and sets
     lists, not-a-number ``None``. A document keeps its ``Document.id``; one without gets an id made from
@@ -64,7 +69,7 @@ class DocumentIndex(WritableIndex):
     @classmethod
     def create(
         cls,
-        folder: str | PathLike[str],
+        folder: str | PathLike[str] | Location,
         *,
         embeddings: Embeddings | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -73,7 +78,7 @@ class DocumentIndex(WritableIndex):
         """Make an index and open it for writing.
 
         Args:
-            folder: A new or empty folder; made with access for its owner only.
+            folder: A new or empty folder, made with access for its owner only; or a URL.
             embeddings: Embedding model; without one there is keyword search only, until `add_vectors`.
             settings: How files are read and split, as plain JSON; recorded for `ingest`.
             wait: Seconds to wait for another writer.
@@ -93,7 +98,7 @@ class DocumentIndex(WritableIndex):
     @classmethod
     def open(
         cls,
-        folder: str | PathLike[str],
+        folder: str | PathLike[str] | Location,
         *,
         embeddings: Embeddings | None = None,
         mode: Literal["r", "w"] = "r",
@@ -103,7 +108,7 @@ class DocumentIndex(WritableIndex):
         """Open an index.
 
         Args:
-            folder: Its folder.
+            folder: Its folder or URL.
             embeddings: The embedding model it was built with; needed to search by a text's vector, and to
                 write to an index that has vectors.
             mode: ``"r"`` to search, ``"w"`` to write as well (one at a time).
@@ -128,7 +133,7 @@ class DocumentIndex(WritableIndex):
         return cls(backend, embeddings=embeddings, check=check)
 
     @staticmethod
-    def recorded_embedding(folder: str | PathLike[str]) -> str | None:
+    def recorded_embedding(folder: str | PathLike[str] | Location) -> str | None:
         """The name of the embedding model that an index was built with, ``None`` for keyword search only.
 
         Raises:

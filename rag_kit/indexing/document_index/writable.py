@@ -175,6 +175,7 @@ class WritableIndex(ReadableIndex):
 
         def wanted() -> Iterator[Mapping[bytes, str]]:
             for batch in batches:
+                self._refuse_nul(batch)
                 texts = self._missing(batch.all_rows)
                 for _, others in waiting:
                     texts = {key: text for key, text in texts.items() if key not in others}
@@ -192,6 +193,14 @@ class WritableIndex(ReadableIndex):
             for vectors in made:
                 yield self._apply(waiting.popleft()[0], vectors)
 
+    def _refuse_nul(self, batch: Batch) -> None:
+        for row in () if self._backend.holds_nul else [*batch.all_rows, *(f.row for f in batch.families)]:
+            if "\0" in row.id + row.source + row.text:
+                raise InvalidInputError(
+                    f"The document {row.id!r} holds the character NUL, which PostgreSQL cannot store. Nothing was "
+                    "written; take it out: text.replace('\\0', '')."
+                )
+
     def _missing(self, rows: Sequence[Row]) -> dict[bytes, str]:
         """The texts of rows that have no vector in the store yet, by their hash."""
         if self.embeddings is None or not rows:
@@ -208,7 +217,10 @@ class WritableIndex(ReadableIndex):
 
         with self._store.write_lock:
             has_vectors = self.embeddings is not None and bool(batch.all_rows)
-            with self._store.writing():
+            with self._store.writing() as connection:
+                if batch.all_rows:  # another process may have made vectors by another model
+                    recorded = self._store.state(connection).embedding
+                    check_model(self.folder, recorded, self._embedding_name, writing=True)
                 report = apply(self._store, batch, vectors if has_vectors else None, embed)
                 if vectors:
                     first = np.frombuffer(next(iter(vectors.values())), "<f4")

@@ -52,12 +52,12 @@ def check_paths(paths: Sequence[Path], known: Sequence[str]) -> None:
             raise InvalidInputError(f"{path} does not exist. Name files or folders that are there.")
 
 
-def list_files(paths: Sequence[Path], folder: Path, known: Sequence[str]) -> Listing:
+def list_files(paths: Sequence[Path], folder: object, known: Sequence[str]) -> Listing:
     """List the files below some paths.
 
     Args:
         paths: Files and folders.
-        folder: The index; what is in it is passed over.
+        folder: The index; what is in its folder is passed over.
         known: Sources that may have vanished; a path that is one of them, or their folder, may be missing.
 
     Raises:
@@ -67,7 +67,8 @@ def list_files(paths: Sequence[Path], folder: Path, known: Sequence[str]) -> Lis
 
     check_paths(paths, known)
     scopes = [identity(path) for path in paths]
-    found, problems = iter_files([path for path in paths if path.exists()], exclude=[folder])
+    own = [folder] if isinstance(folder, Path) else []
+    found, problems = iter_files([path for path in paths if path.exists()], exclude=own)
     files: dict[str, SourceFile] = {}
     for file in found:
         # names that are no UTF-8 must be text in messages and metadata; the path itself stays as it is

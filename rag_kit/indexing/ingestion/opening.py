@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_kit.errors import IndexError_, IndexMissingError
+from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index import DocumentIndex
 from rag_kit.indexing.document_index.folder import REPLIES, STORE
 from rag_kit.indexing.ingestion.listing import check_paths
@@ -17,10 +17,12 @@ from rag_kit.indexing.ingestion.listing import check_paths
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from rag_kit.indexing.postgres.location import Location
+
 
 @contextlib.contextmanager
 def opened(
-    paths: Sequence[Path], folder: Path, embeddings: Embeddings | None, wait: float
+    paths: Sequence[Path], folder: Path | Location, embeddings: Embeddings | None, wait: float
 ) -> Iterator[tuple[DocumentIndex, bool]]:
     """Open the index, or create it; a created one that an error leaves empty is removed again."""
     existed, before = True, frozenset[str]()
@@ -28,19 +30,22 @@ def opened(
         index, is_new = DocumentIndex.open(folder, mode="w", embeddings=embeddings, wait=wait), False
     except IndexMissingError:
         check_paths(paths, [])
-        existed = folder.exists()
-        if folder.is_dir():
-            before = frozenset(path.name for path in folder.iterdir())
-        # a store without its manifest is taken over, and its rows are not this run's to remove
-        is_new = not os.path.lexists(folder / STORE)
-        index = DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
+        if isinstance(folder, Path):
+            existed = folder.exists()
+            if folder.is_dir():
+                before = frozenset(path.name for path in folder.iterdir())
+            # a store without its manifest is taken over, and its rows are not this run's to remove
+            is_new = not os.path.lexists(folder / STORE)
+            index = DocumentIndex.create(folder, embeddings=embeddings, wait=wait)
+        else:
+            index, is_new = _made_by_one(folder, embeddings)
     with index:
         try:
             yield index, is_new
         except BaseException:
             if is_new and _is_empty(index):
                 index.withdraw(keep=before | {REPLIES})
-                if not existed:
+                if not existed and isinstance(folder, Path):
                     with contextlib.suppress(OSError):  # somebody has put a file there meanwhile
                         folder.rmdir()
             raise
@@ -48,7 +53,7 @@ def opened(
 
 @contextlib.contextmanager
 def opened_to_look(
-    paths: Sequence[Path], folder: Path, embeddings: Embeddings | None, wait: float
+    paths: Sequence[Path], folder: Path | Location, embeddings: Embeddings | None, wait: float
 ) -> Iterator[tuple[DocumentIndex, bool]]:
     """Open the index for reading; where there is none, an empty temporary one."""
     with contextlib.ExitStack() as stack:
@@ -59,6 +64,14 @@ def opened_to_look(
             elsewhere = stack.enter_context(tempfile.TemporaryDirectory(prefix="rag-kit-"))
             index, is_new = DocumentIndex.create(elsewhere, embeddings=embeddings), True
         yield stack.enter_context(index), is_new
+
+
+def _made_by_one(location: Location, embeddings: Embeddings | None) -> tuple[DocumentIndex, bool]:
+    """Create the index, or open the one that another process has created meanwhile."""
+    try:
+        return DocumentIndex.create(location, embeddings=embeddings), True
+    except InvalidInputError:
+        return DocumentIndex.open(location, mode="w", embeddings=embeddings), False
 
 
 def _is_empty(index: DocumentIndex) -> bool:

@@ -24,6 +24,7 @@ from rag_kit.indexing.ingestion.progress import Progress
 from rag_kit.indexing.ingestion.report import IngestReport
 from rag_kit.indexing.ingestion.representing import representing
 from rag_kit.indexing.ingestion.settings import SplitSettings, settings_for
+from rag_kit.indexing.postgres.location import Location, location_of
 from rag_kit.text import detect_language
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _NAMED = 20  # files in one note
 
 def ingest(
     paths: Sequence[str | PathLike[str]] | str | PathLike[str],
-    folder: str | PathLike[str],
+    folder: str | PathLike[str] | Location,
     *,
     embeddings: Embeddings | None = None,
     prune: bool = False,
@@ -78,7 +79,7 @@ def ingest(
 
     Args:
         paths: Files and folders. A file that is reached by two of them is read once.
-        folder: The index.
+        folder: The index: a folder, or the URL of a PostgreSQL database (`DocumentIndex`).
         embeddings: Embedding model; ``None`` for keyword search only. Given to an index that has no vectors
             yet, all of its chunks get theirs.
         prune: Remove files from the index that vanished from the given paths.
@@ -135,9 +136,9 @@ def ingest(
     given = [Path(paths)] if isinstance(paths, str | PathLike) else [Path(path) for path in paths]
     if not given:
         raise InvalidInputError("paths is empty; name files or folders.")
-    opening = opened_to_look if dry_run else opened
+    opening, place = opened_to_look if dry_run else opened, location_of(folder)
     with (
-        opening(given, Path(folder), embeddings, wait) as (index, is_new),
+        opening(given, place, embeddings, wait) as (index, is_new),
         representing(index, represent, llm, max_concurrency, dry_run=dry_run) as representer,
     ):
         settings = settings_for(
@@ -151,7 +152,7 @@ def ingest(
             represent=representer.recorded if representer is not None else {},
             ocr=ocr,
         )
-        listing = list_files(given, Path(folder), index.sources() if prune else [])
+        listing = list_files(given, place, index.sources() if prune else [])
         if strict and listing.problems:
             name, reason = listing.problems[0]
             raise ReadError(f"{name}: {reason}. Nothing was changed, for strict was asked for.")

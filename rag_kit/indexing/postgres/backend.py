@@ -20,6 +20,7 @@ try:
     from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
     from rag_kit.indexing.postgres.keyword_view import PostgresKeywordView
     from rag_kit.indexing.postgres.migrating import migrate, newest, version
+    from rag_kit.indexing.postgres.replies import PostgresReplies
     from rag_kit.indexing.postgres.store import PostgresStore
 except ImportError as error:
     raise MissingExtraError("postgres", "An index in PostgreSQL") from error
@@ -33,6 +34,8 @@ class PostgresBackend(Backend):
     """See `Backend`."""
 
     location: Location
+
+    holds_nul = False
 
     def __init__(self, location: Location, *, writable: bool) -> None:
         self.location = location
@@ -137,9 +140,9 @@ class PostgresBackend(Backend):
         return int(connection.execute(query, (self.location.index,)).fetchone()[0])
 
     @property
-    def replies(self) -> Any:
+    def replies(self) -> PostgresReplies:
         """See `Backend`."""
-        return None
+        return PostgresReplies(self.store)
 
     def flush(self, *, all_legs: bool) -> None:
         """See `Backend`; here the legs follow inside each transaction."""

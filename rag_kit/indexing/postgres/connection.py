@@ -16,12 +16,7 @@ _BLOB = re.compile(r"CAST\(([\w.]+) AS BLOB\)")
 
 @lru_cache(maxsize=500)
 def translated(sql: str) -> str:
-    """A shared statement in PostgreSQL's words; a row's key is one among its tenant's.
-
-    Example:
-        >>> translated("INSERT INTO gone (n) VALUES (?) ON CONFLICT (n) DO NOTHING")
-        'INSERT INTO gone (n) VALUES (%s) ON CONFLICT (tenant, n) DO NOTHING'
-    """
+    """A shared statement in PostgreSQL's words; a row's key is one among its tenant's."""
     sql = sql.replace("%", "%%").replace("?", "%s").replace("ON CONFLICT (", "ON CONFLICT (tenant, ")
     return _BLOB.sub(r"blob(\1)", sql).replace("instr(", "0 < strpos(")
 

@@ -62,6 +62,7 @@ class PostgresStore(Store):
         turn = sql.SQL("SELECT pg_advisory_xact_lock({})").format(int.from_bytes(key, signed=True))
         # each is one round trip
         self._read = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), local])
+        self._apart = sql.SQL("; ").join([sql.SQL("BEGIN"), local])
         self._write = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED"), local, turn])
         self._closed = False
         with self.explained():
@@ -123,6 +124,17 @@ class PostgresStore(Store):
                 yield self._views.open
             finally:
                 self._views.open = None
+                self._give_back(native)
+
+    @contextmanager
+    def apart(self) -> Iterator[Connection]:
+        """A small transaction that takes no turns with other writers, committed whatever the open one does."""
+        with self.explained():
+            native = self._begun(self._apart)
+            try:
+                yield PostgresConnection(native)
+                native.execute("COMMIT")
+            finally:
                 self._give_back(native)
 
     def _begin(self) -> Connection:

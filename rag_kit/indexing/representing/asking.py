@@ -57,13 +57,11 @@ class Asker:
     Args:
         kinds: What may be asked for.
         llm: The model.
-        cache: File of the replies; ``None`` for none.
+        cache: File of the replies, or an object with its methods; ``None`` for none.
         max_concurrency: Most calls at a time.
     """
 
-    def __init__(
-        self, kinds: Sequence[Kind], llm: Any, cache: str | os.PathLike[str] | None, max_concurrency: int
-    ) -> None:
+    def __init__(self, kinds: Sequence[Kind], llm: Any, cache: Any, max_concurrency: int) -> None:
         self._llm = llm
         self._prompts = {
             (kind.spec, language): load_prompt(f"represent_{kind.name}", language=language)
@@ -72,7 +70,8 @@ class Asker:
         }
         # the embedded model is as fast as a look-up in a file
         needless = cache is None or not kinds or is_extractive(llm)
-        self._cache = None if needless or cache is None else RewriteCache(cache, max_entries=_ENTRIES)
+        file = isinstance(cache, str | os.PathLike)
+        self._cache: Any = None if needless else RewriteCache(cache, max_entries=_ENTRIES) if file else cache
         self._max_concurrency = max_concurrency
 
     def close(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -72,7 +71,7 @@ class Representer:
     Args:
         represent: See ``kinds_of``.
         llm: Chat model; default: the configured one.
-        cache: File that keeps the model's replies; ``None`` for none.
+        cache: File that keeps the model's replies, or ``DocumentIndex.replies``; ``None`` for none.
         max_concurrency: Most calls of the model at a time.
 
     Raises:
@@ -92,7 +91,7 @@ class Representer:
         represent: Sequence[str] | str,
         *,
         llm: Any = None,
-        cache: str | os.PathLike[str] | None = None,
+        cache: Any = None,
         max_concurrency: int = 8,
     ) -> None:
         self.kinds = kinds_of(represent)

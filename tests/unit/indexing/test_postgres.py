@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 from langchain_core.documents import Document
 from support.postgres import PostgresServer, binaries
 
+from rag_kit.cli.main import main
 from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.postgres.location import location_of
 
 pytest.importorskip("psycopg_pool")
@@ -72,3 +75,32 @@ def test_create_open_and_write(server: str) -> None:
         assert index.get(["pump"])[0].page_content == "水泵在四十度启动。"
         with pytest.raises(IndexError_, match="opened for reading"):
             index.delete(["pump"])
+
+
+def test_ingest_by_the_command_line(server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files go into a database by the same commands as into a folder; an unchanged one is not read again."""
+    (tmp_path / "pump.md").write_text("# Pump\n\nThe pump starts at 40 degrees.")
+    url = f"{server}&index=files"
+    for unchanged in (0, 1):
+        assert main(["ingest", str(tmp_path), "--index", url, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["unchanged"] == unchanged
+    for command in (["verify"], ["repair"], ["chunks", "export", str(tmp_path / "chunks.jsonl")]):
+        assert main([*command, "--index", url]) == 0, capsys.readouterr().err
+    main(["doctor", "--no-network", "--index", url])
+    assert "chunks" in capsys.readouterr().out
+    assert main(["ingest", str(tmp_path / "none"), "--index", f"{server}&index=none"]) != 0
+    with pytest.raises(IndexMissingError):  # what could not be begun leaves nothing
+        DocumentIndex.open(f"{server}&index=none")
+
+
+def test_nul_is_refused(server: str) -> None:
+    """A text with NUL is refused before anything is written; in metadata NUL is kept."""
+    with DocumentIndex.create(f"{server}&index=nul") as index:
+        good = Document("good", metadata={"a": "x\0y"}, id="good")
+        with pytest.raises(InvalidInputError, match="NUL"):
+            index.upsert([good, Document("b\0d", id="bad")])
+        with pytest.raises(InvalidInputError, match="NUL"):
+            index.upsert_families([Family(Document("b\0d", id="bad"), [])])
+        assert index.ids() == []
+        index.upsert([good])
+        assert index.get(["good"])[0].metadata == good.metadata
