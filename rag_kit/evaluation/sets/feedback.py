@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.sets import files, loading, values
-from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
+from rag_kit.evaluation.sets import files, values
 from rag_kit.text import detect_language, fold
 from rag_kit.text.citations import is_declined
 
@@ -81,24 +80,17 @@ class _Case:
         )
 
 
-def from_feedback(path: Path | str, name: str | None, encoding: str, keep_unrated: bool) -> EvaluationSet:
-    """See `EvaluationSet.from_feedback`."""
-    path = files.existing(path)
-    plain = path.name.removesuffix(".gz").lower()
-    if plain.endswith((".csv", ".tsv", ".tab")):
-        records, spelled = files.csv_records(path, encoding, None), True
-    elif plain.endswith(".json") and not loading.looks_like_lines(path, encoding):
-        records, spelled = files.json_records(path, encoding), False
-    else:
-        records, spelled = files.jsonl_records(path, encoding), False
-    cases = _cases(records, spelled)
-    kept = [case for case in cases if keep_unrated or case.rated]
+def examples_of(path: Path, encoding: str, keep_unrated: bool) -> list[Example]:
+    """The examples of an export; see `EvaluationSet.from_feedback`."""
+    table = path.name.removesuffix(".gz").lower().endswith(files.TABLES)
+    records = files.csv_records(path, encoding, None) if table else files.json_records(path, encoding)
+    kept = [case for case in _cases(records, table) if keep_unrated or case.rated]
     if not kept:
         raise InvalidInputError(
             f"{path.name} holds no run with a thumb; it needs one of {', '.join(_THUMBS)}, "
             "or say keep_unrated=True"
         )
-    return loading.complete(name or files.stem(path), [case.example() for case in kept], None)
+    return [case.example() for case in kept]
 
 
 def _cases(records: Iterable[files.Record], spelled: bool) -> list[_Case]:

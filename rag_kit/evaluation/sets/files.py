@@ -18,6 +18,8 @@ MAX_LINE = 16 * 2**20
 MAX_FILE = 512 * 2**20
 MAX_RECORDS = 1_000_000
 _DELIMITERS = ",\t;|"
+TABLES = (".csv", ".tsv", ".tab")
+JSON = (".jsonl", ".ndjson", ".json")
 
 
 def existing(path: Path | str) -> Path:
@@ -39,32 +41,59 @@ def stem(path: Path) -> str:
     return name.rsplit(".", 1)[0] if "." in name[1:] else name
 
 
-def jsonl_records(path: Path, encoding: str) -> Iterator[Record]:
+def records_of(path: Path | str) -> tuple[Iterator[Record], bool]:
+    """The records of a file by its ending, and whether lists may be spelled out in its cells.
+
+    Raises:
+        InvalidInputError: If there is no such file, or its ending is another one.
+    """
+    path = existing(path)
+    name = path.name.removesuffix(".gz").lower()
+    if name.endswith(TABLES):
+        return csv_records(path, "utf-8", None), True
+    if name.endswith(".parquet"):
+        return parquet_records(path), False
+    if name.endswith(JSON):
+        return json_records(path, "utf-8"), False
+    raise InvalidInputError(
+        f"{path.name!r} has an ending that says nothing of its form; allowed are .jsonl, .json, .csv, .tsv and "
+        ".parquet, a BEIR folder, or a folder of a Hugging Face data set"
+    )
+
+
+def json_records(path: Path, encoding: str) -> Iterator[Record]:
+    """One object a line; or, of a ``.json`` file that is no such, the objects of one list."""
+    plain = path.name.removesuffix(".gz").lower().endswith(".json")
+    lines = not plain or _looks_like_lines(path, encoding)
+    return _jsonl_records(path, encoding) if lines else _list_records(path, encoding)
+
+
+def _jsonl_records(path: Path, encoding: str) -> Iterator[Record]:
     """One object a line.
 
     Raises:
         InvalidInputError: If a line is none, or has more than 16 MiB, or the encoding is another one.
     """
     for number, (where, record) in enumerate(
-        hinted(path, read_jsonl(path, encoding=encoding, most=MAX_LINE))
+        _hinted(path, read_jsonl(path, encoding=encoding, most=MAX_LINE))
     ):
         check_count(path.name, number)
         yield where, record
 
 
-def json_records(path: Path, encoding: str) -> Iterator[Record]:
+def _list_records(path: Path, encoding: str) -> Iterator[Record]:
     """The objects of one JSON array, or of the only list in a JSON object.
 
     Raises:
         InvalidInputError: If it is something else, or too large.
     """
-    text = "".join(_bounded(path, hinted(path, raw_lines(path, encoding=encoding, most=MAX_FILE))))
+    text = "".join(_bounded(path, _hinted(path, raw_lines(path, encoding=encoding, most=MAX_FILE))))
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"{path.name}: not valid JSON ({error})") from error
     if isinstance(value, Mapping):
-        value = only_list(value) or value
+        value = _only_list(value) or value
     if not isinstance(value, list):
         raise InvalidInputError(f"{path.name}: a JSON {type(value).__name__}; give a list of objects")
     for number, record in enumerate(value, start=1):
@@ -88,7 +117,7 @@ def _bounded(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[str]:
         yield line
 
 
-def only_list(value: Mapping[str, Any]) -> list[Any] | None:
+def _only_list(value: Mapping[str, Any]) -> list[Any] | None:
     """The one list of objects in an object, such as ``{"version": 1, "data": [...]}``."""
     lists = [
         item
@@ -107,7 +136,7 @@ def csv_records(path: Path, encoding: str, delimiter: str | None) -> Iterator[Re
     """
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise InvalidInputError(f"delimiter is {delimiter!r}; give one character")
-    lines = (line for _, line in hinted(path, raw_lines(path, encoding=encoding, most=MAX_LINE)))
+    lines = (line for _, line in _hinted(path, raw_lines(path, encoding=encoding, most=MAX_LINE)))
     first = next(lines, "")
     pending = 0
 
@@ -178,13 +207,32 @@ def parquet_records(path: Path) -> Iterator[Record]:
         raise InvalidInputError(f"{path.name}: no Parquet file that can be read ({error})") from error
 
 
+def frame_records(frame: Any) -> Iterator[Record]:
+    """The rows of a pandas frame.
+
+    Raises:
+        InvalidInputError: If it is none, or has a column twice.
+    """
+    if not hasattr(frame, "to_dict") or not hasattr(frame, "columns"):
+        raise InvalidInputError(f"the frame is a {type(frame).__name__}; give a pandas DataFrame")
+    names = [str(each) for each in frame.columns]
+    double = next((each for each in names if names.count(each) > 1), None)
+    if double is not None:
+        raise InvalidInputError(f"the frame has the column {double!r:.80} twice; rename one")
+
+    rows = zip(frame.index, frame.itertuples(index=False, name=None), strict=True)
+    for number, (index, row) in enumerate(rows):
+        check_count("the frame", number)
+        yield f"row {number} (index {index!r:.40})", dict(zip(names, row, strict=True))
+
+
 def check_count(source: str, number: int) -> None:
     """Refuse a source without end."""
     if number > MAX_RECORDS:
         raise InvalidInputError(f"{source} has more than {MAX_RECORDS:,} records; give a part of it")
 
 
-def hinted(path: Path, items: Iterator[Any]) -> Iterator[Any]:
+def _hinted(path: Path, items: Iterator[Any]) -> Iterator[Any]:
     """The items; a file in another encoding is refused with a word on how to read it."""
     try:
         yield from items
@@ -205,3 +253,18 @@ def _header(row: list[str], where: str) -> list[str]:
     if double is not None:
         raise InvalidInputError(f"{where}: the header has the column {double!r:.80} twice; rename one")
     return names
+
+
+def _looks_like_lines(path: Path, encoding: str) -> bool:
+    """Whether a ``.json`` file holds an object a line, as some exports do."""
+    lines = (
+        line.strip()
+        for _, line in _hinted(path, raw_lines(path, encoding=encoding, most=MAX_FILE))
+        if line.strip()
+    )
+    first, second = next(lines, ""), next(lines, "")
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and (bool(second) or _only_list(value) is None)

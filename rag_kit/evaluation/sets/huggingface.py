@@ -4,46 +4,50 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation._lines import first_few
-from rag_kit.evaluation.sets import files, loading
-from rag_kit.evaluation.sets.columns import Columns
-from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
+from rag_kit.evaluation.sets import files
 
 _ENDINGS = (".parquet", ".jsonl", ".jsonl.gz", ".json", ".csv", ".csv.gz", ".tsv")
 _SAVED = ("dataset_dict.json", "state.json")
 _SPLIT = re.compile(r"^([A-Za-z][A-Za-z0-9_.]*?)(?:[-_.]\d{1,6}(?:-of-\d{1,6})?(?:-[0-9a-f]{6,})?)?$")
 _MAX_FILES = 1000
-Named = Mapping[str, "str | Sequence[str] | None"] | None
 
 
-def from_huggingface(source: Any, columns: Named, name: str | None, split: str | None) -> EvaluationSet:
-    """See `EvaluationSet.from_huggingface`."""
+def records_of(source: Any, split: str | None) -> tuple[str | None, Iterator[files.Record], bool]:
+    """The name and the records of a data set, and whether lists may be spelled out in its cells.
+
+    Raises:
+        InvalidInputError: If it is none, or there is no such split.
+    """
+    name = None
     if isinstance(source, (str, Path)):
         folder = as_path(source, "source")
         if not folder.is_dir():
             raise InvalidInputError(
                 f"{str(folder)!r} is no folder; download the data set first, or give a datasets.Dataset"
             )
-        name = name or folder.resolve().name
+        name = folder.resolve().name
         if not any((folder / each).is_file() for each in _SAVED):
-            return _from_files(folder, columns, name, split)
+            parts = [files.records_of(path) for path in _files(folder, split)]
+            return name, chain.from_iterable(records for records, _ in parts), any(s for _, s in parts)
         source = _from_disk(folder)
     if isinstance(source, Mapping):
-        source = source[chosen(list(source), split)]
+        source = source[_chosen(list(source), split)]
     if not hasattr(source, "column_names") or not hasattr(source, "__iter__"):
         raise InvalidInputError(
             f"the source is a {type(source).__name__}; give a folder, a datasets.Dataset or a DatasetDict"
         )
-    label = name or str(getattr(getattr(source, "info", None), "dataset_name", None) or "dataset")
-    return loading.complete(label, list(Columns(columns, label).examples(_rows(source, label))), None)
+    name = name or getattr(getattr(source, "info", None), "dataset_name", None)
+    return name, _rows(source, name or "dataset"), False
 
 
-def chosen(splits: Sequence[str], split: str | None) -> str:
+def _chosen(splits: Sequence[str], split: str | None) -> str:
     """The split that is named, else the only one.
 
     Raises:
@@ -87,7 +91,7 @@ def _from_disk(folder: Path) -> Any:
         ) from error
 
 
-def _from_files(folder: Path, columns: Named, name: str, split: str | None) -> EvaluationSet:
+def _files(folder: Path, split: str | None) -> list[Path]:
     """Files as on the hub: ``data/train-00000-of-00002.parquet``, ``test.jsonl``, ``validation/0.csv``."""
     found: dict[str, list[Path]] = {}
     left: dict[str, list[Path]] = {}
@@ -109,7 +113,7 @@ def _from_files(folder: Path, columns: Named, name: str, split: str | None) -> E
             f"{folder.name!r} holds no data set: no {', '.join(_ENDINGS)} file, nothing of save_to_disk, "
             "no queries.jsonl of a BEIR folder"
         )
-    wanted = chosen(list(found), split) if found else next(iter(left))
+    wanted = _chosen(list(found), split) if found else next(iter(left))
     if wanted in left:
         raise InvalidInputError(
             f"{left[wanted][0].relative_to(folder).as_posix()!r} in {folder.name!r} is a link that leaves the "
@@ -118,18 +122,4 @@ def _from_files(folder: Path, columns: Named, name: str, split: str | None) -> E
     parts = found[wanted]
     if len(parts) > _MAX_FILES:
         raise InvalidInputError(f"the split has {len(parts)} files; at most {_MAX_FILES} are allowed")
-    spelled = any(".csv" in path.name or path.suffix == ".tsv" for path in parts)
-    return loading.complete(name, list(Columns(columns, name, spelled=spelled).examples(_all(parts))), None)
-
-
-def _all(parts: Sequence[Path]) -> Iterator[files.Record]:
-    for path in parts:
-        plain = path.name.removesuffix(".gz")
-        if plain.endswith(".parquet"):
-            yield from files.parquet_records(path)
-        elif plain.endswith((".csv", ".tsv")):
-            yield from files.csv_records(path, "utf-8", None)
-        elif plain.endswith(".jsonl"):
-            yield from files.jsonl_records(path, "utf-8")
-        else:
-            yield from files.json_records(path, "utf-8")
+    return parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from rag_kit.evaluation.dataset import CORPUS_ID, GoldAnswer, RetrievalDataset
 from rag_kit.evaluation.examples import Example, GoldSpan
@@ -10,17 +10,12 @@ from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.spans import find_spans
 from rag_kit.text import detect_language
 
-if TYPE_CHECKING:
-    from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
-
 _LONG = ("reference", "long_answer")
 
 
-def from_retrieval_dataset(dataset: RetrievalDataset, contexts: bool) -> EvaluationSet:
-    """See `EvaluationSet.from_retrieval_dataset`."""
-    from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
-
-    corpus = {
+def corpus_of(dataset: RetrievalDataset) -> dict[str, Passage]:
+    """Document id -> the document as a passage."""
+    return {
         document.id: Passage(
             document.id,
             document.content,
@@ -32,14 +27,14 @@ def from_retrieval_dataset(dataset: RetrievalDataset, contexts: bool) -> Evaluat
         )
         for document in dataset.corpus.values()
     }
-    return EvaluationSet(
-        dataset.name,
-        (_example(dataset, query, corpus if contexts else {}) for query in dataset.queries),
-        corpus=corpus.values(),
-    )
 
 
-def _example(dataset: RetrievalDataset, query: str, corpus: dict[str, Passage]) -> Example:
+def examples_of(dataset: RetrievalDataset, corpus: Mapping[str, Passage]) -> Iterator[Example]:
+    """The queries as examples; texts of relevant documents are looked up in the corpus."""
+    return (_example(dataset, query, corpus) for query in dataset.queries)
+
+
+def _example(dataset: RetrievalDataset, query: str, corpus: Mapping[str, Passage]) -> Example:
     question = dataset.queries[query]
     grades = dict(dataset.qrels.get(query, {}))
     gold = dataset.qa.get(query)

@@ -1,16 +1,24 @@
-"""The ways from files and frames to a set, and to a file: each is one call to the module that does it."""
+"""From files and frames to a set, and from a set to a file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from rag_kit.evaluation._files import as_path
+from rag_kit.documents import to_plain
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import as_path, check_target, write_jsonl
+from rag_kit.evaluation._lines import find_file
+from rag_kit.evaluation.outputs import Passage
+from rag_kit.evaluation.sets import files
+from rag_kit.evaluation.sets.columns import Columns
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.dataset import RetrievalDataset
-    from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
+    from rag_kit.evaluation.examples import Example
 
 ColumnNames = Mapping[str, "str | Sequence[str] | None"]
 
@@ -18,8 +26,17 @@ ColumnNames = Mapping[str, "str | Sequence[str] | None"]
 class Stored:
     """What `EvaluationSet` can be read from and written to."""
 
+    name: str
+    examples: tuple[Example, ...]
+    corpus: tuple[Passage, ...] | None
+
+    def __init__(
+        self, name: str, examples: Iterable[Example], *, corpus: Iterable[Any] | None = None
+    ) -> None:
+        raise NotImplementedError
+
     @classmethod
-    def load(cls, path: Path | str, **settings: Any) -> EvaluationSet:
+    def load(cls, path: Path | str, **settings: Any) -> Self:
         """Read a set; its form is known by the name of the file or by what is in the folder.
 
         Args:
@@ -30,9 +47,26 @@ class Stored:
         Raises:
             InvalidInputError: If it is none of these, or not right; the message names file and line.
         """
-        from rag_kit.evaluation.sets.loading import load
+        path = as_path(path, "path")
+        ending = path.name.removesuffix(".gz").lower()
+        if path.is_dir():
+            beir = find_file(path, "queries.jsonl", "queries.jsonl.gz")
+            loader: Any = cls.from_beir if beir else cls.from_huggingface
+        elif ending.endswith(files.JSON):
+            loader = cls.from_jsonl
+        else:
+            loader = cls.from_csv if ending.endswith(files.TABLES) else cls._from_file
+        allowed = list(inspect.signature(loader).parameters)[1:]
+        if unknown := [name for name in settings if name not in allowed]:
+            raise InvalidInputError(
+                f"{path.name!r} is read without a setting {unknown[0]!r:.80}; allowed are {', '.join(allowed)}"
+            )
+        return cast("Self", loader(path, **settings))
 
-        return load(as_path(path, "path"), settings)
+    @classmethod
+    def _from_file(cls, path: Path, *, columns: ColumnNames | None = None, name: str | None = None) -> Self:
+        records, _ = files.records_of(path)
+        return cls._made(name, path, Columns(columns, path.name), records)
 
     @classmethod
     def from_jsonl(
@@ -42,7 +76,7 @@ class Stored:
         columns: ColumnNames | None = None,
         name: str | None = None,
         encoding: str = "utf-8",
-    ) -> EvaluationSet:
+    ) -> Self:
         """Read JSON Lines (``.gz`` too), or one JSON list where the name ends in ``.json``.
 
         Args:
@@ -55,9 +89,8 @@ class Stored:
         Raises:
             InvalidInputError: If a line is no example; the message names file and line.
         """
-        from rag_kit.evaluation.sets.loading import from_jsonl
-
-        return from_jsonl(path, columns, name, encoding)
+        path = files.existing(path)
+        return cls._made(name, path, Columns(columns, path.name), files.json_records(path, encoding))
 
     @classmethod
     def from_csv(
@@ -68,7 +101,7 @@ class Stored:
         name: str | None = None,
         encoding: str = "utf-8",
         delimiter: str | None = None,
-    ) -> EvaluationSet:
+    ) -> Self:
         """Read CSV with a header line. A cell may spell out a list: ``["a", "b"]``, as JSON or as Python prints it.
 
         Args:
@@ -81,9 +114,9 @@ class Stored:
         Raises:
             InvalidInputError: If a row is no example; the message names file and line.
         """
-        from rag_kit.evaluation.sets.loading import from_csv
-
-        return from_csv(path, columns, name, encoding, delimiter)
+        path = files.existing(path)
+        records = files.csv_records(path, encoding, delimiter)
+        return cls._made(name, path, Columns(columns, path.name, spelled=True), records)
 
     @classmethod
     def from_huggingface(
@@ -93,7 +126,7 @@ class Stored:
         columns: ColumnNames | None = None,
         name: str | None = None,
         split: str | None = None,
-    ) -> EvaluationSet:
+    ) -> Self:
         """Read a Hugging Face data set from local files, or one that is loaded already. No network, no code of it.
 
         Args:
@@ -107,12 +140,14 @@ class Stored:
             InvalidInputError: If there is no such split, or a row is no example.
             MissingExtraError: If the folder is one of ``save_to_disk`` and ``datasets`` is not installed.
         """
-        from rag_kit.evaluation.sets.huggingface import from_huggingface
+        from rag_kit.evaluation.sets.huggingface import records_of
 
-        return from_huggingface(source, columns, name, split)
+        found, records, spelled = records_of(source, split)
+        label = name or found or "dataset"
+        return cls._made(label, None, Columns(columns, label, spelled=spelled), records)
 
     @classmethod
-    def from_beir(cls, folder: Path | str, *, split: str = "test", contexts: bool = True) -> EvaluationSet:
+    def from_beir(cls, folder: Path | str, *, split: str = "test", contexts: bool = True) -> Self:
         """Read a folder in BEIR's layout, with ``qa.jsonl`` where there is one (see `load_dataset`).
 
         Args:
@@ -128,16 +163,16 @@ class Stored:
         return cls.from_retrieval_dataset(load_dataset(folder, split=split), contexts=contexts)
 
     @classmethod
-    def from_retrieval_dataset(cls, dataset: RetrievalDataset, *, contexts: bool = True) -> EvaluationSet:
+    def from_retrieval_dataset(cls, dataset: RetrievalDataset, *, contexts: bool = True) -> Self:
         """The queries of a retrieval data set, with gold answers, spans, and the corpus."""
-        from rag_kit.evaluation.sets.retrieval import from_retrieval_dataset
+        from rag_kit.evaluation.sets.retrieval import corpus_of, examples_of
 
-        return from_retrieval_dataset(dataset, contexts)
+        corpus = corpus_of(dataset)
+        examples = examples_of(dataset, corpus if contexts else {})
+        return cls(dataset.name, examples, corpus=corpus.values())
 
     @classmethod
-    def from_pandas(
-        cls, frame: Any, *, columns: ColumnNames | None = None, name: str = "frame"
-    ) -> EvaluationSet:
+    def from_pandas(cls, frame: Any, *, columns: ColumnNames | None = None, name: str = "frame") -> Self:
         """Read a pandas frame, one example a row; empty cells count as missing.
 
         Args:
@@ -148,9 +183,8 @@ class Stored:
         Raises:
             InvalidInputError: If a row is no example; the message names the row.
         """
-        from rag_kit.evaluation.sets.loading import from_pandas
-
-        return from_pandas(frame, columns, name)
+        records = files.frame_records(frame)
+        return cls._made(name, None, Columns(columns, "the frame", spelled=True), records)
 
     @classmethod
     def from_feedback(
@@ -160,7 +194,7 @@ class Stored:
         name: str | None = None,
         encoding: str = "utf-8",
         keep_unrated: bool = False,
-    ) -> EvaluationSet:
+    ) -> Self:
         """Read an export of runs with the thumbs that users gave them.
 
         The question is in the run's inputs. An answer with a thumb up becomes the reference, one with a thumb down
@@ -179,9 +213,11 @@ class Stored:
         Raises:
             InvalidInputError: If a row holds no question or a thumb that is none; the message names file and line.
         """
-        from rag_kit.evaluation.sets.feedback import from_feedback
+        from rag_kit.evaluation.sets.feedback import examples_of
 
-        return from_feedback(path, name, encoding, keep_unrated)
+        path = files.existing(path)
+        examples = examples_of(path, encoding, keep_unrated)
+        return cls(name or files.stem(path), map(_whole, examples))
 
     def save(self, path: Path | str) -> Path:
         """Write the set as JSON Lines, as a whole or not at all; `load` gives back an equal one.
@@ -193,6 +229,66 @@ class Stored:
             InvalidInputError: If the file could not be written, its name has another ending, or a text holds half a
                 character.
         """
-        from rag_kit.evaluation.sets.saving import save
+        path = as_path(path, "path")
+        if path.suffix != ".jsonl":
+            raise InvalidInputError(f"the name is {path.name!r}; give one that ends in .jsonl")
+        check_target(path)
+        header: dict[str, Any] = {} if self.name == files.stem(path) else {"name": self.name}
+        if self.corpus is not None:
+            header["corpus"] = len(self.corpus)
+        rows = [{"evaluation_set": header}] if header else []
+        rows += [example.to_json() for example in self.examples]
+        for passage in self.corpus or ():
+            metadata = {"metadata": to_plain(passage.metadata)} if passage.metadata else {}
+            rows.append({"passage": {"id": passage.id, "text": passage.text, **metadata}})
+        try:
+            write_jsonl(path, rows)
+        except UnicodeEncodeError as error:
+            raise InvalidInputError(
+                f"a text of the set holds half a character (a lone surrogate, {error.object[error.start]!a}); "
+                "write the whole character"
+            ) from error
+        return path
 
-        return save(cast("EvaluationSet", self), as_path(path, "path"))
+    @classmethod
+    def _made(
+        cls, name: str | None, path: Path | None, columns: Columns, records: Iterable[files.Record]
+    ) -> Self:
+        """A set of records; what `save` writes beside examples is its name and its corpus."""
+        header: dict[str, Any] = {}
+        passages: list[Passage] = []
+        examples = [_whole(each) for each in columns.examples(_own_lines(records, header, passages))]
+        label = name or header.get("name") or (files.stem(path) if path else "")
+        return cls(label, examples, corpus=passages if passages or "corpus" in header else None)
+
+
+def _whole(example: Example) -> Example:
+    """Refuse halves of characters, which no file in UTF-8 can hold.
+
+    Raises:
+        InvalidInputError: If there is one.
+    """
+    try:
+        json.dumps(example.to_json(), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"the example {example.id!a:.80} holds half a character (a lone surrogate, {error.object[error.start]!a}); "
+            "write the whole character"
+        ) from error
+    return example
+
+
+def _own_lines(
+    records: Iterable[files.Record], header: dict[str, Any], passages: list[Passage]
+) -> Iterator[files.Record]:
+    """Set aside what `save` writes beside the examples: the name, and the corpus."""
+    for where, record in records:
+        if set(record) == {"evaluation_set"} and isinstance(record["evaluation_set"], Mapping):
+            header.update(record["evaluation_set"])
+        elif set(record) == {"passage"} and isinstance(record["passage"], Mapping):
+            fields = record["passage"]
+            if not isinstance(fields.get("id"), str) or not isinstance(fields.get("text"), str):
+                raise InvalidInputError(f"{where}: a passage needs id and text, both texts")
+            passages.append(Passage(fields["id"], fields["text"], dict(fields.get("metadata") or {})))
+        else:
+            yield where, record
