@@ -22,6 +22,7 @@ try:
     from rag_kit.indexing.postgres.migrating import migrate, newest, version
     from rag_kit.indexing.postgres.replies import PostgresReplies
     from rag_kit.indexing.postgres.store import PostgresStore
+    from rag_kit.indexing.postgres.vectors import PostgresVectorLeg
 except ImportError as error:
     raise MissingExtraError("postgres", "An index in PostgreSQL") from error
 
@@ -41,9 +42,9 @@ class PostgresBackend(Backend):
         self.location = location
         self.writable = writable
         self.store: PostgresStore = PostgresStore(location, writable=writable, before_commit=self._follow)
-        # the one place where the legs are made: PostgresVectorLeg(), PostgresKeywordLeg()
         self.keyword = PostgresKeywordLeg()
-        self.legs: tuple[Leg, ...] = (self.keyword,)
+        self.vectors = PostgresVectorLeg()
+        self.legs: tuple[Leg, ...] = (self.vectors, self.keyword)
 
     @classmethod
     def create(

@@ -141,7 +141,7 @@ def passing(connection: Any, stored: list[str], where: Any) -> list[int]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(rows, filters)
 def test_the_same_rows_pass(connection: Any, metadata: list[dict[str, Any]], where: Any) -> None:
     """SQL and Python let the same rows through: missing keys, null, texts with NUL, numbers beyond floats."""

@@ -1,0 +1,270 @@
+"""The vector leg in PostgreSQL: pgvector finds candidates at half precision, the store's vectors give their cosines."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import psycopg
+from psycopg import sql
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.document_index.vectors import Vectors, best, unit
+from rag_kit.indexing.postgres.filters import where_sql
+
+if TYPE_CHECKING:
+    from rag_kit.documents import Filter
+    from rag_kit.indexing.document_index.meta import State
+    from rag_kit.indexing.document_index.report import IndexReport
+
+#: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (benchmarks/bench_postgres.py).
+EXACT_ROWS = 20_000
+_LONGEST, _LONGEST_INDEXED = 16_000, 4_000  # numbers of a vector that halfvec holds, and that HNSW takes
+_KEPT = 200  # candidates that HNSW keeps while it searches
+_LEAST, _PER_HIT = 50, 4  # candidates that are taken of it: at least, and for each hit that is asked for
+_SCANNED = 20_000  # rows that HNSW looks at where a filter, or other tenants, leave few of them
+_SPARE = 50  # so many more than are asked for are read at first
+_MARGIN = 0.0025  # above what half precision changes in the difference of two cosines
+_PAGE = 1000
+_MEMORY = 2**31  # most bytes for building HNSW
+
+
+class _Reals(Dumper):
+    """A vector as real[] in binary, whose number is the same in every database, unlike those of pgvector's types."""
+
+    oid, format = 1021, Format.BINARY
+
+    def dump(self, obj: Vectors) -> bytes:
+        items = np.empty(len(obj), [("size", ">i4"), ("value", ">f4")])
+        items["size"], items["value"] = 4, obj
+        return struct.pack(">5i", 1, 0, 700, len(obj), 1) + items.tobytes()
+
+
+class PostgresVectorLeg:
+    """The vectors of an index in PostgreSQL; see ``Leg``. It follows the store inside each write transaction.
+
+    The table ``nearest`` holds them at length 1 and half precision. What is removed from ``vectors`` goes there too.
+    """
+
+    def apply(self, connection: Any, state: State) -> int:
+        """Take over the vectors that were written since the generation ``state.floor``."""
+        if state.dimension is not None:
+            self._take(connection.native, state, state.floor)
+        return state.generation
+
+    def search(
+        self, connection: Any, state: State, query: Vectors, k: int, where: Filter | None
+    ) -> list[tuple[str, float]]:
+        """Ids and cosines of the k nearest to a unit vector."""
+        if state.dimension is None:
+            return []
+        search = _Search(connection.native, state, query, where)
+        numbers = search.by_graph(max(_LEAST, _PER_HIT * k)) or search.by_reading(k)
+        rows = connection.native.execute(
+            "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (tenant, n) WHERE c.n = ANY (%s)",
+            (numbers,),
+            binary=True,
+        ).fetchall()
+        if not rows:
+            return []
+        vectors = unit(np.array([np.frombuffer(blob, "<f4") for _, blob in rows], np.float32))
+        return best(vectors @ query, [key for key, _ in rows], k)
+
+    def verify(self, connection: Any, state: State, report: IndexReport) -> None:
+        """Compare each vector with the store's."""
+        if state.dimension is None:
+            return
+        found = Counter(change.there for page in _changes(connection.native, state, -1) for change in page)
+        if found[False]:
+            report.problems.append(
+                f"vectors: {found[False]} rows are missing from the table that is searched"
+            )
+        if found[True]:
+            report.problems.append(
+                f"vectors: {found[True]} rows of the table that is searched are not what was written"
+            )
+        if (graph := _graph(connection.native, state)).wanted and not graph.there:
+            report.notes.append(
+                f"each vector search reads all vectors; HNSW takes {_LONGEST_INDEXED} numbers a vector, these have "
+                f"{state.dimension}"
+                if state.dimension > _LONGEST_INDEXED
+                else "each vector search reads all vectors, until rag-kit repair is run by the owner of the tables"
+            )
+        [(report.checked["vector rows"],)] = connection.native.execute("SELECT count(*) FROM nearest")
+
+    def rebuild(self, connection: Any, state: State) -> str:
+        """Replace what differs from the store; the HNSW index follows, or is made."""
+        if state.dimension is None:
+            return ""
+        return f"replaced {self._take(connection.native, state, -1)} rows of the table of vectors that is searched"
+
+    def _take(self, native: psycopg.Connection[Any], state: State, since: int) -> int:
+        """Take over what was written since a generation and differs, and say how many rows did."""
+        if (state.dimension or 0) > _LONGEST:
+            raise InvalidInputError(
+                f"The vectors have {state.dimension} numbers; in PostgreSQL at most {_LONGEST} are possible. Take an "
+                "embedding model with shorter ones, or an index in a folder."
+            )
+        model = _model(state)
+        if native.execute("SELECT 1 FROM nearest WHERE model = %s LIMIT 1", (model,)).fetchone() is None:
+            since = -1  # all are by another model than before
+        count = 0
+        with native.cursor() as cursor:
+            cursor.adapters.register_dumper(np.ndarray, _Reals)
+            for page in _changes(native, state, since):
+                count += len(page)
+                cursor.executemany(
+                    "INSERT INTO nearest (n, model, unit, generation) VALUES (%s, %s, %s::halfvec, %s) "
+                    "ON CONFLICT (tenant, n) DO UPDATE SET model = excluded.model, unit = excluded.unit, "
+                    "generation = excluded.generation",
+                    [(c.n, model, c.row, c.generation) for c in page if c.row is not None],
+                )
+                damaged = [change.n for change in page if change.row is None]
+                cursor.execute("DELETE FROM nearest WHERE n = ANY (%s)", (damaged,))
+        _make_graph(native, state)
+        return count
+
+
+class _Search:
+    """Finds the row numbers of what may be among the nearest."""
+
+    def __init__(
+        self, native: psycopg.Connection[Any], state: State, query: Vectors, where: Filter | None
+    ) -> None:
+        self._native, self._state, self._query = native, state, query
+        condition, values = where_sql(where)
+        join = "JOIN chunks c USING (tenant, n) " if where else ""
+        self._rows = f"FROM nearest l {join}WHERE l.model = %s AND {condition}"
+        self._values = [_model(state), *values]
+
+    def by_graph(self, wanted: int) -> list[int] | None:
+        """So many candidates by HNSW; ``None`` where reading all is quicker, or it finds too few that pass."""
+        if wanted > _SCANNED // 4 or not all(_graph(self._native, self._state)):
+            return None
+        size = self._state.dimension
+        settings = {
+            "enable_sort": "off",  # no plan but along the index
+            "hnsw.iterative_scan": "relaxed_order",
+            "hnsw.ef_search": str(_KEPT),
+            "hnsw.max_scan_tuples": str(_SCANNED),
+        }
+        query = f"SELECT n {self._rows} ORDER BY (l.unit::halfvec({size})) <#> %s::halfvec({size}) LIMIT %s"
+        found = self._run(query, [*self._values, self._query, wanted], settings)
+        return [n for (n,) in found] if len(found) == wanted else None
+
+    def by_reading(self, k: int) -> list[int]:
+        """The k nearest of all, and whatever half precision cannot tell from them."""
+        query = f"SELECT n, l.unit <#> %s::halfvec AS distance {self._rows}"
+        values = [self._query, *self._values]
+        found = self._run(f"{query} ORDER BY distance LIMIT %s", [*values, k + _SPARE])
+        limit = found[min(k, len(found)) - 1][1] + _MARGIN if found else 0.0
+        if len(found) == k + _SPARE and found[-1][1] <= limit:  # there may be more that are as near
+            found = self._run(f"SELECT * FROM ({query}) AS rows WHERE distance <= %s", [*values, limit])
+        return [n for n, distance in found if distance <= limit]
+
+    def _run(self, query: str, values: list[Any], settings: dict[str, str] | None = None) -> list[Any]:
+        """Rows of a query with settings of its own; to compile it would take longer than to run it."""
+        chosen = {"jit": "off", **(settings or {})}
+        calls = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in chosen.items())
+        with self._native.transaction(force_rollback=True), self._native.cursor() as cursor:
+            cursor.execute(f"SELECT {calls}")
+            cursor.adapters.register_dumper(np.ndarray, _Reals)
+            # a plan that is kept would not know the model, and so could not take its index
+            return cursor.execute(query, values, prepare=False).fetchall()
+
+
+class _Change(NamedTuple):
+    """A vector that the leg lacks or has otherwise; without a row if it is damaged."""
+
+    n: int
+    generation: int
+    row: Vectors | None
+    there: bool
+
+
+def _changes(native: psycopg.Connection[Any], state: State, since: int) -> Iterator[list[_Change]]:
+    """What the leg lacks or has otherwise of the vectors that were written after a generation, in pages."""
+    size = state.dimension or 0
+    with native.cursor("rag_kit_vectors") as cursor:
+        cursor.execute(
+            "SELECT v.n, v.vector, v.generation, l.model, l.generation, halfvec_send(l.unit) "
+            "FROM vectors v LEFT JOIN nearest l USING (tenant, n) WHERE v.generation > %s ORDER BY v.n",
+            (since,),
+            binary=True,
+        )
+        while page := cursor.fetchmany(_PAGE):
+            rows = np.full((len(page), size), np.nan, np.float32)
+            for place, (_, blob, *_) in enumerate(page):
+                if len(blob) == 4 * size:
+                    rows[place] = np.frombuffer(blob, "<f4")
+            sound = np.asarray(np.isfinite(rows).all(axis=1))
+            rows[sound] = unit(rows[sound])
+            changes = []
+            for row, whole, (n, _, generation, *facts, half) in zip(rows, sound, page, strict=True):
+                same = facts == [_model(state), generation] and _is_half_of(half, row)
+                if not same if whole else half is not None:
+                    changes.append(_Change(n, generation, row if whole else None, half is not None))
+            yield changes
+
+
+def _is_half_of(half: bytes, row: Vectors) -> bool:
+    """Whether pgvector's binary form holds a vector, but for the last bit."""
+    values = np.frombuffer(half, ">f2", offset=4).astype(np.float32)
+    return len(values) == len(row) and bool(np.allclose(values, row, rtol=2**-10, atol=2**-23))
+
+
+class _Graph(NamedTuple):
+    """Whether the HNSW index of a model is there, and whether the tenant has more vectors than are read whole."""
+
+    there: bool
+    wanted: bool
+
+
+def _graph(native: psycopg.Connection[Any], state: State) -> _Graph:
+    query = "SELECT to_regclass(%s) IS NOT NULL, EXISTS (SELECT FROM nearest OFFSET %s)"
+    [found] = native.execute(query, (_name(state), EXACT_ROWS))
+    return _Graph(*found)
+
+
+def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
+    """Make the HNSW index of a model if it is wanted and lacking; readers go on, other writers of vectors wait."""
+    size, (there, wanted) = state.dimension or 0, _graph(native, state)
+    if there or not wanted or size > _LONGEST_INDEXED:
+        return
+    # two that made one at the same time would wait for each other's rows for ever
+    query = (
+        "SELECT pg_relation_size(oid), pg_size_bytes(current_setting('maintenance_work_mem')) FROM pg_class "
+        "WHERE oid = 'nearest'::regclass AND pg_has_role(relowner, 'USAGE') "
+        "AND pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+    )
+    found = native.execute(query, (_name(state),)).fetchone()
+    if found is None:
+        return
+    needed = found[0] // (2 * size + 64) * (2 * size + 1200)
+    memory = max(found[1], min(needed, _MEMORY)) // 1024
+    native.execute("SELECT set_config('maintenance_work_mem', %s, true)", (str(memory),))
+    statement = sql.SQL(
+        "CREATE INDEX {} ON nearest USING hnsw ((unit::halfvec({})) halfvec_ip_ops) WHERE model = {}"
+    ).format(sql.Identifier(_name(state)), sql.Literal(size), sql.Literal(_model(state)))
+    try:
+        with native.transaction():
+            native.execute(statement)
+    except psycopg.errors.DiskFull:  # containers have little memory that several workers can share
+        native.execute("SELECT set_config('max_parallel_maintenance_workers', '0', true)")
+        native.execute(statement)
+
+
+def _model(state: State) -> str:
+    """What vectors that can be compared have in common."""
+    return f"{state.dimension} {state.embedding}"
+
+
+def _name(state: State) -> str:
+    """The name of the HNSW index of a model."""
+    return f"nearest_{hashlib.sha256(_model(state).encode()).hexdigest()[:16]}"
