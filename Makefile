@@ -21,7 +21,7 @@ export PYTHONUTF8 = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check bench notebooks studio build constraints tables clean
+.PHONY: help demo test test-slow check bench notebooks studio build constraints tables pictures clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ constraints:  ## write the constraint files anew (needs uv)
 tables: $(STAMPS)/test  ## write the tables of the documents from the result files
 	@$(BIN)/python scripts/make_tables.py
 	@$(BIN)/python scripts/make_metric_table.py
+
+pictures: $(STAMPS)/all  ## photograph the report of a notebook for the README (needs Chromium)
+	@$(BIN)/python scripts/report_pictures.py
 
 clean:  ## remove environments, caches and builds
 	@rm -rf $(VENV) dist build .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .langgraph_api

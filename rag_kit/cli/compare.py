@@ -156,7 +156,7 @@ def _report(
     comparison: Comparison,
     found: Mapping[str, Diagnosis],
 ) -> None:
-    from rag_kit.evaluation.reporting import write_report
+    from rag_kit.evaluation.reporting.writing import write_report
 
     try:
         path = write_report(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
+
+from rag_kit.documents.tables import columns
 
 _WIDE = (
     "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6"
@@ -77,21 +78,6 @@ class LineWriter:
             blank = self._indent + blank
         self._column += len(blank) + needed
         return lead + blank
-
-
-def columns(text: str) -> int:
-    """Columns that a text takes on a terminal: Chinese characters take two, combining marks none.
-
-    Example:
-        >>> columns("rag 检索")
-        8
-    """
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF")
-        for each in text
-    )
 
 
 def fold(text: str, width: int, indent: str = "") -> list[str]:

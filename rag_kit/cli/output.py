@@ -16,8 +16,9 @@ import traceback
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
-from rag_kit.cli.lines import LineWriter, columns, fold
+from rag_kit.cli.lines import LineWriter, fold
 from rag_kit.documents.clean import UNSAFE, clean_text
+from rag_kit.documents.tables import columns
 from rag_kit.errors import RagKitError
 
 #: Wider than any row of a table, which a pipe gets in one piece.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.metrics import DEFAULT_METRICS, RetrievalScores, ndcg, retrieval_metrics
     from rag_kit.evaluation.outputs import Output, Passage
     from rag_kit.evaluation.report import format_table
-    from rag_kit.evaluation.reporting import write_report
+    from rag_kit.evaluation.reporting.writing import write_report
     from rag_kit.evaluation.rgb import AbilityReport, GivenPassages, aabilities, abilities
     from rag_kit.evaluation.runs import (
         QualityError,
@@ -112,7 +112,7 @@ __getattr__, __dir__ = lazy_attributes(
         "atune": ".tuning.api",
         "tune": ".tuning.api",
         "aevaluate": ".runs",
-        "write_report": ".reporting",
+        "write_report": ".reporting.writing",
         "assert_quality": ".runs",
         "QualityError": ".runs",
         "benchmark": ".benchmarking",

@@ -5,21 +5,17 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents import clean_text
-from rag_kit.evaluation.reporting.tables import html_table, interval_text, text_table
+from rag_kit.documents.tables import Table, one_line, tables_html, tables_text
+from rag_kit.evaluation.runs.table import interval_text
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.comparing.comparison import Comparison
 
-_MOST_ROWS = 60  # of a table; the rest is in `Comparison.to_pandas`
 _CORRECTIONS = {
     "holm": "corrected by Holm",
     "bh": "corrected by Benjamini and Hochberg",
     "none": "not corrected",
 }
-
-#: Heading, header, rows, and the columns set flush right.
-Table = tuple[str, list[str], list[list[Any]], list[int]]
 
 
 def comparison_text(comparison: Comparison) -> str:
@@ -29,23 +25,22 @@ def comparison_text(comparison: Comparison) -> str:
         below.append(
             f'By {", ".join(comparison.sliced_by)}: .slices or to_pandas("slices"); rag-kit compare --slice TAG.'
         )
-    tables = [text for text in map(_text, _tables(comparison)) if text]
-    return "\n".join([_line(_title(comparison)), *tables, "", *map(_line, below)])
+    return tables_text(_title(comparison), _tables(comparison), ["", *below])
 
 
 def slices_text(comparison: Comparison) -> str:
     """The table of the slices; empty where no way of slicing gives two parts."""
-    return _text(_slices(comparison)).strip()
+    table = _slices(comparison)
+    return table.text().strip() if table.rows else ""
 
 
 def comparison_html(comparison: Comparison) -> str:
     """The same for Jupyter; the slices are folded."""
-    tables = "".join(map(_html, _tables(comparison)))
-    slices = _html(_slices(comparison))
-    if slices:
-        by = html.escape(_line(", ".join(comparison.sliced_by)))
-        slices = f'<details class="mathjax_ignore"><summary>By {by}</summary>{slices}</details>'
-    return tables + slices + html_table([_title(comparison)], [], notes=_notes(comparison))
+    slices = _slices(comparison)
+    by = html.escape(one_line(", ".join(comparison.sliced_by)))
+    folded = f'<details class="mathjax_ignore"><summary>By {by}</summary>{slices.html()}</details>'
+    head = tables_html(_title(comparison), _tables(comparison), _notes(comparison))
+    return head + (folded if slices.rows else "")
 
 
 def p_text(p: float | None) -> str:
@@ -60,18 +55,8 @@ def p_text(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _text(table: Table) -> str:
-    heading, header, rows, right = table
-    if not rows:
-        return ""
-    hidden = len(rows) - _MOST_ROWS
-    more = f"\n... and {hidden} more rows: to_pandas() has them all" if hidden > 0 else ""
-    return f"\n{heading}\n{text_table(header, rows[:_MOST_ROWS], right=right)}{more}"
-
-
-def _html(table: Table) -> str:
-    heading, header, rows, right = table
-    return html_table(header, rows[:_MOST_ROWS], caption=heading, right=right) if rows else ""
+def _table(heading: str, header: list[str], rows: list[list[Any]], right: list[int]) -> Table:
+    return Table(header, rows, heading, right, most=60)
 
 
 def _title(comparison: Comparison) -> str:
@@ -91,7 +76,7 @@ def _tables(comparison: Comparison) -> list[Table]:
         if metric not in empty
         for record in item.records()
     ]
-    scores: Table = (
+    scores = _table(
         "Scores",
         ["metric", "pipeline", "mean", level, "n / total", "coverage"],
         [
@@ -101,7 +86,7 @@ def _tables(comparison: Comparison) -> list[Table]:
         ],
         [2, 4, 5],
     )  # fmt: skip
-    question: Table = (
+    question = _table(
         "A question takes",
         ["pipeline", "p50 s", "p95 s", "calls", "tokens", "money"],
         [
@@ -111,7 +96,7 @@ def _tables(comparison: Comparison) -> list[Table]:
         ],
         [1, 2, 3, 4, 5],
     )  # fmt: skip
-    differences: Table = (
+    differences = _table(
         "Differences",
         ["metric", "pipeline", "other", "difference", level, "n", "p", "corrected", "better"],
         [
@@ -123,7 +108,7 @@ def _tables(comparison: Comparison) -> list[Table]:
         ],
         [3, 5, 6, 7],
     )  # fmt: skip
-    hits: Table = (
+    hits = _table(
         "Hits",
         ["metric", "pipeline", "other", "got", "only it", "only other", "n", "McNemar p", "corrected"],
         [
@@ -134,7 +119,7 @@ def _tables(comparison: Comparison) -> list[Table]:
         ],
         [3, 4, 5, 6, 7, 8],
     )  # fmt: skip
-    complementary: Table = (
+    complementary = _table(
         "Complementary",
         ["metric", "pipeline", "gets", "only it gets", "place", "adds", "set gets", "union", "n / total"],
         [
@@ -159,7 +144,7 @@ def _slices(comparison: Comparison) -> Table:
         if len(parts[one.by]) > 1
     ]  # fmt: skip
     level = f"{100 * comparison.level:g}% interval"
-    return "Slices", ["by", "part", "metric", "pipeline", "mean", level, "n / total"], rows, [4, 6]
+    return _table("Slices", ["by", "part", "metric", "pipeline", "mean", level, "n / total"], rows, [4, 6])
 
 
 def _notes(comparison: Comparison) -> list[str]:
@@ -187,7 +172,3 @@ def _without_values(comparison: Comparison) -> list[str]:
 
 def _number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}g}"
-
-
-def _line(text: str) -> str:
-    return clean_text(" ".join(text.split()))

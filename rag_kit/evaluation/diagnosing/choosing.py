@@ -24,7 +24,7 @@ def stand_in(results: Any, role: Role) -> str | None:
         results: Of one run.
         role: ``answer``, ``recall`` or ``precision``.
     """
-    known = [name for name, summary in results.summary().items() if summary.mean is not None]
+    known = [name for name in results.metrics if results.values(name)]
     return next(
         (each for name in STAND_INS[role] for each in known
          if each == name or (name.endswith("@") and each.startswith(name))),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents import clean_text
-from rag_kit.evaluation.reporting.tables import html_table, text_table
+from rag_kit.documents.tables import Table, tables_html, tables_text
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.diagnosing.cases import CaseName
@@ -40,70 +39,46 @@ _WORDS = {
     },
 }  # fmt: skip
 
-Block = tuple[str, list[str], list[list[Any]], list[int]]
-
 
 def diagnosis_text(diagnosis: Diagnosis) -> str:
     """Causes, remedies and questions, one below the other."""
-    words = _WORDS[diagnosis.language]
-    parts = [_line(line) for line in _head(diagnosis)]
-    for heading, header, rows, right in _blocks(diagnosis):
-        width = 48 if heading == words["each"] else 240
-        parts.append(f"\n{heading}\n{text_table(header, rows, right=right, max_width=width)}")
-    hidden = len(_shown(diagnosis)) - _MANY
-    if hidden > 0:
-        parts.append(words["more"].format(hidden))
-    return "\n".join([*parts, "", _line(_limits(diagnosis))])
+    return tables_text(_head(diagnosis), _tables(diagnosis), ["", _limits(diagnosis)])
 
 
 def diagnosis_html(diagnosis: Diagnosis) -> str:
     """The same for Jupyter."""
-    words = _WORDS[diagnosis.language]
-    head, *rest = _head(diagnosis)
-    blocks = [
-        html_table(header, rows, caption=heading, right=right)
-        for heading, header, rows, right in _blocks(diagnosis)
-    ]
-    hidden = len(_shown(diagnosis)) - _MANY
-    notes = [*rest, *([words["more"].format(hidden)] if hidden > 0 else []), _limits(diagnosis)]
-    return html_table([head], [], notes=notes) + "".join(blocks)
+    return tables_html(_head(diagnosis), _tables(diagnosis), [_limits(diagnosis)])
 
 
-def _head(diagnosis: Diagnosis) -> list[str]:
+def _head(diagnosis: Diagnosis) -> str:
     words = _WORDS[diagnosis.language]
-    lines = [
-        words["title"].format(name=diagnosis.name, diagnosed=diagnosis.diagnosed, total=len(diagnosis.rows))
-    ]
+    name = " ".join(diagnosis.name.split())
+    title = words["title"].format(name=name, diagnosed=diagnosis.diagnosed, total=len(diagnosis.rows))
     if diagnosis.overall is None:
-        return [*lines, words["nothing"]]
+        return f"{title}\n{words['nothing']}"
     case = diagnosis.case(diagnosis.overall)
     language = diagnosis.language
-    return [*lines, words["overall"].format(title=case.title.of(language), cause=case.cause.of(language))]
+    overall = words["overall"].format(title=case.title.of(language), cause=case.cause.of(language))
+    return f"{title}\n{overall}"
 
 
-def _blocks(diagnosis: Diagnosis) -> list[Block]:
+def _tables(diagnosis: Diagnosis) -> list[Table]:
     words, language = _WORDS[diagnosis.language], diagnosis.language
-    causes = [
+    causes: list[list[Any]] = [
         [diagnosis.case(name).title.of(language), count, diagnosis.case(name).cause.of(language)]
         for name, count in diagnosis.counts.items()
     ]
     if diagnosis.unknown:
         causes.append([words["unknown"], diagnosis.unknown, ""])
-    blocks: list[Block] = [
-        (words["causes"], [words["cause"], words["questions"], words["what"]], causes, [1])
-    ]
-    blocks[0][1][2] = ""
+    tables = [Table([words["cause"], words["questions"], ""], causes, words["causes"], [1], 240)]
     for name in _worst_first(diagnosis):
         case = diagnosis.case(name)
-        if case.remedies:
-            rows: list[list[Any]] = [[r.name, r.text.of(language)] for r in case.remedies]
-            heading = f"{words['remedies']}: {case.title.of(language)}"
-            blocks.append((heading, [words["part"], words["what"]], rows, []))
-    shown = _shown(diagnosis)[:_MANY]
-    if shown:
-        header = [words[key] for key in ("id", "question", "cause", "answer", "recall", "precision", "hints")]
-        blocks.append((words["each"], header, [_row(finding, diagnosis) for finding in shown], []))
-    return blocks
+        rows = [[remedy.name, remedy.text.of(language)] for remedy in case.remedies]
+        heading = f"{words['remedies']}: {case.title.of(language)}"
+        tables.append(Table([words["part"], words["what"]], rows, heading, width=240))
+    header = [words[key] for key in ("id", "question", "cause", "answer", "recall", "precision", "hints")]
+    each = [_row(finding, diagnosis) for finding in _shown(diagnosis)]
+    return [*tables, Table(header, each, words["each"], width=48, most=_MANY, more=words["more"])]
 
 
 def _worst_first(diagnosis: Diagnosis) -> list[CaseName]:
@@ -142,7 +117,3 @@ def _limits(diagnosis: Diagnosis) -> str:
         f"{metric} {diagnosis.thresholds[role]:g}" for role, metric in diagnosis.metrics.items()
     )
     return _WORDS[diagnosis.language]["limits"].format(limits)
-
-
-def _line(text: str) -> str:
-    return clean_text(" ".join(text.split()))

@@ -7,20 +7,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.plots import style
+from rag_kit.evaluation.plots.drawing import WIDTH, Drawing, Plot, Scale, fit, nice_ticks, width_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from rag_kit.evaluation.comparing.comparison import Comparison
     from rag_kit.evaluation.runs import Results, Row
 
 Confidence = Callable[["Row"], float | None]
 
-_WIDTH, _HEIGHT = 3.6, 2.1
-_COLUMNS = 3
-_FIRST = "score of the first passage"
+_HEIGHT = 132.0
+_FIRST = "score"
 
 
 def confidence_histogram(
@@ -30,7 +26,8 @@ def confidence_histogram(
     confidence: str | Confidence = "auto",
     threshold: float = 0.5,
     bins: int = 10,
-) -> Figure:
+    language: str = "en",
+) -> Plot:
     """Questions by confidence, those that were got and those that were not stacked; one panel for each pipeline.
 
     Where both kinds stand side by side at the right, a threshold on the confidence cannot tell them apart.
@@ -43,10 +40,10 @@ def confidence_histogram(
             ``extra:confidence`` where there is one, else ``score``, else the metric itself.
         threshold: A question was got from this value of the metric on.
         bins: Bars of a panel, 2 to 100.
+        language: ``en``, ``zh`` or ``both``.
 
     Raises:
         InvalidInputError: If the metric is not there, or a setting is out of range.
-        MissingExtraError: If matplotlib is not installed.
     """
     named = _runs(results)
     chosen = _metric([run for _, run in named], metric)
@@ -56,32 +53,21 @@ def confidence_histogram(
         raise InvalidInputError(f"threshold is {threshold!r:.80}; give a number")
     what, read = _source([run for _, run in named], chosen, confidence)
     panels = [(name, [(read(row), row.cells.get(chosen)) for row in run.rows]) for name, run in named]
-    scales = _scales(
-        [[value for value, _ in pairs if value is not None] for _, pairs in panels], ranked=what == _FIRST
-    )
-    columns = min(_COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
-    width, height = 0.4 + _WIDTH * columns, 0.55 + _HEIGHT * rows
-    label = f"{what} of questions that were got and were not, by {chosen}: {', '.join(name for name, _ in panels)}"
-    figure, first = style.new_figure(width, height, label)
-    figure.delaxes(first)
-    for number, (name, pairs) in enumerate(panels):
-        axes = style.add_axes(
-            figure,
-            (
-                (0.4 + _WIDTH * (number % columns) + 0.1) / width,
-                (height - _HEIGHT * (number // columns + 1) + 0.35) / height,
-                (_WIDTH - 0.35) / width,
-                (_HEIGHT - 0.75) / height,
-            ),
-        )
-        _panel(axes, name, pairs, scales[number], bins, threshold)
-    style.key(
-        figure, 0.4 / width, 0.18 / height,
-        [(f"{style.safe(chosen, 30)} from {threshold:g}", style.SERIES[0], 1.0), ("below", style.SERIES[1], 1.0),
-         ("no value", style.MUTED, 0.5), (f"across: {style.safe(what, 40)}", None, 1.0)],
-    )  # fmt: skip
-    return figure
+    known = [[value for value, _ in pairs if value is not None] for _, pairs in panels]
+    drawing = Drawing(38 + _HEIGHT * len(panels), language)
+    key = "svg_across_first" if what == _FIRST else "svg_across"
+    drawing.say(4, 12, key, {"name": fit(what, 200)})
+    x = 4.0
+    for colour, kind in (("s1", "svg_from"), ("s2", "svg_below"), ("muted", "svg_none")):
+        drawing.rect(x, 20, 9, 9, colour, opacity=0.5 if colour == "muted" else 1)
+        values = {"metric": fit(chosen, 130), "bound": f"{threshold:g}"}
+        drawing.say(x + 14, 28, kind, values)
+        x += 14 + (width_of(f"{values['metric']} from {threshold:g}") if colour == "s1" else 70)
+    for number, ((name, pairs), ticks) in enumerate(
+        zip(panels, _scales(known, ranked=what == _FIRST), strict=True)
+    ):
+        _panel(drawing, 38 + _HEIGHT * number, name, pairs, ticks, bins, threshold)
+    return drawing.plot(f"{chosen}: {', '.join(name for name, _ in panels)}")
 
 
 def _runs(results: Any) -> list[tuple[str, Results]]:
@@ -115,14 +101,14 @@ def _source(runs: Sequence[Results], metric: str, confidence: str | Confidence) 
         return "confidence", lambda row: _number(function(row))
     present = {name for run in runs for name in run.metrics}
     if confidence == "auto":
-        for name in ("extra:confidence", "score"):
+        for name in ("extra:confidence", _FIRST):
             what, read = _source(runs, metric, name)
             if any(read(row) is not None for run in runs for row in run.rows):
                 return what, read
         confidence = metric
     if not isinstance(confidence, str):
         raise InvalidInputError(f"confidence is {confidence!r:.80}; give a name, or a function of a row")
-    if confidence == "score":
+    if confidence == _FIRST:
         return _FIRST, _first_score
     if confidence.startswith("extra:"):
         key = confidence.removeprefix("extra:")
@@ -147,57 +133,48 @@ def _number(value: Any) -> float | None:
 
 
 def _scales(panels: Sequence[Sequence[float]], *, ranked: bool) -> list[list[float]]:
-    """Ticks of each panel: one scale for all where they speak of the same thing.
+    """Ticks of each panel: one scale for all, but where scores of rankings differ more than tenfold.
 
-    Scores of rankings (``ranked``) may not: BM25 gives 30 where reciprocal rank fusion gives 0.03. Where the largest
-    of one panel is below a tenth of another's, each gets its own scale. What else lies within 0 to 1 is shown there.
+    BM25 gives 30 where reciprocal rank fusion gives 0.03. What else lies within 0 to 1 is shown there.
     """
     together = [value for values in panels for value in values]
+    if not ranked and all(0 <= value <= 1 for value in together):
+        return [nice_ticks(0.0, 1.0, 5)] * len(panels)
     largest = [max(map(abs, values)) for values in panels if values]
-    if not ranked and _in_unit(together):
-        return [style.nice_ticks(0.0, 1.0, 5)] * len(panels)
-    if not ranked or not largest or min(largest) > 0.1 * max(largest):
-        return [_ticks(together)] * len(panels)
-    return [_ticks(values) for values in panels]
-
-
-def _ticks(values: Sequence[float]) -> list[float]:
-    return style.nice_ticks(min([0.0, *values]), max([0.0, *values]) or 1.0, 5)
-
-
-def _in_unit(values: Sequence[float]) -> bool:
-    return all(0 <= value <= 1 for value in values)
+    one_scale = not ranked or not largest or min(largest) > 0.1 * max(largest)
+    return [
+        nice_ticks(min([0.0, *shown]), max([0.0, *shown]) or 1.0, 5)
+        for shown in ([together] * len(panels) if one_scale else panels)
+    ]
 
 
 def _panel(
-    axes: Axes, name: str, pairs: Sequence[tuple[float | None, Any]], ticks: Sequence[float], bins: int,
-    threshold: float,
+    drawing: Drawing, top: float, name: str, pairs: Sequence[tuple[float | None, Any]], ticks: list[float],
+    bins: int, threshold: float,
 ) -> None:  # fmt: skip
+    counts = [[0, 0, 0] for _ in range(bins)]
     low, high = ticks[0], ticks[-1]
-    counts = [[0] * bins for _ in range(3)]
     for value, cell in pairs:
         if value is None:
             continue
         place = min(bins - 1, max(0, int((value - low) / (high - low) * bins)))
         known = cell is not None and cell.value is not None
-        counts[2 if not known else 0 if cell.value >= threshold else 1][place] += 1
-    width = (high - low) / bins
-    bottoms = [0] * bins
-    for row, colour, alpha in zip(
-        counts, (style.SERIES[0], style.SERIES[1], style.MUTED), (1, 1, 0.5), strict=True
-    ):
-        for place, count in enumerate(row):
-            if count:
-                axes.bar(
-                    low + width * (place + 0.5), count, width * 0.9, bottoms[place], color=colour, alpha=alpha,
-                    linewidth=0,
-                )  # fmt: skip
-                bottoms[place] += count
-    top = max([*bottoms, 1])
+        counts[place][2 if not known else 0 if cell.value >= threshold else 1] += 1
     without = sum(value is None for value, _ in pairs)
-    y = [tick for tick in style.nice_ticks(0, top, 4) if tick == int(tick)]
-    axes.set_xlim(low, high)
-    axes.set_ylim(0, max(top, y[-1]) * 1.02)
-    style.numbers(axes, x=ticks, y=y)
-    note = f", {without} without" if without else ""
-    style.label_axes(axes, title=f"{style.safe(name, 26)} ({len(pairs) - without}{note})")
+    values = {"name": fit(name, 200), "n": len(pairs) - without, "without": without}
+    drawing.say(4, top + 16, "svg_panel" if without else "svg_panel_all", values, "ink", font_weight="bold")
+    most = max(1, *(sum(each) for each in counts))
+    whole = [tick for tick in nice_ticks(0, most, 4) if tick == int(tick)]
+    upright = Scale(whole if whole[-1] >= most else [0.0, float(most)], top + _HEIGHT - 20, top + 24)
+    across = Scale(ticks, 30, WIDTH - 10)
+    upright.draw_upright(drawing, 30, WIDTH - 10)
+    across.draw_across(drawing, top + 24, top + _HEIGHT - 20, grid=False)
+    wide = (WIDTH - 40) / bins
+    for place, each in enumerate(counts):
+        below = 0
+        for count, colour in zip(each, ("s1", "s2", "muted"), strict=True):
+            if count:
+                y = upright(below + count)
+                opacity = 0.5 if colour == "muted" else 1
+                drawing.rect(30 + wide * place + 1, y, wide - 2, upright(below) - y, colour, opacity=opacity)
+                below += count

@@ -1,190 +1,191 @@
-"""Means with their intervals, and quality against latency."""
+"""Means with their intervals, quality against latency, and who gets what another one misses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rag_kit.evaluation.plots import style
-from rag_kit.evaluation.plots.naming import chosen_metric, chosen_metrics, numbered
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.plots.drawing import WIDTH, Drawing, Plot, Scale, fit, nice_ticks, series, width_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from rag_kit.evaluation.comparing.comparison import Comparison
     from rag_kit.evaluation.comparing.scores import Score
 
-_LABELLED = 8
-"""Pipelines whose names stand beside their points; more are numbered, with the names below each other."""
+_ROW = 19.0
 
 
-def scores_with_intervals(comparison: Comparison, *, metrics: Sequence[str] | None = None) -> Figure:
+def scores_with_intervals(
+    comparison: Comparison, *, metrics: Sequence[str] | None = None, language: str = "en"
+) -> Plot:
     """A point and its interval for each pipeline, metric by metric; an open point speaks of some questions only.
 
     Args:
         comparison: What `compare` gave.
         metrics: Which; default: all.
+        language: ``en``, ``zh`` or ``both``.
 
     Raises:
-        InvalidInputError: If a metric was not compared.
-        MissingExtraError: If matplotlib is not installed.
+        InvalidInputError: If a metric was not compared, or the language is another one.
     """
-    chosen = chosen_metrics(comparison, metrics)
+    chosen = _chosen(comparison, metrics)
     names = comparison.pipelines
-    rows = len(chosen) * (len(names) + 1)
-    labels = [style.safe(name) for name in names]
-    left = max(1.2, *(style.inches(label) + 0.3 for label in labels))
-    width, height = left + 5.2, 0.9 + 0.26 * rows
-    figure, axes = style.new_figure(
-        width, height, f"{', '.join(chosen)} of {', '.join(names)}, with intervals"
-    )
-    plotted = [row for metric in chosen for row in (comparison.score(name, metric) for name in names)]
-    low, high = _range(plotted)
+    left = min(140.0, max(width_of(name) for name in names) + 10)
+    height = len(chosen) * (_ROW * (len(names) + 1) + 6) + 42
+    drawing = Drawing(height, language)
+    rows = [comparison.score(name, metric) for metric in chosen for name in names]
+    right = WIDTH - max(width_of(f"{row.n}/{row.total}", 9) for row in rows) - 14
+    across = Scale(_ticks(rows), left + 6, right)
+    across.draw_across(drawing, 6, height - 34)
     y = 0.0
-    ticks: list[tuple[float, str]] = []
-    for metric in chosen:
-        axes.text(
-            low, y, style.safe(metric, 60), va="center", ha="left", **style.text_style(fontweight="bold")
-        )
-        for number, (name, label) in enumerate(zip(names, labels, strict=True)):
-            y += 1
-            ticks.append((y, label))
-            _interval(axes, comparison.score(name, metric), y, number, low)
-        y += 1
-    axes.set_ylim(y - 0.4, -0.6)
-    numbers = style.nice_ticks(low, high)
-    axes.set_xlim(numbers[0], numbers[-1] + (numbers[-1] - numbers[0]) * 0.14)
-    style.numbers(axes, x=numbers)
-    axes.set_yticks([place for place, _ in ticks], [label for _, label in ticks], **style.text_style())
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color=style.LINE, linewidth=0.6)
-    axes.set_axisbelow(True)
-    style.label_axes(
-        axes, x=f"mean, {100 * comparison.level:g}% interval; at the right: questions with a value"
-    )
-    figure.subplots_adjust(left=left / width, right=0.98, top=1 - 0.1 / height, bottom=0.6 / height)
-    return figure
+    for row in rows:
+        number = names.index(row.pipeline)
+        if not number:
+            y += _ROW if y == 0 else _ROW + 6
+            drawing.text(4, y, fit(row.metric, WIDTH - 8), font_weight="bold")
+        y += _ROW
+        drawing.text(left, y, fit(row.pipeline, left - 6), anchor="end")
+        drawing.text(WIDTH - 4, y, f"{row.n}/{row.total}", "muted", anchor="end", size=9)
+        if row.mean is None:
+            drawing.say(left + 8, y, "svg_none")
+            continue
+        if row.low is not None and row.high is not None:
+            drawing.line(across(row.low), y - 4, across(row.high), y - 4, series(number), 2.2)
+        drawing.marker(across(row.mean), y - 4, number, hollow=row.n < row.total)
+    level = {"level": f"{100 * comparison.level:g}"}
+    drawing.say(4, height - 4, "svg_scores", level, size=9.5)
+    return drawing.plot(f"{', '.join(chosen)}: {', '.join(names)}")
 
 
-def latency_against_quality(comparison: Comparison, *, metric: str | None = None) -> Figure:
+def latency_against_quality(
+    comparison: Comparison, *, metric: str | None = None, language: str = "en"
+) -> Plot:
     """Each pipeline by its typical latency and its mean; the line joins those that none beats in both.
 
-    The bar to the right reaches to the 95th percentile of the latency, the upright one is the interval of the mean.
+    The line to the right reaches to the 95th percentile of the latency, the upright one is the interval of the mean.
 
     Args:
         comparison: What `compare` gave.
         metric: Which; default: the first one.
+        language: ``en``, ``zh`` or ``both``.
 
     Raises:
-        InvalidInputError: If the metric was not compared.
-        MissingExtraError: If matplotlib is not installed.
+        InvalidInputError: If the metric was not compared, or the language is another one.
     """
-    chosen = chosen_metric(comparison, metric)
+    chosen = _chosen(comparison, None if metric is None else [metric])[0]
     rows = [comparison.score(name, chosen) for name in comparison.pipelines]
-    known = [
-        (number, row)
-        for number, row in enumerate(rows)
-        if row.mean is not None and row.p50_seconds is not None
-    ]
-    labels, marks = numbered(comparison.pipelines, most=_LABELLED)
-    legend = max((style.inches(label) + 0.4 for label in labels), default=0.0)
-    width, height = 5.6 + legend, max(3.6, 0.7 + 0.2 * len(rows))
-    figure, axes = style.new_figure(
-        width, height, f"{chosen} against latency of {', '.join(comparison.pipelines)}"
-    )
-    for number, row in known:
-        _point(axes, row, number, marks[number] if marks else "")
-    _frontier(axes, [row for _, row in known], chosen in comparison.lower_is_better)
-    _axes_of_latency(axes, [row for _, row in known])
-    _names(axes, labels, [row.mean is None or row.p50_seconds is None for row in rows])
-    style.label_axes(axes, x="seconds a question: median, to the 95th percentile", y=chosen)
-    figure.subplots_adjust(left=0.8 / width, right=5.3 / width, top=1 - 0.15 / height, bottom=0.55 / height)
-    return figure
+    known = [row for row in rows if row.mean is not None and row.p50_seconds is not None]
+    bottom = 220.0
+    drawing = Drawing(bottom + 44 + 17 * len(rows), language)
+    seconds = [value for row in known for value in (row.p50_seconds, row.p95_seconds) if value is not None]
+    across = Scale(nice_ticks(0.0, max([*seconds, 1e-6]) * 1.05), 40, WIDTH - 12)
+    upright = Scale(_ticks(known), bottom, 24)
+    across.draw_across(drawing, 24, bottom)
+    upright.draw_upright(drawing, 40, WIDTH - 12)
+    drawing.text(4, 13, fit(chosen, WIDTH - 8), font_weight="bold")
+    drawing.say(WIDTH - 12, bottom + 28, "svg_seconds", anchor="end", size=9.5)
+    if not known:
+        drawing.say(200, 120, "svg_no_point", anchor="middle")
+    best = _unbeaten(known, chosen in comparison.lower_is_better)
+    places = [(across(row.p50_seconds or 0), upright(row.mean or 0)) for row in best]
+    for (x1, y1), (x2, y2) in pairwise(places):
+        drawing.line(x1, y1, x2, y2, "muted", stroke_dasharray="4 3")
+    for number, row in enumerate(rows):
+        y = bottom + 48 + 17 * number
+        drawing.marker(46, y - 4, number, hollow=row not in known)
+        if row in known:
+            x, mean = across(row.p50_seconds or 0), upright(row.mean or 0)
+            drawing.line(x, mean, across(row.p95_seconds or row.p50_seconds or 0), mean, series(number))
+            if row.low is not None and row.high is not None:
+                drawing.line(x, upright(row.low), x, upright(row.high), series(number))
+            drawing.marker(x, mean, number)
+            drawing.text(58, y, fit(row.pipeline, WIDTH - 64))
+        else:
+            drawing.say(58, y, "svg_none_of", {"name": fit(row.pipeline, 200)})
+    return drawing.plot(f"{chosen}: {', '.join(comparison.pipelines)}")
 
 
-def _range(rows: Sequence[Score]) -> tuple[float, float]:
+def complementarity_heatmap(
+    comparison: Comparison, *, metric: str | None = None, language: str = "en"
+) -> Plot:
+    """Row by column: questions that the row's pipeline gets and the column's does not; outlined, what it gets in all.
+
+    A row that is dark throughout adds to every other one. Below: what the best set to combine gains step by step.
+
+    Args:
+        comparison: What `compare` gave.
+        metric: Which; default: the first one.
+        language: ``en``, ``zh`` or ``both``.
+
+    Raises:
+        InvalidInputError: If the metric was not compared, or the language is another one.
+    """
+    chosen = _chosen(comparison, None if metric is None else [metric])[0]
+    item = comparison.complementarity[chosen]
+    count = len(item.pipelines)
+    left = min(max(110.0, WIDTH - 44.0 * count), max(width_of(name) for name in item.pipelines) + 34)
+    wide = min(64.0, (WIDTH - left - 4) / count)
+    steps = item.greedy[:8]
+    bottom = 24 + 26.0 * count
+    drawing = Drawing(bottom + 42 + 16 * len(steps), language)
+    largest = max((v for i, row in enumerate(item.matrix) for j, v in enumerate(row) if i != j), default=0)
+    for i, row in enumerate(item.matrix):
+        y = 24 + 26.0 * i
+        drawing.text(4, y + 17, fit(f"{i + 1}. {item.pipelines[i]}", left - 6))
+        drawing.text(left + wide * (i + 0.5), 16, str(i + 1), "muted", anchor="middle")
+        for j, value in enumerate(row):
+            shade = 0.0 if i == j or not largest else 0.55 * value / largest  # ink stays readable on it
+            looks = {"outline": True} if i == j else {"opacity": shade}
+            drawing.rect(left + wide * j + 1, y + 1, wide - 2, 24, "line" if i == j else "s1", **looks)
+            colour = "muted" if i == j else "ink"
+            drawing.text(
+                left + wide * (j + 0.5), y + 17, str(value), colour, anchor="middle", size=min(11, wide / 2)
+            )
+    values = {"metric": fit(chosen, 140), "bound": f"{item.threshold:g}", "n": item.n, "total": item.total}
+    drawing.say(4, bottom + 18, "svg_got", values, size=9.5)
+    if item.union is not None:
+        shares = {"union": f"{item.union:.0%}", "single": f"{item.best_single or 0:.0%}"}
+        drawing.say(4, bottom + 34, "svg_union", shares, size=9.5)
+    for place, step in enumerate(steps, start=1):
+        parts = {
+            "place": place,
+            "name": fit(step.pipeline, 170),
+            "n": step.gain,
+            "share": f"{step.share:.0%}",
+        }
+        drawing.say(10, bottom + 35 + 16 * place, "svg_step", parts, "ink")
+    return drawing.plot(f"{chosen}: {', '.join(item.pipelines)}")
+
+
+def _chosen(comparison: Comparison, metrics: Sequence[str] | None) -> list[str]:
+    """Metrics to plot; ``None``: all."""
+    if not hasattr(comparison, "metrics") or not hasattr(comparison, "pipelines"):
+        raise InvalidInputError(f"comparison is a {type(comparison).__name__}; give what compare returned")
+    if metrics is not None and (isinstance(metrics, (str, bytes)) or not isinstance(metrics, Sequence)):
+        raise InvalidInputError(f"metrics is {metrics!r:.80}; give a list of names, or None")
+    chosen = list(comparison.metrics if metrics is None else metrics)
+    for metric in chosen:
+        if metric not in comparison.metrics:
+            raise InvalidInputError(
+                f"the metric {metric!r:.80} was not compared; there are {', '.join(comparison.metrics)}"
+            )
+    if not chosen:
+        raise InvalidInputError("there is no metric to plot; give at least one")
+    return chosen
+
+
+def _ticks(rows: Sequence[Score]) -> list[float]:
     """From 0 to 1, and as far beyond as the values reach."""
     ends = [value for row in rows for value in (row.mean, row.low, row.high) if value is not None]
-    return min([0.0, *ends]), max([1.0, *ends])
+    return nice_ticks(min([0.0, *ends]), max([1.0, *ends]))
 
 
-def _interval(axes: Axes, row: Score, y: float, number: int, low: float) -> None:
-    colour = style.series(number)
-    coverage = f"{row.n}/{row.total}"
-    axes.annotate(
-        coverage, (1, y), xycoords=("axes fraction", "data"), xytext=(-4, 0), textcoords="offset points",
-        va="center", ha="right", **style.text_style(color=style.MUTED, fontsize=style.SIZE - 2),
-    )  # fmt: skip
-    if row.mean is None:
-        axes.text(low, y, "no value", va="center", **style.text_style(color=style.MUTED, fontstyle="italic"))
-        return
-    if row.low is not None and row.high is not None:
-        axes.plot([row.low, row.high], [y, y], color=colour, linewidth=2.0, solid_capstyle="round")
-    axes.plot(
-        [row.mean], [y], marker=style.MARKERS[number % len(style.MARKERS)], markersize=6.5, color=colour,
-        markeredgewidth=1.5, markerfacecolor=colour if row.n == row.total else style.SURFACE, linestyle="none",
-    )  # fmt: skip
-
-
-def _point(axes: Axes, row: Score, number: int, label: str) -> None:
-    assert row.mean is not None and row.p50_seconds is not None
-    colour = style.series(number)
-    if row.p95_seconds is not None:
-        axes.plot(
-            [row.p50_seconds, row.p95_seconds], [row.mean, row.mean], color=colour, linewidth=1.0, alpha=0.5
-        )
-    if row.low is not None and row.high is not None:
-        axes.plot([row.p50_seconds] * 2, [row.low, row.high], color=colour, linewidth=1.0, alpha=0.5)
-    axes.plot(
-        [row.p50_seconds], [row.mean], marker=style.MARKERS[number % len(style.MARKERS)], markersize=8,
-        color=colour, linestyle="none", zorder=3,
-    )  # fmt: skip
-    if label:
-        axes.annotate(
-            label, (row.p50_seconds, row.mean), xytext=(6, 5), textcoords="offset points",
-            **style.text_style(fontsize=style.SIZE - 2),
-        )  # fmt: skip
-
-
-def _frontier(axes: Axes, rows: Sequence[Score], lower: bool) -> None:
+def _unbeaten(rows: Sequence[Score], lower: bool) -> list[Score]:
     """Those for which none is both quicker and better."""
-    best: list[tuple[float, float]] = []
+    best: list[Score] = []
     sign = -1 if lower else 1
     for row in sorted(rows, key=lambda r: (r.p50_seconds or 0.0, -sign * (r.mean or 0.0))):
-        if not best or sign * (row.mean or 0.0) > sign * best[-1][1]:
-            best.append((row.p50_seconds or 0.0, row.mean or 0.0))
-    if len(best) > 1:
-        axes.plot(
-            [x for x, _ in best], [y for _, y in best], color=style.MUTED, linewidth=1.0, linestyle=(0, (4, 3)),
-            zorder=1,
-        )  # fmt: skip
-
-
-def _axes_of_latency(axes: Axes, rows: Sequence[Score]) -> None:
-    seconds = [value for row in rows for value in (row.p50_seconds, row.p95_seconds) if value is not None]
-    x = style.nice_ticks(0.0, max([*seconds, 1e-6]) * 1.05)
-    y = style.nice_ticks(*_range(rows))
-    axes.set_xlim(x[0], x[-1])
-    axes.set_ylim(y[0] - 0.02 * (y[-1] - y[0]), y[-1] + 0.02 * (y[-1] - y[0]))
-    style.numbers(axes, x=x, y=y)
-    axes.grid(color=style.LINE, linewidth=0.6)
-    axes.set_axisbelow(True)
-    if not rows:
-        axes.text(0.5, 0.5, "no pipeline has both a value and a time", transform=axes.transAxes, ha="center",
-                  **style.text_style(color=style.MUTED))  # fmt: skip
-
-
-def _names(axes: Axes, labels: Sequence[str], absent: Sequence[bool]) -> None:
-    """Names beside the plot; not a legend of matplotlib's, whose texts would read formulas."""
-    step = min(0.075, 0.98 / max(1, len(labels)))
-    for number, (label, missing) in enumerate(zip(labels, absent, strict=True)):
-        y = 0.97 - step * number
-        axes.plot(
-            [1.04], [y], marker=style.MARKERS[number % len(style.MARKERS)], color=style.series(number), markersize=6,
-            transform=axes.transAxes, clip_on=False, linestyle="none", alpha=0.4 if missing else 1.0,
-        )  # fmt: skip
-        text = f"{label} (no value)" if missing else label
-        axes.text(
-            1.07, y, text, transform=axes.transAxes, va="center", **style.text_style(fontsize=style.SIZE - 1)
-        )
+        if not best or sign * (row.mean or 0.0) > sign * (best[-1].mean or 0.0):
+            best.append(row)
+    return best

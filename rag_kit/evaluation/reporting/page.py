@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import json
@@ -12,108 +13,76 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from rag_kit.evaluation.reporting.packing import pack
+from rag_kit.evaluation.plots import Plot
+from rag_kit.evaluation.reporting.words import asset, say, texts
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-_NO_SCRIPT = {
-    "en": "This report draws its tables with JavaScript, which is switched off here.",
-    "zh": "本报告用 JavaScript 绘制表格，而此处已停用 JavaScript。",
-}
-_SECTIONS = ("scores", "plots", "comparison", "diagnosis", "questions", "about")
+_SECTIONS = ("answer", "scores", "plots", "comparison", "diagnosis", "questions", "about")
 
 
-def embedded_json(value: Any) -> str:
-    r"""JSON that can stand in a ``<script>`` element whatever it holds: no ``<``, ``>`` or ``&`` is left in it.
-
-    Example:
-        >>> embedded_json({"text": "</script>"})
-        '{"text":"\\u003c/script\\u003e"}'
-    """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(_ESCAPES)
-
-
-def page(data: Mapping[str, Any], plots: Sequence[tuple[str, str]] = ()) -> str:
+def page(data: Mapping[str, Any], plots: Sequence[tuple[str, int | None, Plot]] = ()) -> str:
     """The whole file.
 
     Args:
-        data: What :func:`rag_kit.evaluation.reporting.payload` gave.
-        plots: Kind of a plot (its caption is the text ``plot_<kind>``) and its SVG, made safe by
-            :func:`rag_kit.evaluation.reporting.svg.safe_svg`.
+        data: What :func:`rag_kit.evaluation.reporting.payload.report_payload` gave.
+        plots: Kind (its caption is the text ``plot_<kind>``), number of its metric in the comparison where it stands
+            there, and the plot in both languages.
     """
-    texts = _texts()
-    language = str(data["language"])
-    words = texts[language]
+    language = data["language"]
     style, script = assets("css"), assets("js")
-    sections = [name for name in _SECTIONS if name != "plots" or plots]
+    figures = "".join(_figure(*each, language) for each in plots if each[1] is None)
+    compared = "".join(_figure(*each, language) for each in plots if each[1] is not None)
+    sections = [name for name in _SECTIONS if name != "plots" or figures]
     values = {
         "lang": "zh-Hans" if language == "zh" else "en",
         "policy": html.escape(policy(style, script)),
-        "title": html.escape(data["title"] or words["title"]),
+        "title": html.escape(data["title"] or say("title", language)),
         "style": style,
         "script": script,
-        "noscript": html.escape(_NO_SCRIPT[language]),
+        "noscript": say("noscript", language),
         "contents": "\n".join(
-            f'<li><a href="#{name}" data-text="{name}">{html.escape(words[name])}</a></li>'
-            for name in sections
+            f'<li><a href="#{name}" data-text="{name}">{say(name, language)}</a></li>' for name in sections
         ),
-        "plots": _plots(plots, words),
-        "texts": embedded_json(texts),
-        "data": embedded_json(pack(data)),
+        "no_plots": "" if figures else "hidden",
+        "figures": figures,
+        "compared": compared,
+        "texts": json.dumps(texts(), ensure_ascii=False).translate(_ESCAPES),
+        "data": packed(data),
     }
     # One pass: a value that holds the sign of a place is not read again.
-    return _PLACE.sub(lambda match: values[match[1]], _asset("page.html"))
+    return _PLACE.sub(lambda match: values[match[1]], asset("page.html"))
+
+
+def packed(data: Any) -> str:
+    """Data as base64 of gzipped JSON: a tenth of its size, and no sign in it that could be markup."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode()
 
 
 def policy(style: str, script: str) -> str:
     """The Content-Security-Policy: this style sheet, this script, no address at all, no markup from texts."""
+    hashes = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in (script, style)]
     return (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
 
 
 @cache
 def assets(kind: str) -> str:
-    """All files of a kind (``"css"`` or ``"js"``) in the order of their names; scripts share one scope.
-
-    Raises:
-        ValueError: If a file holds what would end its element.
-    """
+    """All files of a kind (``"css"`` or ``"js"``) in the order of their names; scripts share one scope."""
     folder = files(__package__) / "assets"
     names = sorted(item.name for item in folder.iterdir() if item.name.endswith(f".{kind}"))
-    text = "\n".join(_asset(name) for name in names)
-    if kind == "js":
-        text = '"use strict";\n{\n' + text + "\n}\n"
-    if re.search(r"</(?:script|style)|<!--", text, re.IGNORECASE):
-        raise ValueError(f"a .{kind} file holds the end of its own element")
-    return f"\n{text}"
+    text = "\n".join(map(asset, names))
+    return f'\n"use strict";\n(async () => {{\n{text}\n}})();\n' if kind == "js" else f"\n{text}"
 
 
-def _plots(plots: Sequence[tuple[str, str]], words: Mapping[str, str]) -> str:
-    if not plots:
-        return ""
-    figures = "\n".join(
-        f'<figure class="figure figure-{kind}"><figcaption id="plot-{kind}" data-text="plot_{kind}">'
-        f"{html.escape(words[f'plot_{kind}'])}</figcaption>"
-        f'<div class="drawing" tabindex="0" role="group" aria-labelledby="plot-{kind}">{svg}</div></figure>'
-        for kind, svg in plots
-    )
+def _figure(kind: str, metric: int | None, plot: Plot, language: str) -> str:
+    name = f"plot-{kind}" if metric is None else f"plot-{kind}-{metric}"
+    place = "" if metric is None else f' data-metric="{metric}" hidden'
+    drawing = plot.svg.replace("<svg ", f'<svg aria-labelledby="{name}" ', 1)
     return (
-        '<section id="plots" aria-labelledby="plots-title">\n<h2 id="plots-title" data-text="plots"></h2>'
-        f'<p class="lead" data-text="plots_lead"></p>\n<div class="plots">\n{figures}\n</div>\n</section>'
+        f'<figure class="figure"{place}><figcaption id="{name}" data-text="plot_{kind}">'
+        f"{say(f'plot_{kind}', language)}</figcaption>{drawing}</figure>"
     )
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-@cache
-def _texts() -> dict[str, dict[str, str]]:
-    return {language: json.loads(_asset(f"texts.{language}.json")) for language in ("en", "zh")}
-
-
-def _asset(name: str) -> str:
-    return (files(__package__) / "assets" / name).read_text(encoding="utf-8").replace("\r\n", "\n")

@@ -2,187 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.reporting.cleaning import cleaned, masked, plain, shaped
-from rag_kit.evaluation.reporting.shapes import ResultsLike, RowLike
+from rag_kit.documents import clean_text, redact, to_plain
 
+if TYPE_CHECKING:
+    from rag_kit.evaluation.cells import Cell
+    from rag_kit.evaluation.examples import Example
+    from rag_kit.evaluation.outputs import Output, Passage
+    from rag_kit.evaluation.runs import Results, Row
+
+MAX_TEXT = 20_000
+"""Characters of one text; the rest is cut and counted. A page of 2,000 questions has to open on a phone."""
 MAX_EXTRA = 4_000
-"""Characters, as JSON, of one field of a pipeline's result that the kit does not know."""
+"""Characters of one field of a pipeline's result that the kit does not know."""
 
-_WHERE = ("file", "source", "title")
+_CITED = (
+    "number",
+    "statement",
+    "quote",
+    "status",
+    "reason",
+    "score",
+    "file",
+    "source",
+    "title",
+    "page",
+    "heading",
+)
 _PLACE = ("page", "sheet", "slide", "heading")
 
-
-class Texts:
-    """Each text once: pipelines find the same passages for the same questions."""
-
-    def __init__(self) -> None:
-        self.all: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, text: str) -> int:
-        """The number of a text; a new one is added."""
-        shown = cleaned(text)
-        found = self._numbers.get(shown)
-        if found is None:
-            found = self._numbers[shown] = len(self.all)
-            self.all.append(shown)
-        return found
+#: Id, text and place of a passage -> its number: pipelines find the same passages for the same questions.
+Heads = dict[tuple[str, str, tuple[tuple[str, str], ...]], int]
 
 
 def questions(
-    results: Sequence[ResultsLike], diagnosed: Sequence[Mapping[str, Any]], texts: Texts
+    results: Sequence[Results], metrics: Sequence[str], diagnosed: Sequence[Mapping[str, Any]], heads: Heads
 ) -> list[dict[str, Any]]:
     """All questions of all pipelines, in the order in which they come first.
 
     Args:
         results: The pipelines.
+        metrics: Names, in the order of the cells.
         diagnosed: For each pipeline: id of a question -> what the diagnosis says of it.
-        texts: Receives the texts of the passages; a passage holds the number of its text.
+        heads: Receives the passages; a run holds their numbers.
     """
-    examples: dict[str, Example] = {}
-    for one in results:
-        for row in one.rows:
-            examples.setdefault(row.example.id, row.example)
     rows = [{row.example.id: row for row in one.rows} for one in results]
+    examples = {id_: row.example for of_pipeline in reversed(rows) for id_, row in of_pipeline.items()}
+    order = dict.fromkeys(id_ for of_pipeline in rows for id_ in of_pipeline)
     return [
         {
-            **_example(example),
+            **_example(examples[id_]),
             "runs": [
-                _run(of_pipeline[example.id], found.get(example.id), texts)
-                if example.id in of_pipeline
-                else None
+                _run(row, metrics, found.get(id_), heads) if (row := of_pipeline.get(id_)) else None
                 for of_pipeline, found in zip(rows, diagnosed, strict=True)
             ],
         }
-        for example in examples.values()
+        for id_ in order
     ]
 
 
+def cleaned(text: str) -> str:
+    """A text whose control and bidirectional characters are visible escapes, cut to ``MAX_TEXT`` characters."""
+    shown = clean_text(text.replace("\r\n", "\n"))
+    return shown if len(shown) <= MAX_TEXT else f"{shown[:MAX_TEXT]} … (+{len(shown) - MAX_TEXT:,})"
+
+
+@lru_cache(maxsize=4096)  # names of fields and usual reasons come thousands of times
+def masked(text: str) -> str:
+    """The same for what may hold a key: errors, reasons, settings. Keys are masked."""
+    return cleaned(redact(text))
+
+
+def plain(value: Any, text: Callable[[str], str] = masked, depth: int = 0) -> Any:
+    """Anything as plain JSON with every text cleaned; what nests deeper than 12 levels becomes a text."""
+    if depth == 0:
+        value = to_plain(value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, Mapping) and depth <= 12:
+        return {text(str(key)): plain(item, text, depth + 1) for key, item in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str) and depth <= 12:
+        return [plain(item, text, depth + 1) for item in value]
+    return text(str(value))
+
+
 def _example(example: Example) -> dict[str, Any]:
-    return {
-        "id": cleaned(example.id),
-        "question": cleaned(example.question),
-        "reference": None if example.reference is None else cleaned(example.reference),
-        "answers": [cleaned(answer) for answer in example.answers],
-        "relevant": {cleaned(key): grade for key, grade in example.relevant.items()},
-        "answerable": example.answerable,
-        "history": [
-            {key: cleaned(str(turn[key])) for key in ("question", "answer")} for turn in example.history
-        ],
-        "tags": {cleaned(key): cleaned(value) for key, value in example.tags.items()},
-    }
+    fields = ("id", "question", "reference", "answers", "relevant", "answerable", "history", "tags")
+    return {key: plain(getattr(example, key), cleaned) for key in fields}
 
 
-def _run(row: RowLike, diagnosis: Any, texts: Texts) -> dict[str, Any]:
+def _run(row: Row, metrics: Sequence[str], diagnosis: Any, heads: Heads) -> dict[str, Any]:
     output, example = row.output, row.example
-    passages = output.passages
-    common = _common_notes(passages or ())
+    lists = [[str(note) for note in one.provenance.get("notes") or ()] for one in output.passages or ()]
+    # what every passage bears speaks of the search, and is shown once
+    common = [note for note in lists[0] if all(note in each for each in lists)] if len(lists) > 1 else []
     return {
-        "answer": None if output.answer is None else cleaned(output.answer),
-        "status": None if output.status is None else cleaned(str(output.status)),
+        **{key: plain(getattr(output, key), cleaned) for key in ("answer", "status", "queries", "messages", "seconds")},
         "error": None if output.error is None else masked(output.error),
-        "queries": [cleaned(query) for query in output.queries],
-        "citations": [_citation(citation) for citation in output.citations],
+        "citations": [plain({key: citation.get(key) for key in _CITED}, cleaned) for citation in output.citations],
         "passages": None
-        if passages is None
-        else [_passage(each, example, texts, common) for each in passages],
-        "messages": shaped([*output.messages], cleaned),
+        if output.passages is None
+        else [_passage(one, example, heads, common) for one in output.passages],
         "notes": [masked(note) for note in dict.fromkeys([*output.notes, *common])],
-        "seconds": shaped(output.seconds, cleaned),
         "calls": output.calls,
         "tokens": output.tokens,
         "extra": _extra(output),
         "diagnosis": plain(diagnosis),
-        "cells": {cleaned(name): _cell(cell) for name, cell in row.cells.items()},
-    }
-
-
-def _citation(citation: Mapping[str, Any]) -> dict[str, Any]:
-    keys = (
-        "number",
-        "statement",
-        "quote",
-        "status",
-        "reason",
-        "score",
-        "file",
-        "source",
-        "title",
-        "page",
-        "heading",
-    )
-    found = {key: shaped(citation.get(key), cleaned) for key in keys}
-    found["status"] = str(found["status"]) if found["status"] else "undefined"
-    return found
-
-
-def _common_notes(passages: Sequence[Passage]) -> list[str]:
-    """Notes that every passage bears: they speak of the search, and are shown once."""
-    lists = [[str(note) for note in passage.provenance.get("notes") or ()] for passage in passages]
-    return [note for note in lists[0] if all(note in each for each in lists)] if len(lists) > 1 else []
-
-
-def _passage(passage: Passage, example: Example, texts: Texts, common: Sequence[str]) -> dict[str, Any]:
-    provenance = passage.provenance
-    stages = provenance.get("stages")
-    notes = provenance.get("notes")
-    grades = [example.relevant[name] for name in passage.ids if name in example.relevant]
-    return {
-        "id": cleaned(passage.id),
-        "text": texts.number(passage.text),
-        "where": _where(passage),
-        "score": _short(provenance.get("score")),
-        "stages": [_stage(stage, example.question) for stage in stages or () if isinstance(stage, Mapping)],
-        "notes": [masked(str(note)) for note in notes or () if str(note) not in common],
-        "grade": max(grades) if grades else None,
-    }
-
-
-def _stage(stage: Mapping[str, Any], question: str) -> dict[str, Any]:
-    """One step of the provenance; the query only where it is not the question itself."""
-    found = {
-        key: _short(value) for key in ("rank", "score", "weight") if (value := stage.get(key)) is not None
-    }
-    query = str(stage.get("query") or "")
-    texts = {key: str(stage.get(key) or "") for key in ("stage", "retriever")} | {
-        "query": "" if query == question else query
-    }
-    return found | {key: cleaned(text) for key, text in texts.items() if text}
-
-
-def _short(value: Any) -> Any:
-    """Six digits of a score: the page shows four, and there are ten thousands of them."""
-    shown = shaped(value, cleaned)
-    return float(f"{shown:.6g}") if isinstance(shown, float) else shown
-
-
-def _where(passage: Passage) -> list[list[str]]:
-    """File (or what there is of a name) and place in it, each with its kind: the page has words for them."""
-    metadata = passage.metadata
-    name = next((str(metadata[key]) for key in _WHERE if metadata.get(key)), passage.id)
-    places = [[key, str(metadata[key])] for key in _PLACE if metadata.get(key) not in (None, "")]
-    return [[kind, cleaned(value)] for kind, value in [["name", name], *places]]
-
-
-def _cell(cell: Cell) -> dict[str, Any]:
-    return {
-        "value": cell.value, "status": cell.status, "reason": masked(cell.reason), "calls": cell.calls,
-        "tokens": cell.tokens, "seconds": shaped(cell.seconds, cleaned), "details": plain(cell.details) or None,
+        "cells": [_cell(row.cells.get(name)) for name in metrics],
     }  # fmt: skip
+
+
+def _passage(passage: Passage, example: Example, heads: Heads, common: Sequence[str]) -> dict[str, Any]:
+    metadata, provenance = passage.metadata, passage.provenance
+    name = next((metadata[key] for key in ("file", "source", "title") if metadata.get(key)), passage.id)
+    places = [
+        ("name", name),
+        *((key, metadata[key]) for key in _PLACE if metadata.get(key) not in (None, "")),
+    ]
+    where = tuple((kind, cleaned(str(value))) for kind, value in places)
+    head = (cleaned(passage.id), cleaned(passage.text), where)
+    grades = [example.relevant[name] for name in passage.ids if name in example.relevant]
+    notes = [str(note) for note in provenance.get("notes") or ()]
+    stages = [stage for stage in provenance.get("stages") or () if isinstance(stage, Mapping)]
+    return {
+        "head": heads.setdefault(head, len(heads)),
+        "score": plain(provenance.get("score"), cleaned),
+        "grade": max(grades) if grades else None,
+        "stages": [
+            plain(
+                {key: stage.get(key) for key in ("stage", "retriever", "rank", "score", "weight", "query")},
+                cleaned,
+            )
+            for stage in stages
+        ],
+        "notes": [masked(note) for note in notes if note not in common],
+    }
+
+
+def _cell(cell: Cell | None) -> dict[str, Any] | None:
+    if cell is None:
+        return None
+    found = {key: getattr(cell, key) for key in ("value", "status", "calls", "tokens", "seconds")}
+    return {**plain(found), "reason": masked(cell.reason), "details": plain(cell.details) or None}
 
 
 def _extra(output: Output) -> dict[str, Any] | None:
     """Fields of the result that are small enough to read; the others are named with their size."""
     found: dict[str, Any] = {}
     for key, value in output.extra.items():
-        if value in (None, "", [], {}):
-            continue
-        size = len(str(value))
-        found[cleaned(str(key))] = plain(value) if size <= MAX_EXTRA else f"({size:,} characters, not shown)"
+        if value not in (None, "", [], {}):
+            size = len(str(value))
+            found[cleaned(str(key))] = (
+                plain(value) if size <= MAX_EXTRA else f"({size:,} characters, not shown)"
+            )
     return found or None

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation._files import as_path, check_target, write_file
-from rag_kit.evaluation.reporting.figures import figures
-from rag_kit.evaluation.reporting.page import page
-from rag_kit.evaluation.reporting.payload import different, report_payload
+from rag_kit.evaluation.comparing.comparison import Comparison, compare
+from rag_kit.evaluation.diagnosing.choosing import choose_metrics
+from rag_kit.evaluation.diagnosing.diagnosis import Diagnosis, diagnose
+from rag_kit.evaluation.runs.results import Results
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.comparing.comparison import Comparison
-    from rag_kit.evaluation.reporting.shapes import ResultsLike
+    from rag_kit.evaluation.plots import Plot
 
 _MARK = b'<meta name="generator" content="rag_kit.report">'
 
 
 def write_report(
-    results: ResultsLike | Iterable[ResultsLike] | Mapping[str, ResultsLike] | Comparison,
+    results: Results | Iterable[Results] | Mapping[str, Results] | Comparison,
     path: Path | str,
     *,
     comparison: Any = None,
@@ -35,7 +35,6 @@ def write_report(
         results: One pipeline, several, name -> results, or what ``compare`` gave.
         path: The file. One that is a report already is replaced.
         comparison: What ``compare`` gave; ``None``: made where several pipelines can be compared; ``False``: none.
-            Its plots are drawn where Matplotlib is installed.
         diagnosis: What ``diagnose`` gave: one, one for each pipeline, or name -> diagnosis; ``None``: made where
             there is a score of the answer, one of recall and one of precision (where ``answer_correctness`` has no
             value, ``ours_answer_found``, and so on; the page says which); ``False``: none.
@@ -50,33 +49,30 @@ def write_report(
         InvalidInputError: If there are no results, an argument is of another kind, the path is a folder or cannot be
             written, or it is a file that is no report.
     """
+    from rag_kit.evaluation.reporting.page import page
+    from rag_kit.evaluation.reporting.payload import report_payload
+
     target = as_path(path, "path")
     check_target(target)
-    _check_parts(comparison, diagnosis, title)
+    if title is not None and not isinstance(title, str):
+        raise InvalidInputError(f"title is {title!r:.80}; give a text, or None")
+    if language not in ("en", "zh"):
+        raise InvalidInputError(f"language is {language!r:.80}; allowed are 'en' and 'zh'")
     if target.exists() and not overwrite and not is_report(target):
         raise InvalidInputError(
             f"{str(target)!r} is a file and no report; name another one, or give overwrite=True"
         )
-    if hasattr(results, "pipelines") and hasattr(results, "results"):  # what compare gave
+    if isinstance(results, Comparison):
         comparison = results if comparison is None else comparison
         results = dict(zip(results.pipelines, results.results, strict=True))
-    names, found = _gather(results)
+    found = _named(results)
     notes: list[str] = []
-    if comparison is None and len(found) > 1:
-        comparison = _compare(names, found, notes)
-    if diagnosis is None:
-        diagnosis = _diagnose(names, found)
-    plots = figures(found, comparison, notes)
+    compared = _compared(found, comparison, notes)
+    diagnosed = _diagnosed(found, diagnosis)
     data = report_payload(
-        found,
-        names=names,
-        comparison=comparison,
-        diagnosis=diagnosis,
-        title=title,
-        language=language,
-        notes=notes,
+        found, comparison=compared, diagnosis=diagnosed, title=title, language=language, notes=notes
     )
-    text = page(data, plots)
+    text = page(data, _plots(found, compared, data))
     write_file(target, lambda file: file.write(text.encode("utf-8")))
     return target
 
@@ -87,83 +83,112 @@ def is_report(path: Path) -> bool:
         return _MARK in file.read(4096)
 
 
-def _check_parts(comparison: Any, diagnosis: Any, title: Any) -> None:
-    if title is not None and not isinstance(title, str):
-        raise InvalidInputError(f"title is {title!r:.80}; give a text, or None")
-    known = isinstance(comparison, Mapping) and "pipelines" in comparison
-    if (
-        comparison is not None
-        and comparison is not False
-        and not known
-        and not hasattr(comparison, "pipelines")
-    ):
-        raise InvalidInputError(
-            f"comparison is a {type(comparison).__name__}; give what compare gave, None or False"
-        )
-    if diagnosis is None or diagnosis is False:
-        return
-    several: Any = diagnosis.values() if isinstance(diagnosis, Mapping) else diagnosis
-    if hasattr(diagnosis, "rows"):
-        several = [diagnosis]
-    if not isinstance(several, Iterable) or isinstance(several, (str, bytes)):
-        several = [diagnosis]
-    several = list(several)
-    if wrong := [one for one in several if not hasattr(one, "rows") or not hasattr(one, "name")]:
-        raise InvalidInputError(
-            f"diagnosis holds a {type(wrong[0]).__name__}; give what diagnose gave, one for each pipeline, None or "
-            "False"
-        )
-
-
-def _gather(results: Any) -> tuple[list[str], list[ResultsLike]]:
-    """Check the argument ``results``; returns a name for each, and the results."""
-    names, found = _names_and_results(results)
-    for one in found:
-        if not all(hasattr(one, part) for part in ("name", "rows", "summary")):
-            raise InvalidInputError(
-                f"results holds a {type(one).__name__}; give what evaluate returned, or Results.load(folder)"
-            )
-    return (names or different([str(one.name) for one in found])), found
-
-
-def _names_and_results(results: Any) -> tuple[list[str], list[ResultsLike]]:
-    """Split the argument ``results`` into names, none where it is no mapping, and a list of results."""
-    if isinstance(results, Mapping):
-        return [str(name) for name in results], list(results.values())
-    if hasattr(results, "rows"):
-        return [], [results]
-    if isinstance(results, (str, bytes, Path)) or not isinstance(results, Iterable):
+def _named(results: Any) -> dict[str, Results]:
+    """Name -> results; names that come again get a number behind them."""
+    given = results
+    if isinstance(results, Results):
+        given = [results]
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise InvalidInputError(
             f"results is a {type(results).__name__}; give what evaluate returned, a list of it, or Results.load(folder)"
         )
-    return [], list(results)
+    pairs = (
+        given.items() if isinstance(given, Mapping) else ((getattr(one, "name", ""), one) for one in given)
+    )
+    found: dict[str, Results] = {}
+    for name, one in pairs:
+        if not isinstance(one, Results):
+            raise InvalidInputError(
+                f"results holds a {type(one).__name__}; give what evaluate returned, or Results.load(folder)"
+            )
+        label, number = str(name), 1
+        while label in found:
+            number += 1
+            label = f"{name} ({number})"
+        found[label] = one
+    if not found:
+        raise InvalidInputError("there are no results to report; give at least one")
+    return found
 
 
-def _compare(names: list[str], results: list[ResultsLike], notes: list[str]) -> Any:
-    from rag_kit.evaluation.comparing.comparison import compare
-
-    named: Any = dict(zip(names, results, strict=True))
+def _compared(results: Mapping[str, Results], comparison: Any, notes: list[str]) -> Comparison | None:
+    if isinstance(comparison, Comparison):
+        return comparison
+    if comparison is not None and comparison is not False:
+        raise InvalidInputError(
+            f"comparison is a {type(comparison).__name__}; give what compare gave, None or False"
+        )
+    if comparison is False or len(results) < 2:
+        return None
     try:
-        return compare(named)
+        return compare(results)
     except RagKitError as error:  # other questions, nothing in common, no SciPy: the scores still stand
         notes.append(f"Not compared: {error}")
         return None
 
 
-def _diagnose(names: list[str], results: list[ResultsLike]) -> dict[str, Any]:
-    from rag_kit.evaluation.diagnosing import diagnose
-    from rag_kit.evaluation.diagnosing.choosing import choose_metrics
-
-    found = {}
-    one: Any
-    for name, one in zip(names, results, strict=True):
-        metrics = choose_metrics(one)
-        if metrics is None:  # nothing was asked for, or nothing computed, that it could stand on
-            continue
-        try:
-            found[name] = diagnose(
-                one, answer=metrics["answer"], recall=metrics["recall"], precision=metrics["precision"]
+def _diagnosed(results: Mapping[str, Results], given: Any) -> dict[str, Diagnosis]:
+    """Name of a pipeline -> its diagnosis."""
+    if given is False:
+        return {}
+    if given is None:
+        chosen = {name: choose_metrics(one) for name, one in results.items()}
+        return {
+            name: diagnose(
+                results[name], answer=one["answer"], recall=one["recall"], precision=one["precision"]
             )
-        except RagKitError:  # results of another kind
-            continue
-    return found
+            for name, one in chosen.items()
+            if one is not None
+        }
+    several: list[Any] = [given]
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes, Diagnosis)):
+        several = list(given.values() if isinstance(given, Mapping) else given)
+    if wrong := [one for one in several if not isinstance(one, Diagnosis)]:
+        raise InvalidInputError(
+            f"diagnosis holds a {type(wrong[0]).__name__}; give what diagnose gave, one for each pipeline, None or "
+            "False"
+        )
+    in_order = len(several) == len(results) and not isinstance(given, Mapping)
+    names = (
+        list(given)
+        if isinstance(given, Mapping)
+        else list(results)
+        if in_order
+        else [one.name for one in several]
+    )
+    for name in names:
+        if name not in results:
+            raise InvalidInputError(
+                f"the diagnosis is of {name!r:.80}, which is no pipeline of the report; there are {', '.join(results)}"
+            )
+    return dict(zip(names, several, strict=True))
+
+
+def _plots(
+    results: Mapping[str, Results], comparison: Comparison | None, data: Mapping[str, Any]
+) -> Sequence[tuple[str, int | None, Plot]]:
+    """Kind, number of the metric where the plot is one of a metric, and the plot in both languages."""
+    from rag_kit.evaluation import plots
+
+    number = data["answer"]["metric"]
+    if number is None:
+        return []
+    names = list(dict.fromkeys(name for one in results.values() for name in one.metrics))
+    sure = plots.confidence_histogram(comparison or results.values(), metric=names[number], language="both")
+    if comparison is None:
+        return [("confidence", None, sure)]
+    metric = names[number] if names[number] in comparison.metrics else comparison.metrics[0]
+    return [
+        ("scores", None, plots.scores_with_intervals(comparison, language="both")),
+        ("latency", None, plots.latency_against_quality(comparison, metric=metric, language="both")),
+        ("confidence", None, sure),
+        *(
+            (
+                "complementarity",
+                place,
+                plots.complementarity_heatmap(comparison, metric=name, language="both"),
+            )
+            for place, name in enumerate(comparison.metrics)
+            if comparison.complementarity[name].n
+        ),
+    ]

@@ -208,14 +208,14 @@ class Results:
         return load_results(as_path(folder, "folder"))
 
     def __str__(self) -> str:
-        from rag_kit.evaluation.runs.table import text_table
+        from rag_kit.evaluation.runs.table import results_text
 
-        return text_table(self)
+        return results_text(self)
 
     def _repr_html_(self) -> str:
-        from rag_kit.evaluation.runs.table import html_table
+        from rag_kit.evaluation.runs.table import results_html
 
-        return html_table(self)
+        return results_html(self)
 
     def _check_metric(self, metric: str) -> None:
         if metric not in self.metrics:

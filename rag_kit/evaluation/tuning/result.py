@@ -5,11 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.documents import clean_text
+from rag_kit.documents.tables import Table, tables_html
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.tuning.space import label
 from rag_kit.evaluation.tuning.study import load_study, quiet
@@ -240,21 +240,12 @@ class TuningResult:
         return pd.DataFrame(rows).set_index("number")
 
     def __str__(self) -> str:
-        from rag_kit.evaluation.reporting.tables import text_table
-
         notes = [f"note: {note}" for note in self.notes]
         head = [self.verdict, f"best: {_settings(self.best_trial)}", self._ending(), *notes, ""]
-        header = ["setting", self.metric, "state", "values"]
-        return "\n".join(
-            [*map(clean_text, head), text_table(header, self._table(), right=[0, 1], max_width=120)]
-        )
+        return "\n".join([*map(clean_text, head), self._table().text()])
 
     def _repr_html_(self) -> str:
-        from rag_kit.evaluation.reporting.tables import html_table
-
-        table = html_table(["setting", self.metric, "state", "values"], self._table(), notes=self.notes)
-        paragraphs = "".join(f"<p>{escape(clean_text(text))}</p>" for text in (self.verdict, self._ending()))
-        return f"<div>{paragraphs}{table}</div>"
+        return tables_html(self.verdict, [self._table()], [self._ending(), *self.notes])
 
     def _ending(self) -> str:
         """One line: why the search ended, after how many settings, calls and seconds."""
@@ -265,16 +256,17 @@ class TuningResult:
             f"{self.usage['seconds']:.0f} s"
         )
 
-    def _table(self) -> list[list[object]]:
+    def _table(self) -> Table:
         """Rows of the best settings, complete ones first; the default setting is always among them."""
         sign = -1.0 if self.higher_is_better else 1.0
         ranked = sorted(self.trials, key=lambda t: (t.state != "complete", sign * (t.value or 0.0), t.number))
         listed = ranked[:_LISTED]
         if self.trials[0] not in listed:
             listed[-1] = self.trials[0]
-        return [
+        rows = [
             [t.number, "-" if t.value is None else f"{t.value:.4f}", t.state, _settings(t)] for t in listed
         ]
+        return Table(["setting", self.metric, "state", "values"], rows, right=[0, 1], width=120)
 
 
 def no_usage() -> dict[str, Any]:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import rag_kit.evaluation
 from rag_kit.evaluation.diagnosing.hints import _TEXTS as HINTS
+from rag_kit.evaluation.reporting.words import texts
 from rag_kit.graphs import LexicalEvaluator, build_crag
 from rag_kit.graphs.crag.nodes import _REASONS as REASONS
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 
 FOLDER = Path(rag_kit.evaluation.__file__).parent
-TEXTS = json.loads((files("rag_kit.evaluation.reporting") / "assets" / "texts.en.json").read_text("utf-8"))
+TEXTS = texts()["en"]
 PATTERNS = [
     re.compile(".+?".join(map(re.escape, re.split(r"\{\w+\}", text))), re.DOTALL)
     for key, text in TEXTS.items()
@@ -82,7 +81,7 @@ def test_what_the_kit_says_of_a_value_has_chinese_words(where: str, text: str) -
     """Each reason and note is one of the page's sentences."""
     ways = [text.replace("X7", word) for word in ("X7", "answer", "reference")]
     assert any(pattern.fullmatch(way) for way in ways for pattern in PATTERNS), (
-        f"{where}: {text!r} has no key in texts.en.json"
+        f"{where}: {text!r} has no key in texts.json"
     )
 
 

@@ -35,6 +35,12 @@ function broken(name) {
   return el("bdi", { class: "name" }, name.split(/(?<=[_.])(?=[^\d])/).flatMap((part, index) => (index ? [el("wbr"), part] : [part])));
 }
 
+/** A cell of a table that says on a phone, where there are no columns, what it is of. */
+function labelled(cell, name) {
+  cell.dataset.name = name;
+  return cell;
+}
+
 function replace(id, ...children) {
   const node = document.getElementById(id);
   node.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== false));
@@ -43,6 +49,13 @@ function replace(id, ...children) {
 
 function option(value, text, chosen) {
   return el("option", { value, selected: value === chosen }, text);
+}
+
+/** A bar from one place to another on a scale from 0 to 1, with a mark at the mean. */
+function bar(color, from, to, mean = null) {
+  const at = (place) => `${(100 * Math.min(1, Math.max(0, place))).toFixed(2)}%`;
+  return el("span", { class: mean === null ? "bar" : "bar marked", "aria-hidden": "true",
+    style: { "--color": color, "--from": at(from), "--to": at(to), "--mean": at(mean ?? 0) } });
 }
 
 /** A labelled select. choices: [[value, text]] or {group: [[value, text]]}. */

@@ -1,6 +1,12 @@
 // What is shown: the data of the page, the language, the theme. Nothing is kept outside the page but two preferences.
 
-const data = unpacked(JSON.parse(document.getElementById("data").textContent));
+/** The data as it stands in the file: JSON, gzipped, in base64. */
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+}
+
+const data = await unpacked(document.getElementById("data").textContent);
 const texts = JSON.parse(document.getElementById("texts").textContent);
 
 const state = { language: data.language, theme: "auto" };
@@ -29,16 +35,6 @@ function word(prefix, value) {
   return Object.hasOwn(texts[state.language], key) ? t(key) : iso(value);
 }
 
-/** A sentence of the kit in the language shown, by patterns [pattern, key, names of its groups]; else as it is. */
-function translated(patterns, text) {
-  if (state.language === "en") return text;
-  for (const [pattern, key, names] of patterns) {
-    const found = pattern.exec(text);
-    if (found) return t(key, Object.fromEntries(names.map((name, index) => [name, found[index + 1]])));
-  }
-  return text;
-}
-
 /** A text of the kit that may be given in several languages: "text" or {en: "text", zh: "..."}. */
 function spoken(value) {
   if (value === null || value === undefined) return "";
@@ -59,7 +55,7 @@ function pipelineName(pipeline) {
 /** The cell of one question, pipeline and metric; null where that pipeline was not asked. */
 function cellOf(question, pipeline, metric) {
   const run = question.runs[pipeline];
-  return run ? (run.cells[metrics[metric].name] ?? null) : null;
+  return run ? run.cells[metric] : null;
 }
 
 function valueOf(question, pipeline, metric) {

@@ -10,16 +10,6 @@ const costs = [
   { key: "money", format: number.money },
 ].filter((cost) => pipelines.some((pipeline) => typeof pipeline[cost.key] === "number"));
 
-function intervalBar(metric, summary, color) {
-  const place = (value) => 3 + (94 * (value - metric.low)) / (metric.high - metric.low || 1);
-  const low = summary.low ?? summary.mean;
-  const high = summary.high ?? summary.mean;
-  return svg("svg", { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true", style: { "--color": color } },
-    svg("path", { class: "bar-scale", d: "M3 5H97" }),
-    svg("path", { class: "bar-range", d: `M${place(low)} 5H${place(high) + 0.01}` }),
-    svg("path", { class: "bar-mean", d: `M${place(summary.mean)} 1V9` }));
-}
-
 /** The means that no other pipeline beats; bold only where there is something to beat. */
 function bestOf(metric) {
   const means = metric.summary.map((each) => (each ? each.mean : null)).filter((mean) => mean !== null);
@@ -28,30 +18,35 @@ function bestOf(metric) {
 }
 
 function coverage(summary) {
-  const missing = ["undefined", "errors", "not_applicable", "missing"].filter((kind) => summary[kind]);
+  const missing = ["undefined", "not_applicable", "missing"].filter((kind) => summary[kind]);
   const words = missing.map((kind) => t(`coverage_${kind}`, { n: summary[kind] })).join(", ");
   const label = t("coverage_of", { n: summary.n, total: summary.total }) + (words ? `: ${words}` : "");
   return el("span", { class: missing.length ? "coverage partial" : "coverage", title: label },
     el("span", { "aria-hidden": "true" }, `${summary.n} / ${summary.total}`),
     el("span", { class: "hidden" }, label),
-    missing.map((kind) => el("span", { class: `gap gap-${kind}`, "aria-hidden": "true" },
-      `${{ undefined: "∅", errors: "!", not_applicable: "–", missing: "…" }[kind]}\u2009${summary[kind]}`)));
+    missing.map((kind) => el("span", { "aria-hidden": "true" },
+      `${{ undefined: "∅", not_applicable: "–", missing: "…" }[kind]}\u2009${summary[kind]}`)));
+}
+
+/** In red beside the mean: on how many questions the value could not be computed. */
+function failedCells(summary) {
+  return summary.errors ? el("strong", { class: "bad small" }, t("failed_cells", { n: summary.errors, total: summary.total })) : null;
+}
+
+function intervalText(summary) {
+  return summary.low === null ? null : el("span", { class: "interval" }, `[${number.score(summary.low)}, ${number.score(summary.high)}]`);
 }
 
 function summaryCell(metric, pipeline) {
   const summary = metric.summary[pipeline.index];
   if (!summary) return el("td", { class: "value" }, el("span", { class: "none" }, t("not_measured")));
-  if (summary.mean === null) {
-    return el("td", { class: "value" }, el("span", { class: "line" }, el("span", { class: "mean none" }, "–")), coverage(summary),
-      metric.why[pipeline.index] ? el("span", { class: "small muted why" }, iso(sentence(metric.why[pipeline.index]))) : null);
-  }
-  const best = summary.mean === bestOf(metric);
-  return el("td", { class: best ? "value best" : "value" },
-    el("span", { class: "line" },
-      el("span", { class: "mean" }, number.score(summary.mean)),
-      summary.low === null ? null : el("span", { class: "interval" }, `[${number.score(summary.low)}, ${number.score(summary.high)}]`)),
-    intervalBar(metric, summary, pipeline.color),
-    coverage(summary));
+  const why = metric.why[pipeline.index];
+  const place = (value) => (value - metric.low) / (metric.high - metric.low || 1);
+  return el("td", { class: summary.mean !== null && summary.mean === bestOf(metric) ? "value best" : "value" },
+    el("span", { class: "line" }, el("span", { class: summary.mean === null ? "mean none" : "mean" }, number.score(summary.mean)), intervalText(summary), failedCells(summary)),
+    summary.mean === null ? null : bar(pipeline.color, place(summary.low ?? summary.mean), place(summary.high ?? summary.mean), place(summary.mean)),
+    coverage(summary),
+    why ? el("span", { class: "small muted why" }, iso(sentence(why))) : null);
 }
 
 function costCell(cost, pipeline) {
@@ -82,37 +77,28 @@ function scoreHeader(key, label, attributes = {}) {
   return sortHeader(label, scoreView.sort === key ? scoreView.direction : null, () => sortScores(key), { "data-key": key, ...attributes });
 }
 
-function uprightTable() {
-  const mean = (pipeline, key) => {
-    if (key === "name") return pipeline.name;
-    const metric = metrics.find((each) => `m:${each.name}` === key);
-    return metric ? (metric.summary[pipeline.index]?.mean ?? null) : (pipeline[key] ?? null);
-  };
+/** What stands in a row or column: a pipeline, a metric, or a cost; the table may be turned. */
+const shownPipelines = () => pipelines.map((pipeline) => ({ key: `p:${pipeline.index}`, name: pipeline.name, label: () => pipeline.name, pipeline,
+  head: (turned) => (turned ? pipelineName(pipeline) : [pipelineName(pipeline), failures(pipeline)]) }));
+const shownValues = () => [
+  ...metrics.map((metric) => ({ key: `m:${metric.index}`, name: metric.name, label: () => metric.name, head: (turned) => (turned ? [metricLabel(metric), stageOf(metric)] : metricLabel(metric)),
+    cell: (pipeline) => summaryCell(metric, pipeline), value: (pipeline) => metric.summary[pipeline.index]?.mean ?? null })),
+  ...costs.map((cost) => ({ key: cost.key, name: "", label: () => t(`cost_${cost.key}`), head: () => t(`cost_${cost.key}`), cell: (pipeline) => costCell(cost, pipeline), value: (pipeline) => pipeline[cost.key] ?? null })),
+];
+
+function scoresTable(turned) {
+  const [rows, columns] = turned ? [shownValues(), shownPipelines()] : [shownPipelines(), shownValues()];
+  const by = columns.find((column) => column.key === scoreView.sort);
+  const key = (row) => (scoreView.sort === "name" ? row.name : turned ? row.value(by.pipeline) : by.value(row.pipeline));
+  const metricRows = turned ? rows.filter((row) => row.key.startsWith("m:")) : rows;
+  const line = (row) => el("tr", {}, el("th", { scope: "row", class: "sticky" }, row.head(turned)),
+    columns.map((column) => labelled(turned ? row.cell(column.pipeline) : column.cell(row.pipeline), column.label())));
   return el("table", { class: "scores" },
     el("caption", { class: "hidden" }, t("scores")),
-    el("thead", {}, el("tr", {},
-      scoreHeader("name", t("pipeline"), { class: "sticky" }),
-      metrics.map((metric) => scoreHeader(`m:${metric.name}`, metricLabel(metric))),
-      costs.map((cost) => scoreHeader(cost.key, t(`cost_${cost.key}`))))),
-    el("tbody", {}, sorted(pipelines, (pipeline) => mean(pipeline, scoreView.sort)).map((pipeline) =>
-      el("tr", {}, el("th", { scope: "row", class: "sticky" }, pipelineName(pipeline), failures(pipeline)),
-        metrics.map((metric) => summaryCell(metric, pipeline)),
-        costs.map((cost) => costCell(cost, pipeline))))));
-}
-
-function turnedTable() {
-  const mean = (metric, key) => (key === "name" ? metric.name : (metric.summary[Number(key.slice(2))]?.mean ?? null));
-  return el("table", { class: "scores turned" },
-    el("caption", { class: "hidden" }, t("scores")),
-    el("thead", {}, el("tr", {},
-      scoreHeader("name", t("metric"), { class: "sticky" }),
-      pipelines.map((pipeline) => scoreHeader(`p:${pipeline.index}`, pipelineName(pipeline))))),
-    el("tbody", {}, sorted(metrics, (metric) => mean(metric, scoreView.sort)).map((metric) =>
-      el("tr", {}, el("th", { scope: "row", class: "sticky" }, metricLabel(metric), stageOf(metric)),
-        pipelines.map((pipeline) => summaryCell(metric, pipeline))))),
-    el("tbody", { class: "costs" }, costs.map((cost) =>
-      el("tr", {}, el("th", { scope: "row", class: "sticky" }, t(`cost_${cost.key}`)),
-        pipelines.map((pipeline) => costCell(cost, pipeline))))));
+    el("thead", {}, el("tr", {}, scoreHeader("name", t(turned ? "metric" : "pipeline"), { class: "sticky" }),
+      columns.map((column) => scoreHeader(column.key, column.head(turned))))),
+    el("tbody", {}, sorted(metricRows, key).map(line)),
+    turned ? el("tbody", { class: "costs" }, rows.filter((row) => !row.key.startsWith("m:")).map(line)) : null);
 }
 
 function stageOf(metric) {
@@ -130,7 +116,7 @@ function renderScores() {
     document.querySelector("#scores-tools button").focus();
   } }, icon("turn"), t("turn"));
   replace("scores-tools", pipelines.length > 1 ? turn : []);
-  const table = scoreView.turned ? turnedTable() : uprightTable();
+  const table = scoresTable(scoreView.turned);
   const notes = data.notes.length ? el("ul", { class: "small muted notes" }, data.notes.map((note) => el("li", {}, iso(sentence(note))))) : [];
   replace("scores-table", notes, el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("scores") }, table));
 }

@@ -19,16 +19,18 @@ function diagnosisCard(diagnosis) {
     el("p", { class: "small muted" }, t("thresholds", { limits })));
 }
 
+function causeLine(pipeline, found) {
+  const label = spoken(data.cases[found.cause].label);
+  return el("div", { class: "cause-line" }, el("strong", {}, label),
+    el("button", { type: "button", class: "link", onclick: () => showCause(pipeline, found.cause), "aria-label": `${t("show_these")}: ${label}` },
+      t("questions_all", { n: found.count })));
+}
+
 function causeView(diagnosis, found, open) {
   const cause = data.cases[found.cause];
   return el("li", {},
-    el("div", { class: "cause-line" }, el("strong", {}, spoken(cause.label)),
-      el("button", { type: "button", class: "link", onclick: () => showCause(diagnosis.pipeline, found.cause), "aria-label": `${t("show_these")}: ${spoken(cause.label)}` },
-        t("questions_all", { n: found.count }))),
-    svg("svg", { class: "step", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true",
-      style: { "--color": cause.good ? "var(--good)" : "var(--warn)" } },
-      svg("rect", { class: "step-scale", x: 0, y: 0, width: 100, height: 10 }),
-      svg("rect", { class: "step-gain", x: 0, y: 0, width: (100 * found.count) / (diagnosis.questions || 1), height: 10 })),
+    causeLine(diagnosis.pipeline, found),
+    bar(cause.good ? "var(--good)" : "var(--warn)", 0, found.count / (diagnosis.questions || 1)),
     fold(t(cause.remedies.length ? "remedy" : "meaning"), [el("p", { class: "small" }, spoken(cause.text)), cause.remedies.length ? remedies(cause) : null], open));
 }
 

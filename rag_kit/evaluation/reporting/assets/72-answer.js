@@ -17,7 +17,7 @@ function answerView(run) {
   }
   parts.push(run.answer.slice(end));
   const facts = [run.status ? word("answer", run.status) : null, number.seconds(run.seconds), t("calls", { n: run.calls }), t("tokens", { n: run.tokens })];
-  return el("section", {}, el("h3", {}, t("answer"), el("span", { class: "facts" }, facts.filter(Boolean).map((fact) => el("span", {}, fact)))),
+  return el("section", {}, el("h3", {}, t("answer_text"), el("span", { class: "facts" }, facts.filter(Boolean).map((fact) => el("span", {}, fact)))),
     el("p", { class: "prose answer" }, el("bdi", {}, parts)),
     run.citations.length ? el("ol", { class: "citations" }, run.citations.map(citationView)) : null);
 }
@@ -49,7 +49,7 @@ function placeOf(parts) {
 
 function passageView(passage, place, run, question) {
   const quotes = run.citations.filter((citation) => citation.number === place && citation.quote).map((citation) => citation.quote);
-  const text = data.texts[passage.text];
+  const text = data.passages[passage.head][1];
   const body = el("p", { class: "prose passage-text" }, el("bdi", {}, marked(text, quotes)));
   const long = text.length > 420;
   if (long) body.classList.add("clamped");
@@ -61,7 +61,7 @@ function passageView(passage, place, run, question) {
   return el("li", { class: "passage", id: `passage-${place}`, tabindex: "-1" },
     el("div", { class: "passage-head" },
       el("span", { class: "rank" }, place),
-      el("span", { class: "where" }, placeOf(passage.where).map((part, index) => [index ? " · " : null, iso(part)])),
+      el("span", { class: "where" }, placeOf(data.passages[passage.head][2]).map((part, index) => [index ? " · " : null, iso(part)])),
       passage.grade > 0 ? el("span", { class: "chip gold" }, icon("check"), t("relevant", { n: passage.grade })) : null,
       passage.grade === 0 ? el("span", { class: "chip" }, t("judged_not_relevant")) : null,
       typeof passage.score === "number" ? el("span", { class: "small muted" }, t("passage_score", { n: number.any(passage.score) })) : null),

@@ -1,10 +1,10 @@
 // What each metric says of one answer, down to the statements and verdicts behind it.
 
 function cellsView(run) {
-  const measured = metrics.filter((metric) => run.cells[metric.name]);
+  const measured = metrics.filter((metric) => run.cells[metric.index]);
   if (!measured.length) return null;
   return el("section", {}, el("h3", {}, t("judgements")),
-    el("ul", { class: "cells" }, measured.map((metric) => cellView(metric, run.cells[metric.name]))));
+    el("ul", { class: "cells" }, measured.map((metric) => cellView(metric, run.cells[metric.index]))));
 }
 
 function cellView(metric, cell) {

@@ -8,8 +8,8 @@ function renderAll() {
   replace("title", iso(document.title));
   renderFacts();
   renderTools();
+  renderAnswer();
   renderScores();
-  renderPlots();
   renderComparison();
   renderDiagnosis();
   renderQuestions();

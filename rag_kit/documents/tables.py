@@ -1,0 +1,161 @@
+"""Tables for people: plain text for a terminal, HTML for Jupyter. Whatever a cell holds stays text."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag_kit.documents.clean import clean_text
+
+
+class Markup(str):
+    """Markup made by the kit itself, which a table does not escape."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a header.
+
+    Args:
+        header: Names of the columns.
+        rows: Cells; ``None`` becomes ``-``, floats get three decimals.
+        heading: Stands above it.
+        right: Numbers of the columns that are set flush right.
+        width: Columns of a terminal that a cell may take; a longer one is cut and ends in ``...``.
+        most: Rows shown; ``None``: all.
+        more: Said of the rows that are not shown, with their number.
+
+    Example:
+        >>> print(Table(["name", "mean"], [["bm25", 0.5], ["混合", None]], right=[1]).text())
+        name   mean
+        bm25  0.500
+        混合      -
+        >>> "&lt;b&gt;" in Table(["name"], [["<b>"]]).html()
+        True
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    heading: str = ""
+    right: Sequence[int] = ()
+    width: int = 60
+    most: int | None = None
+    more: str = "... and {0} more rows: to_pandas() has them all"
+
+    def text(self) -> str:
+        """The table with columns parted by two blanks; Chinese characters count as two columns."""
+        table = [
+            [cut(one_line(cell), self.width) for cell in row]
+            for row in [self.header, *self.rows[: self.most]]
+        ]
+        widths = [max(map(columns, each)) for each in zip(*table, strict=True)]
+        lines = [
+            "  ".join(
+                _pad(cell, width, place in self.right)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in table
+        ]
+        return "\n".join([*([f"\n{one_line(self.heading)}"] if self.heading else []), *lines, *self._more()])
+
+    def html(self) -> str:
+        """The table as an element; the first cell of a row is its header."""
+        head = "".join(
+            self._cell(f'<th scope="col" style="text-align:{self._side(place)}">', name)
+            for place, name in enumerate(self.header)
+        )
+        body = "".join(
+            "<tr>" + "".join(self._body_cell(place, value) for place, value in enumerate(row)) + "</tr>"
+            for row in self.rows[: self.most]
+        )
+        caption = (
+            f'<caption style="text-align:left">{html.escape(one_line(self.heading))}</caption>'
+            if self.heading
+            else ""
+        )
+        return _inert(
+            f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{_notes(self._more())}"
+        )
+
+    def _more(self) -> list[str]:
+        hidden = 0 if self.most is None else len(self.rows) - self.most
+        return [self.more.format(hidden)] if hidden > 0 else []
+
+    def _side(self, place: int) -> str:
+        return "right" if place in self.right else "left"
+
+    def _body_cell(self, place: int, value: Any) -> str:
+        style = f'style="text-align:{self._side(place)};vertical-align:middle">'
+        return self._cell(f"<td {style}" if place else f'<th scope="row" {style}', value)
+
+    @staticmethod
+    def _cell(start: str, value: Any) -> str:
+        inner = value if isinstance(value, Markup) else f"<bdi>{html.escape(one_line(value))}</bdi>"
+        return f"{start}{inner}</{start[1:3]}>"
+
+
+def tables_text(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
+    """A title of one line or several, the tables that have rows, and notes, one below the other."""
+    head = map(one_line, title.split("\n"))
+    return "\n".join([*head, *(each.text() for each in tables if each.rows), *map(one_line, notes)])
+
+
+def tables_html(title: str, tables: Iterable[Table], notes: Iterable[str] = ()) -> str:
+    """The same for Jupyter."""
+    head = "".join(f"<p><strong>{html.escape(one_line(line))}</strong></p>" for line in title.split("\n"))
+    return _inert(head) + "".join(each.html() for each in tables if each.rows) + _inert(_notes(notes))
+
+
+def one_line(value: Any) -> str:
+    """A value as one line in which nothing can steer or hide; three decimals of a float, ``-`` for ``None``."""
+    if value is None:
+        return "-"
+    text = f"{value:.3f}" if isinstance(value, float) else str(value)
+    return clean_text(" ".join(text.split()))
+
+
+def columns(text: str) -> int:
+    """Columns that a text takes on a terminal: Chinese characters take two, combining marks none.
+
+    Example:
+        >>> columns("rag 检索")
+        8
+    """
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF")
+        for each in text
+    )
+
+
+def cut(text: str, width: int, end: str = "...") -> str:
+    """A text of at most ``width`` columns; a longer one ends in ``end``.
+
+    Example:
+        >>> cut("检索检索检索", 9, "…")
+        '检索检索…'
+    """
+    if len(text) <= width and columns(text) <= width:
+        return text
+    text = text[:width]  # nearly every character is a column at least, and a text may be very long
+    while text and columns(text) > width - len(end):
+        text = text[:-1]
+    return text + end
+
+
+def _pad(cell: str, width: int, right: bool) -> str:
+    blanks = " " * (width - columns(cell))
+    return blanks + cell if right else cell + blanks
+
+
+def _notes(notes: Iterable[str]) -> str:
+    return "".join(f"<p><em>{html.escape(one_line(note))}</em></p>" for note in notes if note)
+
+
+def _inert(markup: str) -> str:
+    # The two classes keep MathJax from reading formulas into "$".
+    return f'<div class="tex2jax_ignore mathjax_ignore">{markup}</div>' if markup else ""

@@ -1,0 +1,74 @@
+// The first screen: which pipeline is best, how sure that is, why answers fail, what to change.
+
+function renderAnswer() {
+  const { best, metric } = data.answer;
+  const head = best === null ? el("p", { class: "headline" }, t("best_none")) : [bestLine(pipelines[best]), byHowMuch(metrics[metric].summary[best], metrics[metric])];
+  replace("answer-body", el("div", { class: "verdict-lines" }, head, failedList()),
+    best === null ? [] : el("div", { class: "cards three" }, sureCard(), whyCard(), changeCard()));
+}
+
+const isLevel = ({ test }) => Boolean(test) && !test.better && Math.abs(test.difference) < 0.0005;
+
+function bestLine(pipeline) {
+  const { tests } = data.answer;
+  const level = tests.filter(isLevel).length;
+  const key = !tests.length ? "best_alone" : level ? "best_level" : tests.every(({ test }) => test?.better) ? "best_clear"
+    : tests.some(({ test }) => test) ? "best_unsure" : "best_untested";
+  return el("p", { class: "headline" }, pipelineName(pipeline), " ", t(key, { n: level }));
+}
+
+/** The mean, and how far it is ahead of the next one. */
+function byHowMuch(summary, metric) {
+  const next = data.answer.tests.find((each) => each.test && !isLevel(each));
+  return el("p", { class: "line wrap" },
+    el("span", { class: "muted" }, t("mean_of", { metric: metric.name })), el("strong", { class: "big" }, number.score(summary.mean)), intervalText(summary),
+    el("span", { class: "muted" }, t("on_questions", { n: summary.n, total: summary.total })), failedCells(summary),
+    next ? el("span", {}, el("strong", {}, number.signed(next.test.difference)), " ", t("ahead_of", { name: pipelines[next.pipeline].name }),
+      next.test.low === null ? null : el("span", { class: "interval" }, ` [${number.signed(next.test.low)}, ${number.signed(next.test.high)}]`)) : null);
+}
+
+/** In red: pipelines that failed, and metrics whose judge did, the worst first. */
+function failedList() {
+  const failed = [...data.answer.failed].sort((a, b) => b.errors / b.total - a.errors / a.total).map((each) => [
+    pipelines.length > 1 ? `${metrics[each.metric].name} · ${pipelines[each.pipeline].name}` : metrics[each.metric].name, t("failed_cells", { n: each.errors, total: each.total })]);
+  const all = [...pipelines.filter((pipeline) => pipeline.failed).map((pipeline) => [pipeline.name, t("failed_questions", { n: pipeline.failed })]), ...failed];
+  if (!all.length) return null;
+  return el("ul", { class: "chips" }, all.slice(0, 4).map(([name, text]) => el("li", { class: "chip bad" }, icon("warn"), iso(`${name}: ${text}`))),
+    all.length > 4 ? el("li", { class: "chip bad" }, t("failed_more", { n: all.length - 4 })) : null);
+}
+
+function sureCard() {
+  const { best, metric, tests } = data.answer;
+  const summary = metrics[metric].summary[best];
+  const groups = [["sure_clear", ({ test }) => test?.better], ["sure_open", (each) => each.test && !each.test.better && !isLevel(each)],
+    ["sure_level", isLevel], ["sure_untested", ({ test }) => !test]]
+    .map(([key, fits]) => [key, tests.filter(fits)]).filter(([, list]) => list.length);
+  const line = ({ pipeline, test }) => el("li", {}, pipelineName(pipelines[pipeline]),
+    test && !isLevel({ test }) ? el("span", { class: "muted small" }, ` ${number.signed(test.difference)}, p ${number.p(test.p)}`) : null);
+  const interval = summary.low === null ? t("sure_none") : t("sure_interval", { low: number.score(summary.low), high: number.score(summary.high) });
+  return el("div", { class: "card" }, el("h3", {}, t("sure")),
+    groups.map(([key, list]) => [el("p", { class: "small muted" }, t(key)), el("ul", { class: "facts-of" }, list.slice(0, 5).map(line),
+      list.length > 5 ? el("li", { class: "muted small" }, t("failed_more", { n: list.length - 5 })) : null)]),
+    tests.length ? null : el("p", { class: "small" }, interval));
+}
+
+/** Causes of wrong answers of the best pipeline, the most frequent first. */
+function wrongOfBest() {
+  return (data.answer.diagnosed?.causes ?? []).filter((found) => !data.cases[found.cause].good);
+}
+
+function whyCard() {
+  const { best, diagnosed } = data.answer;
+  const wrong = wrongOfBest();
+  const counts = { n: wrong.reduce((sum, found) => sum + found.count, 0), total: diagnosed ? diagnosed.questions - diagnosed.unknown : 0, name: pipelines[best].name };
+  return el("div", { class: "card" }, el("h3", {}, t("why")),
+    el("p", { class: "small muted" }, t(!diagnosed ? "why_unknown" : wrong.length ? "why_count" : "why_none", counts)),
+    el("ul", { class: "causes" }, wrong.slice(0, 4).map((found) => el("li", {}, causeLine(best, found), bar("var(--warn)", 0, found.count / (counts.total || 1))))));
+}
+
+function changeCard() {
+  const [first] = wrongOfBest();
+  const cause = first ? data.cases[first.cause] : null;
+  return el("div", { class: "card" }, el("h3", {}, t("change")),
+    cause ? [el("p", { class: "small muted" }, spoken(cause.text)), remedies({ remedies: cause.remedies.slice(0, 3) })] : el("p", { class: "small muted" }, t("change_none")));
+}
