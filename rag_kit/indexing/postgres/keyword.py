@@ -6,10 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rag_kit.documents import Filter
 from rag_kit.indexing.bm25.parameters import check_weights
+from rag_kit.indexing.document_index.changes import documents
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
 from rag_kit.indexing.postgres import keyword_scores
@@ -23,18 +26,6 @@ if TYPE_CHECKING:
 
 _PAGE = 5000  # chunks that are analysed and written together
 _SAMPLE = 200  # chunks that are analysed again to be compared
-
-
-class Indexed(NamedTuple):
-    """A document as the postings have it.
-
-    Attributes:
-        slot: Its number in postings.
-        terms: A term and its count on each line.
-    """
-
-    slot: int
-    terms: str
 
 
 class PostgresKeywordLeg:
@@ -63,8 +54,6 @@ class PostgresKeywordLeg:
         self, connection: Any, state: State, query: str | Mapping[str, float], k: int, where: Filter | None
     ) -> list[tuple[Any, float]]:
         """The k best documents for a query or weighted terms with a score above zero, ties by id."""
-        from rag_kit.indexing.document_index.changes import documents
-
         terms = self.analyzer(query) if isinstance(query, str) else check_weights(query)
         native = connection.native
         hits = keyword_scores.best(native, keyword_scores.scores(native, terms), k, where)
@@ -85,30 +74,21 @@ class PostgresKeywordLeg:
         for what, query in _COMPARED.items():
             if lost := native.execute(query).fetchall():
                 report.problems.append(f"keyword: {len(lost)} rows {what}, for example {lost[0][0]}")
-        [(documents, tokens, terms, packed)] = native.execute(_SUMS).fetchall()
-        if (documents, tokens, terms, state.generation) != (
-            total.documents,
-            total.tokens,
-            packed,
-            max(total.generation, 0),  # -1 before the first write
-        ):
+        [sums] = native.execute(_SUMS).fetchall()
+        if sums != (total.documents, total.tokens, 0) or max(total.generation, 0) != state.generation:
             report.problems.append("keyword: documents, terms or changes are not as many as were counted")
         step, lost, checked = max(1, total.documents // _SAMPLE), list[int](), 0
         for rows in _pages(native, "n %% %s = 0", (step,)):
             known = indexed(native, [n for n, _, _ in rows])
+            slots = [slot for slot, _ in known.values()]
             terms = {n: self._terms(state, *row) for n, *row in rows if n in known}
-            found = postings(native, {term for counted in terms.values() for term in counted})
-            counts = {
-                (slot, term): count
-                for term, its in found
-                for slot, count in zip(its.slots.tolist(), its.counts.tolist(), strict=True)
-            }
-            lost += [
-                n
-                for n, counted in terms.items()
-                if known[n].terms != lines_of(counted)
-                or any(counts.get((known[n].slot, term)) != count for term, count in counted.items())
-            ]
+            counts: dict[int, Counter[str]] = {slot: Counter() for slot in slots}
+            for term, its in postings(native, {term for counted in terms.values() for term in counted}):
+                for at in np.flatnonzero(np.isin(its.slots, slots)).tolist():
+                    counts[int(its.slots[at])][term] = int(its.counts[at])
+            for n, (slot, lines) in known.items():
+                if lines != lines_of(terms[n]) or counts[slot] != terms[n]:
+                    lost.append(n)
             checked += len(rows)
         if lost:
             report.problems.append(
@@ -118,13 +98,16 @@ class PostgresKeywordLeg:
 
 
 _COMPARED = {
-    "are missing": "SELECT id FROM chunks WHERE n NOT IN (SELECT n FROM keyword_documents WHERE n IS NOT NULL)",
-    "should be gone": "SELECT n FROM keyword_documents WHERE n IS NOT NULL AND n NOT IN (SELECT n FROM chunks)",
+    "are missing": "SELECT id FROM chunks c WHERE NOT EXISTS "
+    "(SELECT 1 FROM keyword_documents d WHERE d.n = c.n)",
+    "should be gone": "SELECT n FROM keyword_documents d WHERE n IS NOT NULL AND NOT EXISTS "
+    "(SELECT 1 FROM chunks c WHERE c.n = d.n)",
 }
+# the last is 0 where each term of each document has a posting
 _SUMS = f"""
-SELECT count(n), coalesce(sum(length), 0),
-       coalesce(sum(array_length(string_to_array(terms, E'\\n'), 1)), 0),
-       (SELECT coalesce(sum(octet_length(packed)), 0) / {BYTES} FROM keyword_postings)
+SELECT count(n), coalesce(sum(length), 0)::bigint,
+       coalesce(sum(array_length(string_to_array(terms, E'\\n'), 1)), 0)
+       - (SELECT coalesce(sum(octet_length(packed)), 0) / {BYTES} FROM keyword_postings)
 FROM keyword_documents
 """
 
@@ -137,23 +120,20 @@ def written(native: Connection[Any], total: Counts, wanted: Mapping[int, Counter
     """
     changes, old = Changes(), indexed(native, list(wanted))
     lines = {n: None if terms is None else lines_of(terms) for n, terms in wanted.items()}
-    changed = [n for n, line in lines.items() if line != (old[n].terms if n in old else None)]
+    changed = [n for n, line in lines.items() if line != (old[n][1] if n in old else None)]
     free = _free_slots(native, total.slots, sum(n not in old for n in changed))
     rows: list[tuple[int, int | None, int, str]] = []
     documents, tokens, slots, _ = total
     for n in changed:
-        if n in old:
-            before = count_of(old[n].terms)
-            changes.take(old[n].slot, before)
-            documents, tokens = documents - 1, tokens - before.total()
-        slot, terms, line = old[n].slot if n in old else next(free), wanted[n] or Counter(), lines[n]
-        changes.put(slot, terms, terms.total())
-        documents, tokens, slots = (
-            documents + (line is not None),
-            tokens + terms.total(),
-            max(slots, slot + 1),
-        )
-        rows.append((slot, None if line is None else n, terms.total(), line or ""))
+        slot, before = old[n] if n in old else (next(free), None)
+        if before is not None:
+            changes.take(slot, counted := count_of(before))
+            documents, tokens = documents - 1, tokens - counted.total()
+        terms, line = wanted[n], lines[n]
+        if terms is not None:
+            changes.put(slot, terms)
+            documents, tokens, slots = documents + 1, tokens + terms.total(), max(slots, slot + 1)
+        rows.append((slot, None if terms is None else n, terms.total() if terms else 0, line or ""))
     changes.write(native)
     if rows:
         native.execute(
@@ -176,20 +156,20 @@ def save_counts(native: Connection[Any], total: Counts) -> None:
     )
 
 
-def indexed(native: Connection[Any], numbers: Sequence[int]) -> dict[int, Indexed]:
-    """Documents as the postings have them, by the numbers of their chunks."""
+def indexed(native: Connection[Any], numbers: Sequence[int]) -> dict[int, tuple[int, str]]:
+    """Slots and lines of terms of documents, by the numbers of their chunks."""
     query = "SELECT n, slot, terms FROM keyword_documents WHERE n = ANY(%b::bigint[])"
-    return {n: Indexed(*row) for n, *row in native.execute(query, (list(numbers),))}
+    return {n: (slot, lines) for n, slot, lines in native.execute(query, (list(numbers),))}
 
 
 def _pages(
     native: Connection[Any], condition: str, values: Sequence[Any]
 ) -> Iterator[list[tuple[int, str, str]]]:
-    """Numbers, texts and metadata of chunks, in the order of the numbers."""
+    """Numbers, texts and metadata of chunks."""
     with closing(native.cursor("keyword")) as cursor:
-        cursor.execute(f"SELECT n, text, metadata FROM chunks WHERE {condition} ORDER BY n", values)
+        cursor.execute(f"SELECT n, text, metadata FROM chunks WHERE {condition}", values)
         while rows := cursor.fetchmany(_PAGE):
-            yield rows
+            yield sorted(rows)
 
 
 def _free_slots(native: Connection[Any], slots: int, count: int) -> Iterator[int]:

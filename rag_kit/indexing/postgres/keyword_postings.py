@@ -8,8 +8,8 @@ the rows of its terms, and the number of postings is the frequency of the term.
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -45,7 +45,7 @@ class Changes:
 
     Example:
         >>> changes = Changes()
-        >>> changes.put(8193, {"car": 2}, 5)
+        >>> changes.put(8193, Counter(["car", "car"]))
         >>> [(key, unpacked([(key[1], pack(found))]).slots.tolist()) for key, found in changes.added.items()]
         [(('car', 1), [8193])]
     """
@@ -54,10 +54,10 @@ class Changes:
         self.added: dict[Key, list[int]] = defaultdict(list)
         self.dropped: dict[Key, list[int]] = defaultdict(list)
 
-    def put(self, slot: int, terms: Mapping[str, int], length: int) -> None:
+    def put(self, slot: int, terms: Counter[str]) -> None:
         """Add the postings of a document."""
         block, place = divmod(slot, BLOCK)
-        rest = place << (_COUNT_BITS + _LENGTH_BITS) | min(length, _MOST_LENGTH)
+        rest = place << (_COUNT_BITS + _LENGTH_BITS) | min(terms.total(), _MOST_LENGTH)
         for term, count in terms.items():
             self.added[term, block].append(rest | min(count, _MOST_COUNT) << _LENGTH_BITS)
 

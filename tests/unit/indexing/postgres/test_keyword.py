@@ -64,7 +64,7 @@ written = st.builds(
 write = st.lists(written, max_size=6, unique_by=lambda doc: doc.id) | st.sets(st.sampled_from("abcdefghij"))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(write, min_size=1, max_size=6))
 def test_results_are_those_of_a_folder(server: str, writes: list[list[Document] | set[str]]) -> None:
     """Ids, their order and scores are equal after each write, with filters and weights; verify finds nothing."""
@@ -82,7 +82,7 @@ def test_results_are_those_of_a_folder(server: str, writes: list[list[Document] 
             ours, theirs = far.keyword_view(), near.keyword_view()
             assert len(ours) == len(theirs) and ("a" in ours) == ("a" in theirs)
             for query, where in itertools.product(QUERIES, FILTERS):
-                for k in (1, 3, 20):
+                for k in (2, 20):
                     found, wanted = ours.search(query, k, where), theirs.search(query, k, where)
                     assert [(doc, pytest.approx(score, abs=1e-6)) for doc, score in wanted] == found
             weights = {"pump": 0.5, "启动": 2.0, "zzz": 9.0}
