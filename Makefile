@@ -54,7 +54,7 @@ $(STAMPS)/studio: $(STAMPS)/base
 $(STAMPS)/build: $(STAMPS)/base
 	$(call install,the build tool,[test$(comma)slow])
 $(STAMPS)/all: $(STAMPS)/base
-	$(call install,every extra,[eval$(comma)studio$(comma)sql$(comma)graph$(comma)ocr$(comma)postgres$(comma)minilm$(comma)jupyter$(comma)test$(comma)check$(comma)bench$(comma)slow])
+	$(call install,every extra,[eval$(comma)studio$(comma)sql$(comma)graph$(comma)ocr$(comma)postgres$(comma)distributed$(comma)minilm$(comma)jupyter$(comma)test$(comma)check$(comma)bench$(comma)slow])
 	@touch $(STAMPS)/test $(STAMPS)/check $(STAMPS)/bench $(STAMPS)/notebooks $(STAMPS)/studio $(STAMPS)/build
 comma := ,
 

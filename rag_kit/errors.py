@@ -19,6 +19,7 @@ RagKitError (RuntimeError)
 ├── BudgetExceededError                 a cap on calls, tokens or time was reached
 ├── BranchError                         a branch of a fan-out failed
 │   └── BranchTimeoutError              a branch of a fan-out took too long
+├── ClusterError                        a scheduler or its workers cannot do the work
 ├── ReadError                           a source document could not be converted
 └── IndexError_                         the root of what an index can refuse
     ├── IndexMissingError               there is no index in that folder
@@ -33,6 +34,7 @@ Every message says what was given, what is allowed and what to do about it; no m
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 class RagKitError(RuntimeError):
@@ -41,6 +43,16 @@ class RagKitError(RuntimeError):
     It is a RuntimeError because the LangGraph server, and so Studio, passes on the messages of such errors and of
     ValueErrors alone.
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle also the classes that are made from other arguments than their message."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[RagKitError], args: tuple[Any, ...], fields: dict[str, Any]) -> RagKitError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
 
 
 class InvalidInputError(RagKitError, ValueError):
@@ -167,6 +179,10 @@ class StatementError(RagKitError):
         self.statement = statement
         self.refused = refused
         super().__init__(message)
+
+
+class ClusterError(RagKitError):
+    """A scheduler does not answer, or its workers cannot do the work."""
 
 
 class ReadError(RagKitError):

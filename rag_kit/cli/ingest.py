@@ -61,6 +61,9 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="write nothing; say what would be done, with how many model calls",
     )
+    cluster = parser.add_mutually_exclusive_group()
+    cluster.add_argument("--workers", type=int, metavar="N", help="processes that read and embed")
+    cluster.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler whose workers read and embed")
     add_wait_argument(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -76,7 +79,15 @@ def run(arguments: argparse.Namespace) -> int:
     embeddings = embedding_model(arguments.embedding_model)
     settings: dict[str, Any] = {
         name: value
-        for name in ("chunk_size", "chunk_overlap", "splitter", "tokenizer", "keep_duplicates")
+        for name in (
+            "chunk_size",
+            "chunk_overlap",
+            "splitter",
+            "tokenizer",
+            "keep_duplicates",
+            "workers",
+            "scheduler",
+        )
         if (value := getattr(arguments, name)) is not None
     }
     if arguments.represent is not None:

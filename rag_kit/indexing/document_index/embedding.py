@@ -27,7 +27,7 @@ def name_of(embeddings: Embeddings) -> str:
     """The stable name of an embedding model, as recorded in an index."""
     from rag_kit.models import embedding_name
 
-    return embedding_name(embeddings)
+    return getattr(embeddings, "recorded_as", None) or embedding_name(embeddings)
 
 
 def check_model(folder: object, recorded: str | None, given: str | None, *, writing: bool) -> None:
@@ -78,7 +78,8 @@ def embed_ahead(
         answer = embed_documents(embeddings, [text for _, text in texts])
         return [key for key, _ in texts], check_vectors(answer, len(texts), None), last
 
-    width = (max_concurrency or _REQUESTS) if connections_of(embeddings) else 1
+    is_endpoint = bool(connections_of(embeddings))
+    width = (max_concurrency or _REQUESTS) if is_endpoint else getattr(embeddings, "width", 1)
     vectors: dict[bytes, bytes] = {}
     with closing(map_ahead(embedded, _pieces(wanted), max_concurrency=width)) as made:
         for keys, array, last in made:

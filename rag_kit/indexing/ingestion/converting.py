@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -50,6 +50,9 @@ class Converter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._reader.close()
+
+    def expect(self, files: Sequence[SourceFile]) -> None:
+        """Take note of the files that will be asked for; the cluster's converter begins with them."""
 
     def convert(self, file: SourceFile) -> tuple[list[Document], Sight, str, bytes]:
         """The chunks of a file, and what the file was then.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
+    from rag_kit.indexing.cluster.converting import ClusterConverter
     from rag_kit.indexing.document_index.corrections import Correction
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.ingestion.converting import Converter
@@ -74,7 +75,7 @@ class Grouping:
 
     def __init__(
         self,
-        converter: Converter,
+        converter: Converter | ClusterConverter,
         records: Mapping[str, SourceRecord],
         key: str,
         report: IngestReport,
@@ -110,7 +111,13 @@ class Grouping:
         # what others may be copies of comes first: files that the index keeps, then new ones, then copies of before
         rank = {source: 2 * bool(record.original) for source, record in self.records.items()}
         order = sorted(files, key=lambda source: rank.get(source, 1))
-        for source, read in chain(((s, False) for s in order), ((s, True) for s in changed)):
+
+        def to_read() -> Iterator[tuple[str, bool]]:
+            self._converter.expect([files[source] for source in changed])
+            for source in changed:
+                yield source, True
+
+        for source, read in chain(((s, False) for s in order), to_read()):
             check_abandoned()
             file = files[source]
             try:

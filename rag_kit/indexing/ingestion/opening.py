@@ -1,23 +1,29 @@
-"""Open or create the index of an ingest, or open it for a dry run."""
+"""Open what an ingest needs: the index, created or for a dry run, and what converts files."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index import DocumentIndex
 from rag_kit.indexing.document_index.folder import REPLIES, STORE
+from rag_kit.indexing.ingestion.converting import Converter
 from rag_kit.indexing.ingestion.listing import check_paths
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from rag_kit.indexing.cluster.converting import ClusterConverter
+    from rag_kit.indexing.ingestion.settings import SplitSettings
     from rag_kit.indexing.postgres.location import Location
+    from rag_kit.indexing.readers import ReadLimits
+    from rag_kit.indexing.readers.registry import UserReader
+    from rag_kit.indexing.representing import Representer
 
 
 @contextlib.contextmanager
@@ -72,6 +78,41 @@ def _made_by_one(location: Location, embeddings: Embeddings | None) -> tuple[Doc
         return DocumentIndex.create(location, embeddings=embeddings), True
     except InvalidInputError:
         return DocumentIndex.open(location, mode="w", embeddings=embeddings), False
+
+
+@contextlib.contextmanager
+def opened_converter(
+    index: DocumentIndex,
+    representer: Representer | None,
+    settings: SplitSettings,
+    limits: ReadLimits | None,
+    readers: Mapping[str, UserReader] | None,
+    paths: Sequence[Path],
+    workers: int | None,
+    scheduler: Any,
+) -> Iterator[Converter | ClusterConverter]:
+    """What converts files: in this process, or on a cluster, on which then models are called, too."""
+    if workers is None and scheduler is None:
+        with Converter(settings, limits, readers) as converter:
+            yield converter
+        return
+    from rag_kit.indexing.cluster.connecting import connected
+    from rag_kit.indexing.cluster.converting import ClusterConverter
+    from rag_kit.indexing.cluster.models import ClusterEmbeddings, calling
+    from rag_kit.indexing.cluster.work import on_cluster
+    from rag_kit.indexing.cluster.worker import Parts
+    from rag_kit.indexing.readers.registry import registered_readers
+
+    model, llm = index.embeddings, representer.llm if representer is not None else None
+    folders = [os.path.abspath(path) for path in paths if path.exists()]
+    parts = Parts(settings, limits, dict(readers or {}), registered_readers(), model, llm, folders)
+    with connected(workers, scheduler) as client, on_cluster(client, parts) as cluster:
+        if model is not None:
+            index.embeddings = ClusterEmbeddings(model, cluster)
+        if representer is not None:
+            representer.call_with(calling(cluster))
+        with ClusterConverter(cluster) as clustered:
+            yield clustered
 
 
 def _is_empty(index: DocumentIndex) -> bool:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import draw_ahead, map_ahead
 from rag_kit.errors import InvalidInputError, ReadError
+from rag_kit.indexing.cluster.connecting import check_cluster
 from rag_kit.indexing.document_index.families.rows import FamilyRow, family_rows
 from rag_kit.indexing.document_index.writing import Batch
-from rag_kit.indexing.ingestion.converting import Converter
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
 from rag_kit.indexing.ingestion.listing import list_files
-from rag_kit.indexing.ingestion.opening import opened, opened_to_look
+from rag_kit.indexing.ingestion.opening import opened, opened_converter, opened_to_look
 from rag_kit.indexing.ingestion.progress import Progress
 from rag_kit.indexing.ingestion.report import IngestReport
 from rag_kit.indexing.ingestion.representing import representing
@@ -65,6 +65,8 @@ def ingest(
     llm: Any = None,
     max_concurrency: int | None = None,
     dry_run: bool = False,
+    workers: int | None = None,
+    scheduler: Any = None,
 ) -> IngestReport:
     """Read files and folders into an index, which is made if there is none; run it again to bring it up to date.
 
@@ -112,6 +114,10 @@ def ingest(
             tags by rule.
         max_concurrency: Most calls of it at a time, default 8, and most requests to an embedding endpoint, default 4.
         dry_run: Write nothing; the report says what would be done, and with how many calls and tokens.
+        workers: Processes of this machine that read, split, represent and embed; needs the extra ``distributed``.
+        scheduler: The address of a Dask scheduler (``"tcp://host:8786"``), or a ``distributed.Client``: its workers do
+            that instead, which must see the files at the same paths. What Dask sends is pickled: let the scheduler
+            speak TLS, or keep it private. Either way this process writes, and the index is that of one process.
 
     Returns:
         What happened; ``failed`` names the files that could not be read, and why.
@@ -122,7 +128,8 @@ def ingest(
         IndexMismatchError: The index was built with another embedding model.
         IndexLockedError: Another writer holds the index.
         ModelError: A model failed; what was committed before stays, and so do replies of the chat model.
-        ConfigurationError: What ``represent`` names needs a language model.
+        ConfigurationError: What ``represent`` names needs a language model, or a model cannot be sent to workers.
+        ClusterError: No scheduler answers, or its workers cannot do the work; what was committed before stays.
 
     Example:
         >>> import pathlib, tempfile
@@ -137,6 +144,7 @@ def ingest(
     if not given:
         raise InvalidInputError("paths is empty; name files or folders.")
     opening, place = opened_to_look if dry_run else opened, location_of(folder)
+    check_cluster(workers, scheduler)
     with (
         opening(given, place, embeddings, wait) as (index, is_new),
         representing(index, represent, llm, max_concurrency, dry_run=dry_run) as representer,
@@ -159,7 +167,9 @@ def ingest(
         report = IngestReport(notes=list(settings.notes), failed=list(listing.problems), dry_run=dry_run)
         records = index.source_records()
         with (
-            Converter(settings, limits, readers) as converter,
+            opened_converter(
+                index, representer, settings, limits, readers, given, workers, scheduler
+            ) as converter,
             index.transaction() if strict and not dry_run else contextlib.nullcontext(),
         ):
             grouping = Grouping(

@@ -101,6 +101,11 @@ def reader_for(path: Path, own: Mapping[str, UserReader]) -> UserReader | None:
     return None
 
 
+def registered_readers() -> dict[str, UserReader]:
+    """The readers of `register_reader`, by pattern."""
+    return dict(_READERS)
+
+
 def registered_suffixes() -> set[str]:
     """Suffixes of which all files have a registered reader."""
     return {pattern[1:] for pattern in _READERS if pattern.startswith("*.") and not _WILD.search(pattern[1:])}

@@ -74,6 +74,10 @@ class Representer:
         cache: File that keeps the model's replies, or ``DocumentIndex.replies``; ``None`` for none.
         max_concurrency: Most calls of the model at a time.
 
+    Attributes:
+        kinds: What is made.
+        llm: The chat model, ``None`` where none is needed.
+
     Raises:
         InvalidInputError: A name is not allowed.
         ConfigurationError: A kind needs a language model, and there is none.
@@ -96,14 +100,18 @@ class Representer:
     ) -> None:
         self.kinds = kinds_of(represent)
         asked = [kind for kind in self.kinds if kind.name != "children"]
-        self._llm = (chat_model() if llm is None else llm) if asked else None
-        if is_extractive(self._llm) and (lacking := [kind for kind in asked if not kind.by_rule]):
+        self.llm = (chat_model() if llm is None else llm) if asked else None
+        if is_extractive(self.llm) and (lacking := [kind for kind in asked if not kind.by_rule]):
             raise ConfigurationError(
                 f"represent={lacking[0].spec!r} needs a language model, and 'extractive' is none: set "
                 "RAG_KIT_CHAT_MODEL=PROVIDER:MODEL, or give llm= (--model)."
             )
-        self._asker = Asker(asked, self._llm, cache, max_concurrency)
+        self._asker = Asker(asked, self.llm, cache, max_concurrency)
         self._planned: set[str] = set()
+
+    def call_with(self, structured: Callable[..., Any]) -> None:
+        """Have the model called by another function than `structured_call`, which takes the same arguments."""
+        self._asker.structured = structured
 
     def close(self) -> None:
         """Close the file of replies."""
@@ -112,9 +120,9 @@ class Representer:
     @property
     def recorded(self) -> dict[str, Any]:
         """What an index remembers of it: with other values, its documents are represented again."""
-        name = model_name(self._llm) or type(self._llm).__name__ if self._llm is not None else ""
-        model = "extractive" if is_extractive(self._llm) else name
-        if host := host_of(base_url(self._llm) or ""):
+        name = model_name(self.llm) or type(self.llm).__name__ if self.llm is not None else ""
+        model = "extractive" if is_extractive(self.llm) else name
+        if host := host_of(base_url(self.llm) or ""):
             model += f" at {host}"
         return {
             "represent": [kind.spec for kind in self.kinds],
@@ -167,7 +175,7 @@ class Representer:
         return self._counted(wanted, self._asker.kept(wanted))
 
     def _counted(self, wanted: Sequence[Wanted], kept: Mapping[str, Any]) -> Represented:
-        if self._llm is None or is_extractive(self._llm):
+        if self.llm is None or is_extractive(self.llm):
             return Represented()
         calls = batches([one for one in wanted if one.key not in kept])
         return Represented(calls=len(calls), tokens=sum(map(self._asker.tokens, calls)), reused=len(kept))

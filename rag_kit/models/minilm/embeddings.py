@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,15 @@ class MiniLMEmbeddings(Embeddings):
         self.batch_tokens = batch_tokens
         self.threads = threads
         self.sort = sort
+        self._cache = cache
         self._folder = files.require(cache)
         self._lock = threading.Lock()
         self._engine: tuple[Any, Any] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy elsewhere loads the weights that are there."""
+        settings = {name: getattr(self, name) for name in ("batch_size", "batch_tokens", "threads", "sort")}
+        return partial(MiniLMEmbeddings, **settings, cache=self._cache), ()
 
     def __repr__(self) -> str:
         return f"MiniLMEmbeddings(batch_size={self.batch_size})"

@@ -1,0 +1,122 @@
+"""Files to chunks on workers, ahead of their use and in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.errors import ReadError
+from rag_kit.indexing.cluster import worker
+from rag_kit.indexing.readers.parts import Unreadable
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from rag_kit.indexing.cluster.work import Cluster
+    from rag_kit.indexing.files import SourceFile
+    from rag_kit.indexing.ingestion.looking import Sight
+
+_WINDOW, _AHEAD = (
+    64,
+    8,
+)  # files submitted at a time: at least so many, and so many for each thread of the workers
+_GATHERED = 16  # results that are fetched together
+_MOST_DEATHS = 3
+
+
+@dataclass
+class _Task:
+    """A file that was submitted: its future until its outcome is there; `deaths` of workers that had it."""
+
+    file: SourceFile
+    future: Any = None
+    outcome: Any = None
+    deaths: int = 0
+
+
+class ClusterConverter:
+    """As `Converter`, on workers: a bounded number of files is submitted ahead of the one that is asked for.
+
+    When a worker dies, Dask blames all that it held. What is blamed is tried again one at a time with nothing else of
+    this run on the workers, so that a file that ends three of them is known, and no other is left out for it.
+
+    Args:
+        cluster: Where to convert.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._coming: Iterator[SourceFile] = iter(())
+        self._waiting: deque[_Task] = deque()
+
+    def __enter__(self) -> ClusterConverter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._waiting.clear()  # Dask drops tasks whose futures are gone
+
+    def expect(self, files: Iterable[SourceFile]) -> None:
+        """Take the files that will be asked for, in their order."""
+        self._coming = iter(files)
+
+    def convert(self, file: SourceFile) -> tuple[list[Document], Sight, str, bytes]:
+        """As `Converter.convert`, of the next file that was expected."""
+        window = max(_WINDOW, _AHEAD * self._cluster.threads)
+        while len(self._waiting) < window and (following := next(self._coming, None)) is not None:
+            self._waiting.append(_Task(following, self._cluster.submit(worker.convert, following)))
+        task = self._waiting[0]
+        assert task.file == file, "files are converted in the order in which they were expected"
+        while task.outcome is None:
+            oldest = list(islice((one for one in self._waiting if one.outcome is None), _GATHERED))
+            self._cluster.wait(*(one.future for one in oldest))
+            ended = list(takewhile(lambda one: one.future.done(), oldest))
+            if not self._take(ended):
+                self._try_alone()
+        self._waiting.popleft()
+        first, *rest = task.outcome
+        if isinstance(first, Exception):
+            raise first from rest[0]
+        return task.outcome  # type: ignore[no-any-return]
+
+    def _take(self, tasks: list[_Task]) -> bool:
+        found = self._cluster.results([task.future for task in tasks])
+        for task, outcome in zip(tasks, found or (), strict=False):
+            task.outcome, task.future = outcome, None
+        return found is not None
+
+    def _try_alone(self) -> None:
+        """Wait for all that was submitted, then convert what died with a worker one at a time."""
+        died = []
+        for task in self._waiting:
+            while task.outcome is None:
+                self._cluster.wait(task.future)
+                if not self._take([task]) and task.future.status == "error":
+                    died.append(task)
+                    break
+        with self._cluster.alone():
+            for task in died:
+                task.deaths = _deaths(task)
+                while task.outcome is None:
+                    task.future = self._cluster.submit(worker.convert, task.file)
+                    self._cluster.wait(task.future)
+                    if self._take([task]) or task.future.status != "error":
+                        continue
+                    task.deaths += _deaths(task)
+                    if task.deaths >= _MOST_DEATHS:
+                        cause = Unreadable(
+                            f"the worker that read it died {task.deaths} times",
+                            "Mend its reader, or give workers more memory",
+                        )
+                        error = ReadError(f"{task.file.file}: {cause.reason}. {cause.advice}.")
+                        task.outcome, task.future = (error, cause), None
+
+
+def _deaths(task: _Task) -> int:
+    """How many workers died of a task that Dask gave up."""
+    return int(task.future.exception().allowed_failures) + 1
