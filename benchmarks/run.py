@@ -13,10 +13,11 @@ sys.path.insert(0, str(HERE))
 from harness import Row
 
 ON_REQUEST = {
+    "costs",
     "memory",
     "peers",
     "scale",
-}  # takes minutes, installs packages, takes half an hour: only when named
+}  # they take minutes or half an hour, or install packages: only when named
 
 
 def main() -> int:

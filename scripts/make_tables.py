@@ -1,4 +1,4 @@
-"""Write the tables of docs/benchmarks.md from benchmarks/quality.yaml and the result files.
+"""Write the tables of docs/benchmarks.md and docs/scale.md from benchmarks/quality.yaml and the result files.
 
 python scripts/make_tables.py            write them
 python scripts/make_tables.py --check    change nothing; exit 1 when a table is not what the files say
@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import abilities_table  # noqa: E402 - found by the line above
 import citations_table  # noqa: E402
+import cost_tables  # noqa: E402
 import evaluators_table  # noqa: E402
 import graph_retriever_table  # noqa: E402
 import graphs_table  # noqa: E402
@@ -30,6 +31,7 @@ import scale_table  # noqa: E402
 import scorer_table  # noqa: E402
 
 PAGE = ROOT / "docs" / "benchmarks.md"
+SCALE_PAGE = ROOT / "docs" / "scale.md"
 MARKED = re.compile(
     r"(<!-- begin table: (?P<name>[a-z-]+)[^>]*-->\n).*?(<!-- end table: (?P=name) -->)", re.DOTALL
 )
@@ -198,14 +200,26 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "commands": commands(every),
         "versions": versions(every),
     }
+    return fill(PAGE, page, parts)
+
+
+def render_scale(page: str) -> str:
+    """docs/scale.md with every marked table written anew."""
+    names = ("steps", "queries", "sizes", "assumed", "plan", "shards")
+    parts = {name: table(*getattr(cost_tables, name)()) for name in names}
+    return fill(SCALE_PAGE, page, {**parts, "load": cost_tables.note()})
+
+
+def fill(path: Path, page: str, parts: dict[str, str]) -> str:
+    """The page with these tables between its marks."""
     seen = {match["name"] for match in MARKED.finditer(page)}
     if seen != parts.keys():
-        raise SystemExit(f"{PAGE.name} has the tables {sorted(seen)}; it must have {sorted(parts)}")
+        raise SystemExit(f"{path.name} has the tables {sorted(seen)}; it must have {sorted(parts)}")
     return MARKED.sub(lambda match: f"{match[1]}\n{parts[match['name']]}\n\n{match[3]}", page)
 
 
 def main() -> int:
-    """Write or check the page."""
+    """Write or check the pages."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -229,16 +243,17 @@ def main() -> int:
     ]
     for verdict in failed:
         print(f"FAIL {verdict.run}: {verdict.what} is {verdict.measured}, expected {verdict.expected}")
-    page = PAGE.read_text(encoding="utf-8")
-    wanted = render(page, content, loaded)
-    if wanted != page:
-        if check:
-            print(
-                f"{PAGE.relative_to(ROOT)} is not what the result files say; run python scripts/make_tables.py"
-            )
-            return 1
-        PAGE.write_text(wanted, encoding="utf-8")
-        print(f"{PAGE.relative_to(ROOT)} written")
+    for path, renewed in ((PAGE, lambda page: render(page, content, loaded)), (SCALE_PAGE, render_scale)):
+        page = path.read_text(encoding="utf-8")
+        wanted = renewed(page)
+        if wanted != page:
+            if check:
+                print(
+                    f"{path.relative_to(ROOT)} is not what the result files say; run python scripts/make_tables.py"
+                )
+                return 1
+            path.write_text(wanted, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)} written")
     return 1 if failed else 0
 
 

