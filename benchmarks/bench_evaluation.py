@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import tempfile
 import time
 import tracemalloc
@@ -40,10 +41,10 @@ _BUSY = 0.75
 
 _STATEMENT = {"statement": "The Rhine is long.", "reason": "It says so."}
 _REPLIES: dict[str, dict[str, Any]] = {
-    "judge_statements": {"statements": [_STATEMENT["statement"]]},
-    "judge_verdicts": {"statements": [{**_STATEMENT, "verdict": 1}]},
-    "judge_recall": {"classifications": [{**_STATEMENT, "attributed": 1}]},
-    "judge_context": {"reason": "It says so.", "verdict": 1},
+    "StatementGeneratorOutput": {"statements": [_STATEMENT["statement"]]},
+    "NLIStatementOutput": {"statements": [{**_STATEMENT, "verdict": 1}]},
+    "ContextRecallOutput": {"classifications": [{**_STATEMENT, "attributed": 1}]},
+    "ContextPrecisionOutput": {"reason": "It says so.", "verdict": 1},
     "judge_sentences": {"sentences": [1]},
     "judge_relevance": {"reason": "It says so.", "grade": 3},
 }
@@ -65,7 +66,11 @@ class Slow(BaseChatModel):
     async def _agenerate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         self.calls += 1
         await asyncio.sleep(self.seconds)
-        task = str(messages[0].content).split("<task>", 1)[1].split("</task>", 1)[0]
+        text = str(messages[0].content)
+        named = re.search(
+            r"<task>(\w+)</task>|\"title\": \"(\w+)\", \"type\": \"object\"}Do not use single", text
+        )
+        task = "" if named is None else named[1] or named[2]
         usage = {"input_tokens": 400, "output_tokens": 20, "total_tokens": 420}
         message = AIMessage(json.dumps(_REPLIES[task]), usage_metadata=usage)
         return ChatResult(generations=[ChatGeneration(message=message)])

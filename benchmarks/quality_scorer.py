@@ -3,10 +3,10 @@
     python benchmarks/quality_scorer.py DATA [--judge openai:gpt-5.5] [--limit 100] [--cache FILE] [--scorers ...]
 
 Each claim of wice and scifact is an answer, its evidence the one passage that was retrieved. `faithfulness` is
-Ragas's, asked through the judge (default: RAG_KIT_CHAT_MODEL, else the embedded one), and takes a claim as supported
-where every statement of it is; `ours_citations` is the check by words, without a judge. Balanced accuracy and Cohen's
-kappa are of that decision, ROC-AUC of the value; 95% bootstrap intervals that draw claims. What has no value is left
-out and counted. Nothing is fitted here. Writes benchmarks/results/scorer.json.
+Ragas's, asked through the judge (default: RAG_KIT_CHAT_MODEL; without a model only the other is measured), and takes a
+claim as supported where every statement of it is; `ours_citations` is the check by words, without a judge. Balanced
+accuracy and Cohen's kappa are of that decision, ROC-AUC of the value; 95% bootstrap intervals that draw claims. What
+has no value is left out and counted. Nothing is fitted here. Writes benchmarks/results/scorer.json.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.judge import Judge
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.scorers import get_metric
+from rag_kit.models import chat_model
+from rag_kit.models.chat import is_extractive
 
 RESULT = Path(__file__).resolve().parent / "results" / "scorer.json"
 SCORERS = ("faithfulness", "ours_citations")
@@ -62,7 +64,7 @@ def tasks(claims: Sequence[Claim]) -> list[Task]:
     return found
 
 
-async def score(scorer: str, claims: Sequence[Claim], judge: Judge, at_once: int) -> list[Cell]:
+async def score(scorer: str, claims: Sequence[Claim], judge: Judge | None, at_once: int) -> list[Cell]:
     """A cell for each claim."""
     metric = get_metric(scorer)
     mark = " [1]" if scorer == "ours_citations" else ""
@@ -95,9 +97,10 @@ async def run(options: argparse.Namespace) -> None:
         by_set = {name: [g for g in groups if g.startswith(name)] for name in {c.set for c in claims}}
         kept = {group for own in by_set.values() for group in own[: options.limit]}
         claims = [claim for claim in claims if claim.group in kept]
-    judge = Judge(options.judge, "none", cache=options.cache)
     for scorer in options.scorers:
-        name = f"{scorer} / {judge.name}" if get_metric(scorer).needs_judge else scorer
+        judged = get_metric(scorer).needs_judge
+        judge = Judge(options.judge, "none", cache=options.cache) if judged else None
+        name = scorer if judge is None else f"{scorer} / {judge.name}"
         cells = await score(scorer, claims, judge, options.at_once)
         values = {c.id: cell.value for c, cell in zip(claims, cells, strict=True) if cell.value is not None}
         missing = [cell for cell in cells if cell.value is None]
@@ -108,7 +111,7 @@ async def run(options: argparse.Namespace) -> None:
             print(name, json.dumps(row), flush=True)
         written = json.loads(options.out.read_text(encoding="utf-8")) if options.out.is_file() else {}
         entry = {
-            "rows": rows, "judge": judge.name if get_metric(scorer).needs_judge else None,
+            "rows": rows, "judge": None if judge is None else judge.name,
             "limit": options.limit, "errors": sum(cell.status == "error" for cell in missing),
         }  # fmt: skip
         options.out.write_text(json.dumps({**written, name: entry}, indent=1) + "\n", encoding="utf-8")
@@ -120,13 +123,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path)
-    parser.add_argument("--judge", help="name of a chat model; default: the configured one, else extractive")
+    parser.add_argument("--judge", help="name of a chat model; default: the configured one")
     parser.add_argument("--scorers", nargs="*", default=list(SCORERS), choices=SCORERS)
     parser.add_argument("--limit", type=int, help="claims of each set; default: all")
     parser.add_argument("--cache", type=Path, help="file that keeps the judge's replies")
     parser.add_argument("--at-once", type=int, default=16, help="claims scored at a time")
     parser.add_argument("--out", type=Path, default=RESULT)
-    asyncio.run(run(parser.parse_args()))
+    options = parser.parse_args()
+    if options.judge is None and is_extractive(chat_model()) and "faithfulness" in options.scorers:
+        print("faithfulness needs a language model: --judge NAME, or RAG_KIT_CHAT_MODEL", flush=True)
+        options.scorers = [each for each in options.scorers if each != "faithfulness"]
+    asyncio.run(run(options))
 
 
 if __name__ == "__main__":

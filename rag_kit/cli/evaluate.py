@@ -32,15 +32,16 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from rag_kit.evaluation import evaluate
     from rag_kit.evaluation.runs.settings import take_examples
-    from rag_kit.evaluation.scorers import get_metrics
+    from rag_kit.evaluation.scorers import default_metrics, get_metrics
 
     minima = minima_of(arguments)
     prices = json_value(arguments.prices, "--prices")
-    metrics = get_metrics(arguments.metric)
+    named = None if arguments.metric is None else get_metrics(arguments.metric)
+    examples, _ = take_examples(dataset(arguments))
+    metrics = default_metrics(examples) if named is None else named
     unknown = sorted(set(minima) - {metric.name for metric in metrics})
     if unknown:
         raise InvalidInputError(f"--min names {unknown[0]!r}, which is no --metric of this run")
-    examples, _ = take_examples(dataset(arguments))
     _check_folder(arguments.out, {example.id for example in examples})
     if arguments.limit is not None and arguments.limit < 1:
         raise InvalidInputError(f"--limit is {arguments.limit}; give a whole number from 1")
@@ -109,7 +110,7 @@ def _tell_what_is_missing(results: Results, *, answers: bool) -> None:
 
 def _tell_of_ids_that_never_meet(results: Results) -> None:
     """Gold under other names than the passages have scores 0 everywhere, which looks like a bad retriever."""
-    from rag_kit.evaluation.scorers.ranking import ranked_ids
+    from rag_kit.evaluation.ranking import ranked_ids
 
     rows = [row for row in results.rows if row.output.passages and any(row.example.relevant.values())]
     ranked = any("relevant_at" in cell.details for row in rows for cell in row.cells.values())

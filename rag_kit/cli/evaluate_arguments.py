@@ -31,8 +31,9 @@ def add_parser(commands: Any) -> None:
         help="set of questions: .jsonl, .json, .csv, .tsv, .parquet, or a folder (BEIR's layout)",
     )
     parser.add_argument(
-        "--metric", action="append", required=True, metavar="NAME",
-        help="such as faithfulness, context_recall, ndcg@10; may be given several times",
+        "--metric", action="append", metavar="NAME",
+        help="such as faithfulness, context_recall, ndcg@10; may be given several times (default: those that need no "
+        "model and that the set has gold for)",
     )  # fmt: skip
     parser.add_argument(
         "--column", action="append", default=[], metavar="FIELD=NAME",
@@ -91,7 +92,7 @@ def _add_judge(group: Any) -> None:
     group.add_argument(
         "--judge",
         metavar="NAME",
-        help="chat model that judges, e.g. openai:gpt-5.5 (default: RAG_KIT_CHAT_MODEL)",
+        help="language model that judges, e.g. openai:gpt-5.5 (default: RAG_KIT_CHAT_MODEL)",
     )
     group.add_argument("--judge-embeddings", metavar="NAME", help="embedding model of the judge")
     group.add_argument(

@@ -77,17 +77,33 @@ def _content(index: DocumentIndex) -> str:
 
 
 def judge_of(arguments: argparse.Namespace, metrics: tuple[Metric, ...]) -> Judge | None:
-    """The judge; ``None`` where no metric needs one."""
-    if not any(metric.needs_judge or metric.needs_embeddings for metric in metrics):
+    """The judge; ``None`` where no metric needs one, or no model is there: then a line says what is needed.
+
+    Raises:
+        ConfigurationError: If the model that ``--judge`` names is no judge, or cannot be made.
+    """
+    judged = [metric.name for metric in metrics if metric.needs_judge]
+    if not judged and not any(metric.needs_embeddings for metric in metrics):
         return None
     from rag_kit.evaluation.judge import Judge
-    from rag_kit.models import describe_model
+    from rag_kit.models import chat_model, describe_model
+    from rag_kit.models.chat import is_extractive
 
-    judge = Judge(
-        arguments.judge,
-        arguments.judge_embeddings,
-        cache=arguments.judge_cache,
-        max_concurrency=arguments.judge_concurrency,
-    )
+    def make(llm: str | None) -> Judge:
+        return Judge(
+            llm,
+            arguments.judge_embeddings,
+            cache=arguments.judge_cache,
+            max_concurrency=arguments.judge_concurrency,
+        )
+
+    if not judged:
+        return make("none")
+    if arguments.judge is None and is_extractive(chat_model()):
+        hint(
+            f"{', '.join(judged)}: a judge needs a language model; give --judge NAME, or set RAG_KIT_CHAT_MODEL"
+        )
+        return make("none")
+    judge = make(arguments.judge)
     hint(f"judge: {describe_model(judge.llm)}")
     return judge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit._redact import redact, told
 from rag_kit.concurrency import Budget, use_budget
@@ -41,17 +41,17 @@ class Metric:
     """
 
     name: str
-    source: ClassVar[Source]
-    stage: ClassVar[Stage]
+    source: Source
+    stage: Stage
     example_needs: frozenset[str] = frozenset()
     example_any: frozenset[str] = frozenset()
     metadata_needs: frozenset[str] = frozenset()
     output_needs: frozenset[str] = frozenset({"answer"})
-    needs_judge: ClassVar[bool] = False
-    needs_embeddings: ClassVar[bool] = False
+    needs_judge: bool = False
+    needs_embeddings: bool = False
     low: float = 0.0
     high: float = 1.0
-    higher_is_better: ClassVar[bool] = True
+    higher_is_better: bool = True
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """Compute the cell; exceptions may leave it. ``judge`` is there where ``needs_judge`` says so."""
@@ -106,7 +106,14 @@ class Metric:
                 missing.append(f"the example's metadata have no {key}")
         missing += [f"the pipeline gave no {name}" for name in output.missing(self.output_needs)]
         if (self.needs_judge or self.needs_embeddings) and judge is None:
-            missing.append("no judge was given (judge=Judge() is the configured model)")
+            wanted = (
+                "a language model: judge=Judge('openai:...')"
+                if self.needs_judge
+                else "judge=Judge('none', 'minilm')"
+            )
+            missing.append(f"no judge was given; it needs {wanted}, or Judge() for the configured models")
+        elif self.needs_judge and getattr(judge, "llm", judge) is None:
+            missing.append("the judge has no chat model; give Judge(llm) one, or set RAG_KIT_CHAT_MODEL")
         return Cell.not_applicable("; ".join(missing)) if missing else None
 
     def _in_range(self, cell: Cell) -> Cell:

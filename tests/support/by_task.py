@@ -19,6 +19,20 @@ from rag_kit.models.extractive.blocks import Prompt, read_prompt
 Answer = Callable[[Prompt], Any]
 
 
+_RAGAS = re.compile(r"specified in JSON Schema:\n(\{.*\})Do not use single quotes")
+
+
+def ragas_schema(text: str) -> dict[str, Any]:
+    """The schema that a prompt of Ragas's asks for; nothing for another prompt."""
+    found = _RAGAS.search(text)
+    return json.loads(found[1]) if found else {}
+
+
+def ragas_task(text: str) -> str:
+    """What a prompt of Ragas's asks for: the title of its schema, ``translate`` where a prompt is adapted."""
+    return "translate" if "You are a TRANSLATOR" in text else ragas_schema(text).get("title", "")
+
+
 class ByTask(BaseChatModel):
     """Answers each task by a function of the prompt, a constant, or a list in turn; keeps what it was asked.
 
@@ -40,10 +54,11 @@ class ByTask(BaseChatModel):
 
     def _reply(self, messages: list[BaseMessage]) -> ChatResult:
         prompt = read_prompt(messages)
+        task = prompt.task or ragas_task(prompt.body)
         with self._lock:
-            earlier = self.tasks().count(prompt.task)
-            self.asked.append((prompt.task, prompt.body))
-        answer = self.answers[prompt.task]
+            earlier = self.tasks().count(task)
+            self.asked.append((task, prompt.body))
+        answer = self.answers[task]
         if isinstance(answer, list):
             answer = answer[min(earlier, len(answer) - 1)]
         if callable(answer):

@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output
-from support.by_task import ByTask
+from support.by_task import ByTask, ragas_task
 from support.openai_server import Recorded
 
 _TASK = re.compile(r"<task>(\w+)</task>")
@@ -61,7 +61,7 @@ def served(answers: Mapping[str, Any]) -> Callable[[Recorded], Any]:
 
     def reply(request: Recorded) -> Any:
         found = _TASK.search(request.prompt)
-        task = found[1] if found else ""
+        task = found[1] if found else ragas_task(request.prompt)
         answer = answers[task]
         if isinstance(answer, list):
             place = turn.get(task, 0)

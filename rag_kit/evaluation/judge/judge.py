@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
 from rag_kit.concurrency import Budget, run_in_thread, use_budget
-from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
 from rag_kit.evaluation.judge.keys import endpoint_of, identity_of, reply_key
 from rag_kit.evaluation.judge.loops import PerLoop
 from rag_kit.evaluation.judge.replies import Replies
 from rag_kit.evaluation.judge.vectors import Vectors
 from rag_kit.models import astructured_call, atext_call, chat_model, embedding_model
+from rag_kit.models.chat import is_extractive
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.endpoint import model_name
 from rag_kit.models.json_schema import SchemaMismatchError
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 Language = Literal["en", "zh"]
 PREFIX = "judge_"
+NO_MODEL = (
+    "a judge needs a language model, and the embedded 'extractive' is none: give Judge('openai:...') or a LangChain "
+    "chat model, or set RAG_KIT_CHAT_MODEL; Judge('none', embeddings) is for metrics that compare vectors alone"
+)
 _SPEAKING = ("question", "answer", "text", "response", "reference")
 
 
@@ -46,8 +52,8 @@ class Judge:
     content of the prompt file, the values, the schema, and the how manieth repetition it is. Failures are never kept.
 
     Args:
-        llm: A LangChain chat model, or the name of one (see ``chat_model``); ``None``: the configured one, else the
-            embedded ``extractive``, which judges by words alone.
+        llm: A LangChain chat model, or the name of one (see ``chat_model``); ``None``: the configured one; ``"none"``:
+            none, for metrics that compare vectors alone. The embedded ``extractive`` is no language model and no judge.
         embeddings: LangChain embeddings, or the name of some; ``None``: what ``embedding_model()`` finds, which may be
             none: metrics that need vectors are then not applicable.
         language: Language of the prompts; ``"auto"``: that of the question that is judged.
@@ -62,16 +68,11 @@ class Judge:
 
     Raises:
         InvalidInputError: If an argument is not allowed.
-        ConfigurationError: If a model that is named cannot be made.
+        ConfigurationError: If a model that is named cannot be made, or there is none.
 
     Example:
-        >>> import asyncio
-        >>> judge = Judge("extractive", "none")
-        >>> values = {"question": "Who wrote Emma?", "answer": "Jane Austen wrote Emma in 1815. Hello!"}
-        >>> asyncio.run(judge.ask("judge_statements", values))
-        {'statements': ['Jane Austen wrote Emma in 1815.']}
-        >>> judge.usage["calls"]
-        1
+        >>> judge = Judge("openai:gpt-5.5", "none", max_calls=1000)   # doctest: +SKIP
+        >>> evaluate(pipeline, questions, ["faithfulness"], judge=judge)   # doctest: +SKIP
     """
 
     def __init__(
@@ -92,8 +93,12 @@ class Judge:
         _check(language, max_concurrency)
         check_limits(timeout, max_retries)
         Budget(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline)  # refuses what makes no sense
-        self.llm: Any = chat_model(llm) if llm is None or isinstance(llm, str) else llm
-        if not hasattr(self.llm, "ainvoke"):
+        self.llm: Any = chat_model(llm) if llm is None or (isinstance(llm, str) and llm != "none") else llm
+        if llm == "none":
+            self.llm = None
+        elif is_extractive(self.llm):
+            raise ConfigurationError(NO_MODEL)
+        elif not hasattr(self.llm, "ainvoke"):
             raise InvalidInputError(
                 f"llm is a {type(llm).__name__}; give a LangChain chat model, or a name such as 'openai:gpt-5.5'"
             )
@@ -125,7 +130,7 @@ class Judge:
     @property
     def name(self) -> str:
         """The chat model's name, for people."""
-        return model_name(self.llm) or type(self.llm).__name__
+        return "none" if self.llm is None else model_name(self.llm) or type(self.llm).__name__
 
     @property
     def usage(self) -> dict[str, Any]:
@@ -198,14 +203,39 @@ class Judge:
         text = spoken if spoken is not None else "\n".join(v for v in values.values() if isinstance(v, str))
         prompt = await self.prepare(prompt_name, language or self.language_for(text))
         form = schema if schema is not None else prompt.output_schema
-        key = None
-        if self._identity is not None:
-            known = prompt.metadata or {}
-            shape = _form(prompt.output_schema, schema, known.get("language"))
-            key = reply_key(self._identity, known, values, shape, repeat)
+        known = prompt.metadata or {}
+        key = self._key(known, values, _form(prompt.output_schema, schema, known.get("language")), repeat)
+        return await self._kept(key, form, keep, lambda: self._request(prompt, values, schema))
 
+    async def complete(
+        self,
+        text: str,
+        schema: type[BaseModel],
+        *,
+        repeat: int = 0,
+        keep: Callable[[Any], bool] | None = None,
+    ) -> Any:
+        """Send a text as it is, as the one message of a user, and get an object; `ask` says what the others are.
+
+        Raises:
+            ModelError: As `ask`.
+            BudgetExceededError: As `ask`.
+        """
+        key = self._key({"name": "text"}, {"text": text}, _form(None, schema, "en"), repeat)
+        return await self._kept(key, schema, keep, lambda: self._request(_as_it_is(), {"text": text}, schema))
+
+    def _key(self, prompt: Mapping[str, Any], values: Any, form: str | None, repeat: int) -> str | None:
+        return None if self._identity is None else reply_key(self._identity, prompt, values, form, repeat)
+
+    async def _kept(
+        self,
+        key: str | None,
+        form: Any,
+        keep: Callable[[Any], bool] | None,
+        ask: Callable[[], Awaitable[Any]],
+    ) -> Any:
         async def request() -> tuple[Any, Any]:
-            reply = await self._request(prompt, values, schema)
+            reply = await ask()
             plain = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
             return reply, plain if keep is None or keep(reply) else None
 
@@ -222,16 +252,17 @@ class Judge:
         """
         return await self._vectors.embed(texts)
 
-    async def _request(
-        self, prompt: PromptTemplate, values: Mapping[str, Any], schema: type[BaseModel] | None
-    ) -> Any:
+    async def _request(self, prompt: Any, values: Mapping[str, Any], schema: type[BaseModel] | None) -> Any:
+        if self.llm is None:
+            raise ConfigurationError(NO_MODEL)
         slot = Slot(self._slots.here())
         limits: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries, "slot": slot}
         try:
             with use_budget(self._started()):
-                if schema is None and prompt.output_schema is None:
+                own = getattr(prompt, "output_schema", None)
+                if schema is None and own is None:
                     return await atext_call(self.llm, prompt, values, **limits)
-                inline = not isinstance(prompt.output_schema, type | None)
+                inline = not isinstance(own, type | None)
                 asked = None if inline else schema
                 reply = await astructured_call(self.llm, prompt, values, asked, **limits)
         finally:
@@ -261,6 +292,14 @@ class Judge:
 
     def __repr__(self) -> str:
         return f"Judge({self.name!r}, embeddings={embedding_name(self.embeddings)!r}, language={self.language!r})"
+
+
+@lru_cache(maxsize=1)
+def _as_it_is() -> Any:
+    """A prompt that is nothing but its value."""
+    from langchain_core.prompts import ChatPromptTemplate
+
+    return ChatPromptTemplate.from_messages([("user", "{text}")])
 
 
 def _form(own: Any, asked: Any, language: Any) -> str | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import run_coroutine, run_in_thread
 from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.runs.asking import MakeInput, asker, default_name, resolve
 from rag_kit.evaluation.runs.identity import pipeline_hash
 from rag_kit.evaluation.runs.prices import Prices
@@ -17,7 +16,7 @@ from rag_kit.evaluation.runs.progress import Progress
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.session import run_session
 from rag_kit.evaluation.runs.settings import Settings, take_examples
-from rag_kit.evaluation.scorers import get_metrics
+from rag_kit.evaluation.scorers import default_metrics, get_metrics
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge import Judge
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 def evaluate(
     pipeline: Any,
     dataset: Sequence[Example] | Path | str,
-    metrics: str | Metric | Iterable[str | Metric],
+    metrics: Any = None,
     *,
     judge: Judge | None = None,
     out: Path | str | None = None,
@@ -58,7 +57,8 @@ def evaluate(
         pipeline: A LangChain Runnable or retriever, a compiled graph, a function from a question to whatever
             `Output.of` reads (async or not), or ``"module:object"``, whose code is run.
         dataset: An `EvaluationSet`, a list of Examples, or the path of a set.
-        metrics: Names or objects of metrics.
+        metrics: Names, objects of the class `Metric`, and metrics of ``ragas.metrics.collections`` (objects, classes or
+            a ``partial`` of one), which ask `judge`; default: those that need no model and that the set has gold for.
         judge: Whom metrics ask; without one, those that need it are not applicable.
         out: Folder of the results; ``None``: they are only returned.
         name: The pipeline's name in tables; default: its own.
@@ -110,7 +110,7 @@ def evaluate(
 async def aevaluate(
     pipeline: Any,
     dataset: Sequence[Example] | Path | str,
-    metrics: str | Metric | Iterable[str | Metric],
+    metrics: Any = None,
     *,
     judge: Judge | None = None,
     out: Path | str | None = None,
@@ -141,7 +141,7 @@ async def aevaluate(
             whole=make_input is not None,
             examples=examples,
             dataset=set_name,
-            metrics=get_metrics(metrics),
+            metrics=default_metrics(examples) if metrics is None else get_metrics(metrics),
             judge=judge,
             out=None if out is None else as_path(out, "out"),
             max_concurrency=max_concurrency,

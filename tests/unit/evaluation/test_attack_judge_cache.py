@@ -14,6 +14,7 @@ from rag_kit.errors import ModelOutputError
 from rag_kit.evaluation import Judge
 from rag_kit.models import RewriteCache
 
+PROMPTS = Path(__file__).resolve().parents[2] / "support" / "prompts"
 VALUES = {"question": "Who?", "answer": "She came."}
 LIVE = {"statements": ["live"]}
 
@@ -21,7 +22,7 @@ LIVE = {"statements": ["live"]}
 def judge_of(path: Path) -> Judge:
     """A judge that answers and embeds, with that cache."""
     model = FakeListChatModel(responses=['{"statements": ["live"]}'])
-    return Judge(model, DeterministicFakeEmbedding(size=4), cache=path)
+    return Judge(model, DeterministicFakeEmbedding(size=4), cache=path, prompts=PROMPTS)
 
 
 async def spoilt(path: Path, change: str, *values: Any) -> Judge:

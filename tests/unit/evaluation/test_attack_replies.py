@@ -16,6 +16,7 @@ from rag_kit.evaluation import Judge
 from rag_kit.models.reply_size import MAX_CHARS, chars_in
 
 HERE = Path(__file__)
+PROMPTS = Path(__file__).resolve().parents[2] / "support" / "prompts"
 VALUES = {"question": "Who?", "answer": "She came."}
 SIZE = 5_000_000
 ENDLESS = {
@@ -32,7 +33,7 @@ ENDLESS = {
 def judge_of(server: OpenAIServer) -> Judge:
     """A judge with a real client on that server."""
     model = ChatOpenAI(model="test", base_url=server.url, api_key="sk-test", max_retries=0)
-    return Judge(model, "none", max_retries=0)
+    return Judge(model, "none", max_retries=0, prompts=PROMPTS)
 
 
 async def ask(reply: Any, refuse: set[str]) -> tuple[Any, int]:

@@ -17,7 +17,7 @@ from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel
 from support.blocking import blockbuster_ctx
 from support.by_task import ByTask
-from support.judging import FixedVectors, ToolJudge, row, served, split, verdicts
+from support.judging import FixedVectors, row, served, split, verdicts
 from support.openai_server import OpenAIServer, error, hang, reset
 
 from rag_kit.concurrency import Budget, use_budget
@@ -27,16 +27,24 @@ from rag_kit.errors import (
     InvalidInputError,
     ModelError,
     ModelOutputError,
-    ModelRateLimitedError,
     ModelUnreachableError,
     PromptError,
 )
 from rag_kit.evaluation import Judge
-from rag_kit.evaluation.judge import Call, Calls, ragas_embeddings, ragas_llm
+from rag_kit.evaluation.ragas_metrics.adapter import ragas_embeddings, ragas_llm
 from rag_kit.evaluation.scorers import get_metric
 
 ASKED = {"question": "Who?", "answer": "Ada did it."}
-ANSWERS = {"judge_statements": split(1), "judge_verdicts": verdicts(1)}
+ANSWERS = {
+    "judge_statements": split(1), "StatementGeneratorOutput": split(1), "NLIStatementOutput": verdicts(1)
+}  # fmt: skip
+PROMPTS = Path(__file__).resolve().parents[2] / "support" / "prompts"
+
+
+@pytest.fixture(autouse=True)
+def _prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prompt files of the tests' own, beside the packaged ones."""
+    monkeypatch.setenv("RAG_KIT_PROMPTS", str(PROMPTS))
 
 
 class Counting(ByTask):
@@ -55,7 +63,7 @@ class Counting(ByTask):
 
 async def test_at_most_so_many_requests_at_once() -> None:
     """The limit holds over rows, and over the calls that one row makes side by side."""
-    llm = Counting(answers={"judge_context": {"verdict": 1}})
+    llm = Counting(answers={"ContextPrecisionOutput": {"reason": "r", "verdict": 1}})
     judge = Judge(llm, "none", max_concurrency=3)
     metric = get_metric("context_precision")
     contexts = [f"P{n}." for n in range(6)]
@@ -243,7 +251,7 @@ async def test_a_cancelled_measurement_leaves_no_task_and_no_slot() -> None:
             self._reply(messages)
             await asyncio.sleep(60)
 
-    llm = Stuck(answers={"judge_context": {"verdict": 1}})
+    llm = Stuck(answers={"ContextPrecisionOutput": {"reason": "r", "verdict": 1}})
     judge = Judge(llm, "none", max_concurrency=2)
     before = asyncio.all_tasks()
     contexts = [f"P{n}." for n in range(4)]
@@ -323,6 +331,22 @@ async def test_a_cache_that_fails_costs_requests_and_no_run(
     for _ in range(2):
         assert await judge.ask("judge_statements", ASKED) == split(1)
     assert caplog.text.count("goes on without its cache") == 1
+
+
+@pytest.mark.parametrize("llm", [None, "extractive"])
+def test_the_embedded_model_is_no_judge(llm: str | None) -> None:
+    """One line says what is needed; a judge without a chat model compares vectors alone."""
+    with pytest.raises(ConfigurationError, match=r"needs a language model.*RAG_KIT_CHAT_MODEL") as refused:
+        Judge(llm, "none")
+    assert "\n" not in str(refused.value)
+    same = FixedVectors({"It is so.": [1.0, 0.0]})
+    cell = asyncio.run(get_metric("semantic_similarity").measure(*row(), Judge("none", same)))
+    assert cell.value == 1.0
+    for judge in (None, Judge("none", same)):
+        cell = asyncio.run(get_metric("faithfulness").measure(*row(), judge))
+        assert cell.status == "not_applicable" and "model" in cell.reason
+    with pytest.raises(ConfigurationError, match="needs a language model"):
+        asyncio.run(Judge("none", "none").ask("judge_statements", ASKED))
 
 
 def test_two_models_without_a_name_are_two_judges(tmp_path: Path) -> None:
@@ -425,7 +449,7 @@ def test_the_adapter_works_without_await() -> None:
     class Answer(BaseModel):
         verdict: int
 
-    judge = Judge(ByTask(answers={"judge_ragas_prompt": {"verdict": 1}}), FixedVectors({"a": [1.0]}))
+    judge = Judge(ByTask(answers={"": {"verdict": 1}}), FixedVectors({"a": [1.0]}))
     llm, embeddings = ragas_llm(judge), ragas_embeddings(judge)
 
     async def inside() -> Any:
@@ -433,17 +457,6 @@ def test_the_adapter_works_without_await() -> None:
 
     assert (llm.generate("Is it so?", Answer), embeddings.embed_texts(["a"])) == (Answer(verdict=1), [[1.0]])
     assert asyncio.run(inside()) == (Answer(verdict=1), [1.0])
-
-
-async def test_a_prompt_of_ragas_own_goes_through_a_file_too() -> None:
-    """Any class of ``ragas.metrics.collections`` can be driven as it is."""
-    from ragas.metrics.collections import Faithfulness
-
-    llm = ByTask(answers={"judge_ragas_prompt": [split(2), verdicts(1, 0)]})
-    metric = Faithfulness(llm=ragas_llm(Judge(llm, "none")))
-    result = await metric.ascore(user_input="Who?", response="Ada.", retrieved_contexts=["Ada."])
-    assert result.value == 0.5
-    assert "Break down each sentence" in llm.asked[0][1]
 
 
 async def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
@@ -456,35 +469,6 @@ async def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
         cell = await metric.measure(*row(), judge)
         await judge.embed(["a"])
     assert cell.value == 1.0
-
-
-async def test_calls_are_handed_out_in_their_order() -> None:
-    """What was asked ahead comes when its turn comes; what was not is asked then."""
-    llm = ByTask(answers={"judge_question": [{"question": f"Q{n}", "noncommittal": 0} for n in range(4)]})
-    calls = Calls(Judge(llm, "none"), "en")
-    call = Call("judge_question", {"answer": "x"})
-    await calls.all_ahead([call, call, call])
-    assert [(await calls.take(call))["question"] for _ in range(4)] == ["Q0", "Q1", "Q2", "Q3"]
-    assert len(calls.seen("judge_question")) == 4
-
-
-async def test_the_first_failure_ends_what_runs_beside_it() -> None:
-    """And is raised as the kit's own error."""
-    llm = ByTask(answers={"judge_statements": split(1), "judge_question": ModelRateLimitedError("slow down")})
-    calls = Calls(Judge(llm, "none"), "en")
-    with pytest.raises(ModelError, match="slow down"):
-        await calls.all_ahead([Call("judge_question", {"answer": "x"}), Call("judge_statements", ASKED)])
-
-
-async def test_the_tool_path_is_one() -> None:
-    """The scripted model of these tests is asked for a tool call, and gives one."""
-    llm = ToolJudge(answers=ANSWERS)
-    from rag_kit.models.structured import astructured_call_detailed
-    from rag_kit.prompts import load_prompt
-
-    found = await astructured_call_detailed(llm, load_prompt("judge_statements"), ASKED)
-    assert found.method in ("json_schema", "function_calling")
-    assert found.calls == 1
 
 
 _WRITER = """

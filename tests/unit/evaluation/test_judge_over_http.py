@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from support.by_task import ByTask
+from support.by_task import ByTask, ragas_task
 from support.judging import row, served, split, verdicts
 from support.openai_server import OpenAIServer, Recorded, error, hang, reset, text
 
@@ -28,13 +28,17 @@ from rag_kit.models.endpoint import forget_methods
 
 REFUSED = {"text": {"json_schema", "tools", "json_object"}, "tools": {"json_schema", "json_object"}}
 ASKED = {"question": "Who?", "answer": "Ada did it."}
-ANSWERS = {"judge_statements": split(2), "judge_verdicts": verdicts(1, 0), "judge_context": {"verdict": 1}}
+ANSWERS = {
+    "judge_statements": split(2), "StatementGeneratorOutput": split(2), "NLIStatementOutput": verdicts(1, 0),
+    "ContextPrecisionOutput": {"reason": "r", "verdict": 1},
+}  # fmt: skip
 BOTH = pytest.mark.parametrize("path", REFUSED)
 
 
 @pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
-    """What an earlier server on the same port could not do is not known."""
+def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What an earlier server on the same port could not do is not known; prompt files of the tests' own."""
+    monkeypatch.setenv("RAG_KIT_PROMPTS", str(Path(__file__).resolve().parents[2] / "support" / "prompts"))
     forget_methods()
     yield
     forget_methods()
@@ -140,7 +144,7 @@ async def test_calls_and_tokens_are_those_of_the_server(path: str) -> None:
         assert cell.calls == judge.usage["calls"] == len(server.chats)
         used = 0
         for each in usable(server, path):
-            task = "judge_verdicts" if "<task>judge_verdicts</task>" in each.prompt else "judge_statements"
+            task = ragas_task(each.prompt)
             used += len(each.prompt) // 4 + 1 + len(json.dumps(ANSWERS[task])) // 4 + 1
         assert cell.tokens == judge.usage["tokens"] == used
 
@@ -167,16 +171,16 @@ async def test_a_cap_is_kept_to_the_request(path: str, cap: str) -> None:
 
 @BOTH
 async def test_the_cache_asks_once_and_tells_judges_apart(path: str, tmp_path: Path) -> None:
-    """A second run asks nothing; another model, endpoint, prompt language or repetition does. JSON is all it holds."""
+    """A second run asks nothing; another model, endpoint or repetition does. JSON is all it holds."""
     cache = tmp_path / "judge.sqlite"
-    kinder = {**ANSWERS, "judge_verdicts": verdicts(1, 1)}
+    kinder = {**ANSWERS, "NLIStatementOutput": verdicts(1, 1)}
     with (
         OpenAIServer([served(ANSWERS)], refuse=REFUSED[path]) as server,
         OpenAIServer([served(kinder)], refuse=REFUSED[path]) as other,
     ):
         for made, value, kept, settings in (
             (chat(server), 0.5, False, {}), (chat(server), 0.5, True, {}), (chat(server, model="b"), 0.5, False, {}),
-            (chat(other), 1.0, False, {}), (chat(server), 0.5, False, {"language": "zh"}),
+            (chat(other), 1.0, False, {}),
         ):  # fmt: skip
             before = len(server.chats) + len(other.chats)
             judge = Judge(made, "none", cache=cache, **settings)

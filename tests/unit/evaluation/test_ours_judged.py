@@ -8,9 +8,11 @@ from support.by_task import by_task
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.judge import Judge
+from rag_kit.evaluation.ours.judged_citations import JudgedCitations
+from rag_kit.evaluation.ours.nuggets import NuggetRecall
+from rag_kit.evaluation.ours.umbrela import Umbrela
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.scorers import get_metric
-from rag_kit.evaluation.scorers.ours import JudgedCitations, NuggetRecall, Umbrela
 
 TEN = " ".join(f"Sentence number {n} speaks of rivers." for n in range(1, 11))
 RIVERS = ("The Rhine is 1,230 km long. It flows into the North Sea.", "The Loire is 1,006 km long.")
@@ -81,25 +83,6 @@ async def test_context_relevance_without_sentences():
     for output in (Output(passages=()), retrieved("# Rivers", "***")):
         assert (await metric.measure(Example("q", "?"), output, judge)).status == "undefined"
     assert (await metric.measure(Example("q", "?"), retrieved(TEN))).status == "not_applicable"
-
-
-@pytest.mark.parametrize(
-    ("question", "texts", "relevant"),
-    [
-        ("How long is the Rhine?", ("The Rhine is 1,230 km long. Cats sleep a lot.",), 1),
-        ("莱茵河有多长？", ("莱茵河全长1230公里。猫整天睡觉。",), 1),
-        ("Who wrote Emma?", ("Cats sleep. Dogs bark.",), 0),
-    ],
-)
-async def test_lexical_context_relevance(question, texts, relevant):
-    """By words alone it needs no judge, and says so; the embedded judge chooses the same."""
-    example, output = Example("q", question), retrieved(*texts)
-    metric = get_metric("ours_context_relevance_lexical")
-    cell = await metric.measure(example, output)
-    assert cell.value == pytest.approx(relevant / 2)
-    assert (cell.calls, metric.settings()["by"]) == (0, "words")
-    judged = await get_metric("ours_context_relevance").measure(example, output, Judge("extractive", "none"))
-    assert judged.value == cell.value
 
 
 async def test_umbrela_mean_and_order():
@@ -266,48 +249,6 @@ async def test_judged_citations():
     assert (cell.details["recall"], cell.details["precision"]) == (pytest.approx(2 / 3), pytest.approx(3 / 5))
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "texts", "reference"),
-    [
-        ("How long is the Rhine?", "The Rhine is 1,230 km long [1].", RIVERS, "The Rhine is 1,230 km long."),
-        (
-            "莱茵河有多长？",
-            "莱茵河全长1230公里[1]。",
-            ("莱茵河全长1230公里。", "长城很长。"),
-            "莱茵河全长1230公里。",
-        ),
-    ],
-)
-@pytest.mark.parametrize(
-    "name",
-    ["ours_nugget_recall", "ours_citations_judged", "ours_citation_recall_judged", "ours_context_relevance"],
-)
-async def test_the_embedded_judge_answers_every_prompt(name, question, answer, texts, reference):
-    """Each prompt works in both languages with the judge that needs no network."""
-    example = Example("q", question, reference=reference)
-    cell = await get_metric(name).measure(
-        example, retrieved(*texts, answer=answer), Judge("extractive", "none")
-    )
-    assert cell.status == "ok", cell.reason
-    assert cell.value == (1.0 if name != "ours_context_relevance" else pytest.approx(cell.value))
-    assert cell.value > 0
-
-
-@pytest.mark.parametrize(
-    ("question", "good", "bad"),
-    [
-        ("How long is the Rhine?", RIVERS[0], "Cats sleep all day."),
-        ("莱茵河有多长？", "莱茵河全长1230公里，流入北海。", "猫整天睡觉。"),
-    ],
-)
-async def test_the_embedded_judge_grades_what_fits_higher(question, good, bad):
-    """Of a passage that answers and one about something else, the first gets the higher grade."""
-    cell = await get_metric("ours_umbrela").measure(
-        Example("q", question), retrieved(good, bad), Judge("extractive", "none")
-    )
-    assert cell.details["grades"][0] > cell.details["grades"][1] == 0
-
-
 async def test_hostile_passages_stay_inside_their_block():
     """A passage that closes its tag and asks for a grade is still one passage, and gets no grade by asking."""
     model = by_task({"judge_relevance": {"reason": "So.", "grade": 1}})
@@ -316,10 +257,6 @@ async def test_hostile_passages_stay_inside_their_block():
     task, body = model.asked[0]
     assert task == "judge_relevance"
     assert body.count("</passage>") == 1
-    graded = await get_metric("ours_umbrela").measure(
-        Example("q", "Why is the sky blue?"), retrieved(text), Judge("extractive", "none")
-    )
-    assert graded.value == 0.0
 
 
 def test_settings_are_checked():

@@ -6,10 +6,11 @@ import pytest
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example, GoldSpan
+from rag_kit.evaluation.ours.citations import Citations, declared
+from rag_kit.evaluation.ours.overlap import OursBleu, OursRouge
+from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.scorers import METRICS, get_metric
-from rag_kit.evaluation.scorers.ours import Citations, SpanRecall
-from rag_kit.evaluation.scorers.ours.citations import declared
 from rag_kit.text.citations import DECLINED
 
 RHINE = "The Rhine is 1,230 km long. It flows into the North Sea."
@@ -243,3 +244,23 @@ def test_every_name_makes_its_metric():
             assert metric.settings()
     with pytest.raises(InvalidInputError, match="what"):
         Citations("f2")
+
+
+def test_bleu_and_rouge_are_right_for_chinese():
+    """The libraries' sums on this kit's tokens: the seed's worked examples, identical and short texts, bad settings."""
+    seed = OursBleu(order=2, tokens="words").compute("埃菲尔铁塔的高度为330米", "埃菲尔铁塔的高度是330米")
+    assert seed.value == pytest.approx(0.7071, abs=5e-5)
+    wanted, said = "今天天气很好，我们去公园散步吧", "今天天气很好，我们去公园跑步吧"
+    found = [OursRouge(kind).compute(wanted, said).value for kind in ("rouge_1", "rouge_2", "rouge_l")]
+    assert found == pytest.approx([14 / 15, 6 / 7, 14 / 15])
+    for metric in (OursBleu(), OursRouge("rouge_1"), OursRouge()):
+        assert metric.compute("北京", "北京").value == metric.compute("3.5 km", "３.５ KM").value == 1.0
+        assert metric.compute("北京", "上海").value == metric.compute("北京", "").value == 0.0
+        assert metric.compute("", "北京").status == "undefined"
+        with pytest.raises(InvalidInputError, match="cut it"):
+            metric.compute("a", "b" * 300_000)
+    with pytest.raises(InvalidInputError, match="pairs"):
+        OursRouge().compute("词" * 10_000, "语" * 10_000)
+    for make in (lambda: OursBleu(order=0), lambda: OursRouge("rouge_9"), lambda: OursRouge(tokens="lines")):
+        with pytest.raises(InvalidInputError, match="not allowed"):
+            make()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import DOCUMENT_IDS, Output, Passage
+from rag_kit.evaluation.ranking import RankingMetric
 from rag_kit.evaluation.scorers import get_metric
-from rag_kit.evaluation.scorers.ranking import RankingMetric
 
 PAIRS = {
     "hit_rate@1": "Success@1", "hit_rate@5": "Success@5", "mrr": "RR", "mrr@3": "RR@3", "map": "AP", "map@5": "AP@5",

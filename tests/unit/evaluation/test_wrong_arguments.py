@@ -48,6 +48,7 @@ ALLOWED: dict[str, list[Any]] = {  # what is right where other things are wrong
     "out": [None], "judge": [None], "columns": [None], "encoding": [], "split": [], "name": [None],
     "values": [WRONG[8]],
     "thresholds": [None, 5, -1], "value": [5, -1], "spans": [], "history": [], "metrics of a run": [],
+    "metrics to compute": [None],
 }  # fmt: skip
 
 
@@ -93,7 +94,7 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "compare(thresholds)": ("thresholds", lambda w: compare([ONE, TWO], thresholds=w)),
     "Cell(value)": ("value", Cell.ok),
     "evaluate(dataset)": ("dataset", lambda w: ask(dataset=w)),
-    "evaluate(metrics)": ("run", lambda w: ask(metrics=w)),
+    "evaluate(metrics)": ("metrics to compute", lambda w: ask(metrics=w)),
     "evaluate(judge)": ("judge", lambda w: ask(judge=w)),
     "evaluate(out)": ("out", lambda w: ask(out=w)),
 }

@@ -1,1 +1,0 @@
-"""Comparisons of text, tool calls and tables of this kit, where Ragas's are wrong for Chinese or broken."""

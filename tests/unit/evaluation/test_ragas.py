@@ -1,0 +1,342 @@
+"""Ragas is the scorer: each metric beside a bare object of Ragas's with the same scripted model over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import sqlite3
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from support.openai_server import OpenAIServer
+from support.ragas_model import answer
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation import Example, Judge, Output, aevaluate, evaluate
+from rag_kit.evaluation.ragas_metrics.adapter import ragas_llm
+from rag_kit.evaluation.ragas_metrics.metric import RagasMetric
+from rag_kit.evaluation.ragas_metrics.names import KINDS, NAMES
+from rag_kit.evaluation.scorers import get_metric
+
+ROWS = 20
+TEXTS = {
+    "en": ("Where does river {} rise?", "River {} rises in hills. It is long.", "River {} rises far off.", "Hill {}."),
+    "zh": ("第{}条河发源于哪里？", "第{}条河发源于山区。它很长。", "第{}条河的源头在山里。", "山{}。"),
+}  # fmt: skip
+RUBRICS = {"score1_description": "Wrong.", "score5_description": "Right."}
+
+
+def rows(language: str) -> list[tuple[Example, Output]]:
+    """So many rows, from one to three passages each."""
+    question, said, reference, passage = TEXTS[language]
+    found = []
+    for n in range(ROWS):
+        call = {"name": "search", "args": {"n": n % 3}}
+        messages = [
+            {"type": "human", "content": question.format(n)},
+            {
+                "type": "ai",
+                "content": said.format(n),
+                "tool_calls": [{"name": "search", "args": {"n": n % 2}}],
+            },
+        ]
+        metadata = {
+            "reference_tool_calls": [call], "reference_topics": ["rivers", "河流"],
+            "rubrics": {f"score{s}_description": f"level {s}" for s in range(1, 6)},
+            "reference_table": f"a,b\n1,{n % 2}\n2,3\n",
+        }  # fmt: skip
+        example = Example(
+            f"q{n}", question.format(n), reference=reference.format(n), metadata=metadata,
+            reference_contexts=(passage.format(n) * 20,),
+        )  # fmt: skip
+        documents = [passage.format(n + k) for k in range(1 + n % 3)]
+        found.append(
+            (example, Output.of({"answer": said.format(n), "documents": documents, "messages": messages}))
+        )
+    return found
+
+
+class Bare:
+    """Makes an object of Ragas's that asks the server itself, without this kit."""
+
+    def __init__(self, url: str) -> None:
+        from openai import AsyncOpenAI, OpenAI
+        from ragas.embeddings import OpenAIEmbeddings as RagasEmbeddings
+        from ragas.llms.base import InstructorBaseRagasLLM
+
+        client = httpx.AsyncClient(timeout=30)
+
+        class Plain(InstructorBaseRagasLLM):  # type: ignore[misc]
+            async def agenerate(self, prompt: str, response_model: Any) -> Any:
+                body = {"model": "m", "messages": [{"role": "user", "content": prompt}]}
+                reply = await client.post(f"{url}/chat/completions", json=body)
+                return response_model.model_validate_json(reply.json()["choices"][0]["message"]["content"])
+
+            def generate(self, prompt: str, response_model: Any) -> Any:
+                raise NotImplementedError
+
+        self.llm = Plain()
+        self.blocking = RagasEmbeddings(client=OpenAI(base_url=url, api_key="k"), model="e")
+        self.awaiting = RagasEmbeddings(client=AsyncOpenAI(base_url=url, api_key="k"), model="e")
+
+    async def make(self, name: str, language: str) -> Any:
+        """The object, with adapted prompts for Chinese."""
+        import ragas.metrics.collections as collections
+        from ragas.prompt.metrics.base_prompt import BasePrompt
+
+        made, settings = NAMES[name]
+        kind = KINDS[made]
+        parts: dict[str, Any] = {"llm": self.llm} if kind.llm else {}
+        if kind.embeddings:
+            parts["embeddings"] = self.awaiting if kind.llm else self.blocking
+        metric = getattr(collections, made)(**parts, **settings)
+        if language == "zh":
+            for attribute, prompt in list(vars(metric).items()):
+                if isinstance(prompt, BasePrompt) and getattr(prompt, "examples", None):
+                    setattr(metric, attribute, await prompt.adapt("chinese", self.llm))
+        return metric
+
+
+def judge_on(server: OpenAIServer, **settings: Any) -> Judge:
+    """A judge that asks the server through LangChain."""
+    embeddings = OpenAIEmbeddings(model="e", base_url=server.url, api_key="k")  # type: ignore[call-arg, arg-type]
+    return Judge(ChatOpenAI(model="m", base_url=server.url, api_key="k"), embeddings, **settings)  # type: ignore[arg-type]
+
+
+def arguments(metric: Any, example: Example, output: Output) -> dict[str, Any]:
+    """What Ragas is given, written down here once more."""
+    import inspect
+
+    from ragas.messages import AIMessage, HumanMessage, ToolCall
+
+    first, second = output.messages or ({}, {})
+    turns = [
+        HumanMessage(content=str(first.get("content"))),
+        AIMessage(content=str(second.get("content")), tool_calls=[ToolCall(**second["tool_calls"][0])]),
+    ]
+    gold = example.metadata["reference_tool_calls"]
+    parameters = inspect.signature(metric.ascore).parameters
+    given: dict[str, Any] = {
+        "user_input": turns if "Message" in str(parameters.get("user_input")) else example.question,
+        "response": output.answer, "reference": example.reference, "retrieved_contexts": output.contexts,
+        "reference_contexts": list(example.reference_contexts), "rubrics": example.metadata["rubrics"],
+        "reference_topics": example.metadata["reference_topics"],
+        "reference_tool_calls": [ToolCall(name=each["name"], args=each["args"]) for each in gold],
+    }  # fmt: skip
+    if type(metric).__name__ == "SQLSemanticEquivalence":
+        del given["reference_contexts"]  # this column is the schema of the database
+    if type(metric).__name__ in ("DomainSpecificRubrics", "RubricsScoreWithoutReference"):
+        del given["reference"]
+    return {name: given[name] for name in parameters if name in given}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("data_")])
+async def test_the_value_is_the_one_that_ragas_gives(name: str, language: str) -> None:
+    """Equal to 1e-9 on 20 rows, and the model was sent the same prompts; for Chinese those that Ragas adapted."""
+    with OpenAIServer([answer]) as server:
+        bare = await Bare(server.url).make(name, language)
+        wanted = [(await bare.ascore(**arguments(bare, *row))).value for row in rows(language)]
+        asked = {request.prompt for request in server.chats}
+        server.requests.clear()
+        judge, metric = judge_on(server), RagasMetric(name)
+        cells = await asyncio.gather(*(metric.measure(*row, judge) for row in rows(language)))
+        assert {request.prompt for request in server.chats} == asked
+    assert len(cells) == ROWS
+    for cell, value in zip(cells, wanted, strict=True):
+        if cell.status == "undefined":  # Ragas gives 0 where every topic was rightly declined, else NaN
+            assert value == 0.0 if name == "topic_adherence" else math.isnan(value)
+        else:
+            assert cell.status == "ok", cell.reason
+            assert cell.value == pytest.approx(value, abs=1e-9)
+    if asked:
+        languages = {each for cell in cells for each in cell.details["prompts"].values()}
+        adapted = language == "zh" and not name.startswith("noise_")  # that one has no examples to translate
+        assert languages == ({"chinese"} if adapted else {"english"})
+
+
+@pytest.mark.parametrize("name", ["data_comparison", "data_comparison_columns"])
+async def test_tables_are_compared_as_ragas_does(name: str) -> None:
+    """The reference table may stand in the metadata, and an answer in a code fence."""
+    bare = await Bare("http://127.0.0.1:1").make(name, "en")
+    metric = RagasMetric(name)
+    for example, _ in rows("en"):
+        said = "a,b\n1,0\n2,3\n"
+        wanted = await bare.ascore(reference=example.metadata["reference_table"], response=said)
+        cell = await metric.measure(example, Output.of(f"```csv\n{said}```"))
+        assert cell.value == pytest.approx(wanted.value, abs=1e-9)
+
+
+async def test_the_number_is_that_of_ragas_with_its_own_client() -> None:
+    """Also beside ``llm_factory`` with Ragas's own way of asking for JSON."""
+    from openai import AsyncOpenAI
+    from ragas.llms import llm_factory
+    from ragas.metrics.collections import Faithfulness
+
+    with OpenAIServer([answer]) as server:
+        bare = Faithfulness(llm=llm_factory("gpt-4o", client=AsyncOpenAI(base_url=server.url, api_key="k")))
+        for example, output in rows("en")[:3]:
+            wanted = await bare.ascore(**arguments(bare, example, output))
+            cell = await get_metric("faithfulness").measure(example, output, judge_on(server))
+            assert cell.value == pytest.approx(wanted.value, abs=1e-9)
+
+
+def test_names_objects_classes_and_partials_are_handed_in_alike() -> None:
+    """Any metric of the collections, one wrapper; an object's own LLM is not asked, the judge is. Sync face."""
+    from ragas.metrics.collections import AnswerAccuracy, DomainSpecificRubrics
+
+    polite = DomainSpecificRubrics(llm=ragas_llm(None), rubrics=RUBRICS, name="polite")
+    wanted = [
+        "faithfulness",
+        polite,
+        AnswerAccuracy,
+        partial(DomainSpecificRubrics, rubrics={1: "Rude.", 5: "Kind."}),
+    ]
+    examples = [example for example, _ in rows("en")[:2]]
+    outputs = {example.question: output for example, output in rows("en")[:2]}
+
+    def reply(request: Any) -> Any:
+        found = answer(request)
+        return {**found, "score": 5} if "score" in found else found
+
+    with OpenAIServer([reply]) as server:
+        results = evaluate(outputs.__getitem__, examples, wanted, judge=judge_on(server), progress=False)
+    assert results.metrics == ("faithfulness", "polite", "answer_accuracy", "rubrics")
+    assert all(cell.status == "ok" for row in results.rows for cell in row.cells.values())
+    assert results.rows[0].cells["polite"].value == 5.0
+    entry = next(each for each in results.manifest["metrics"] if each["name"] == "polite")
+    assert (
+        entry["settings"]["with"]["rubrics"] == RUBRICS and "Ragas's own prompts" in entry["settings"]["sent"]
+    )
+
+
+async def test_a_metric_of_the_users_own_that_derives_from_ragas_runs_too() -> None:
+    """Its needs are read from its ``ascore``: columns of the example, the output, and of the example's metadata."""
+    from ragas.metrics.collections.base import BaseMetric
+    from ragas.metrics.result import MetricResult
+
+    class Tone(BaseMetric):  # type: ignore[misc]
+        async def ascore(self, response: str, tone: str) -> Any:
+            return MetricResult(value=float(tone in response))
+
+    metric = Tone(name="tone")
+    examples = [Example("a", "?", metadata={"tone": "kind"}), Example("b", "?")]
+    results = await aevaluate(lambda question: "a kind word", examples, [metric], progress=False)
+    first, second = (row.cells["tone"] for row in results.rows)
+    assert (first.value, second.status) == (1.0, "not_applicable")
+    assert "metadata have no tone" in second.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "example", "output", "missing"),
+    [
+        ("faithfulness", Example("q", "?"), Output(answer="a"), "passages"),
+        ("context_recall", Example("q", "?"), Output(answer="a", passages=()), "reference"),
+        (
+            "topic_adherence",
+            Example("q", "?"),
+            Output.of({"messages": [{"type": "human", "content": "hi"}]}),
+            "reference_topics",
+        ),
+        ("exact_match", Example("q", "?"), Output(answer="a"), "answers"),
+        (
+            "agent_goal_accuracy",
+            Example("q", "?"),
+            Output.of({"messages": [{"type": "human", "content": "hi"}]}),
+            "reference_goal",
+        ),
+    ],
+)
+async def test_a_row_that_lacks_a_column_is_not_applicable(
+    name: str, example: Example, output: Output, missing: str
+) -> None:
+    """The reason names it; nobody is asked."""
+    with OpenAIServer([answer]) as server:
+        cell = await get_metric(name).measure(example, output, judge_on(server))
+        assert not server.requests
+    assert cell.status == "not_applicable" and missing in cell.reason
+
+
+async def test_a_prompt_is_adapted_once_and_kept_as_json(tmp_path: Path) -> None:
+    """Side by side in one run, and never again by a judge of that model with that cache; another model adapts anew."""
+    cache = tmp_path / "judge.sqlite"
+    translations = []
+    with OpenAIServer([answer]) as server:
+        for model in ("m", "m", "other"):
+            server.requests.clear()
+            judge = Judge(ChatOpenAI(model=model, base_url=server.url, api_key="k"), "none", cache=cache)  # type: ignore[arg-type]
+            metric = RagasMetric("context_recall")
+            await asyncio.gather(*(metric.measure(*row, judge) for row in rows("zh")[:4]))
+            translations.append(sum("TRANSLATOR" in request.prompt for request in server.chats))
+            prompt = (await metric.prompts(judge, "zh"))["prompt"]
+            assert prompt.examples[0][0].question.startswith("译：")
+    assert translations == [1, 0, 1]
+    with sqlite3.connect(cache) as connection:
+        kept = [json.loads(each) for (each,) in connection.execute("SELECT answer FROM answers")]
+    assert any("译：" in json.dumps(each, ensure_ascii=False) for each in kept)
+
+
+async def test_a_judge_that_cannot_translate_is_an_error_of_each_cell_and_asked_once() -> None:
+    """It is told how to go on: ``language="en"`` sends Ragas's English prompts."""
+
+    def reply(request: Any) -> Any:
+        return {"statements": ["one"]} if "TRANSLATOR" in request.prompt else answer(request)
+
+    with OpenAIServer([reply]) as server:
+        judge, metric = judge_on(server), RagasMetric("context_recall")
+        cells = await asyncio.gather(*(metric.measure(*row, judge) for row in rows("zh")[:5]))
+        assert len(server.chats) == 2
+        assert {cell.status for cell in cells} == {"error"} and "language='en'" in cells[0].reason
+        cell = await metric.measure(*rows("zh")[0], judge_on(server, language="en"))
+    assert cell.status == "ok" and cell.details["prompts"] == {"prompt": "english"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("MultiModalFaithfulness", "pictures"),
+        ("Faithfulnes", "unknown metric"),
+        (partial(RagasMetric, "rubrics", rubrics={1: "alone"}), "2 to 20"),
+        (partial(RagasMetric, "ours_tool_call_f1"), "unknown metric"),
+        ("ours_tool_call_f1", "take tool_call_f1"),
+    ],
+)
+def test_what_is_no_metric_is_refused(metric: Any, message: str) -> None:
+    """With what is allowed."""
+    with pytest.raises(InvalidInputError, match=message):
+        metric() if callable(metric) else get_metric(metric)
+
+
+def test_settings_that_the_class_does_not_take_are_refused() -> None:
+    """Ragas itself takes any word and does nothing with it."""
+    for name in ("faithfulness", "AnswerAccuracy"):
+        with pytest.raises(InvalidInputError, match="strictness"):
+            RagasMetric(name, strictness=3)
+    assert RagasMetric("answer_relevancy", strictness=1).settings()["with"] == {"strictness": 1}
+
+
+async def test_three_guesses_are_three_replies_also_from_the_cache(tmp_path: Path) -> None:
+    """Ragas's own cache gives one reply three times; here each repetition has a key of its own."""
+    seen: list[int] = []
+
+    def reply(request: Any) -> Any:
+        seen.append(1)
+        return {"question": f"Guess {len(seen)}?", "noncommittal": 0}
+
+    values = set()
+    with OpenAIServer([reply]) as server:
+        for _ in range(2):
+            judge = judge_on(server, cache=tmp_path / "judge.sqlite")
+            cell = await RagasMetric("answer_relevancy").measure(*rows("en")[0], judge)
+            values.add(cell.value)
+            assert [each["question"] for each in cell.details["replies"]] == [
+                "Guess 1?",
+                "Guess 2?",
+                "Guess 3?",
+            ]
+    assert (len(seen), len(values)) == (3, 1)
