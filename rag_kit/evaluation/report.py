@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rag_kit.documents import clean_text
+from rag_kit.documents.tables import Table, tables_text
 from rag_kit.errors import InvalidInputError
 
 _PLAIN = {"p50_ms": "{:.2f}", "p95_ms": "{:.2f}", "queries_per_second": "{:.0f}"}
@@ -32,14 +32,11 @@ def format_table(result: Mapping[str, Any]) -> str:
         raise InvalidInputError(f"result is {result!r:.80}; give what benchmark returned")
     pipelines = result["pipelines"]
     names = [name for name in pipelines[0] if _cell(pipelines[0], name) is not None]
-    table = [["", *(str(entry["pipeline"]) for entry in pipelines)]]
-    table += [[name, *(_cell(entry, name) or "-" for entry in pipelines)] for name in names]
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    lines = [f"{result['dataset']}: {describe_counts(result['counts'])}"]
-    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
-    lines.append("In brackets: 95% bootstrap interval of the mean.")
-    lines += [f"{entry['pipeline']}: {note}" for entry in pipelines for note in entry.get("notes", [])]
-    return "\n".join(clean_text(line.rstrip()) for line in lines)
+    rows = [[name, *(_cell(entry, name) or "-" for entry in pipelines)] for name in names]
+    notes = ["In brackets: 95% bootstrap interval of the mean."]
+    notes += [f"{entry['pipeline']}: {note}" for entry in pipelines for note in entry.get("notes", [])]
+    title = f"{result['dataset']}: {describe_counts(result['counts'])}"
+    return tables_text(title, [Table(["", *(str(entry["pipeline"]) for entry in pipelines)], rows)], notes)
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.diagnosing.cases import CASE_OF, CASES, TABLE, Case, CaseName
 from rag_kit.evaluation.diagnosing.choosing import STAND_INS, stand_in
-from rag_kit.evaluation.diagnosing.finding import ROLES, Finding, Reading, Role, find
-from rag_kit.evaluation.diagnosing.hints import translated
+from rag_kit.evaluation.diagnosing.finding import ROLES, Finding, Reading, Role, find, translated
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_kit.evaluation.diagnosing.cases import TABLE, CaseName, Level
-from rag_kit.evaluation.diagnosing.hints import hints_of
+from rag_kit.evaluation.diagnosing.cases import TABLE, TEXTS, CaseName, Level
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.cells import Cell
     from rag_kit.evaluation.runs import Row
 
+_TEXTS: dict[str, list[str]] = TEXTS["hints"]
+_HOLD = ("supported", "undecided", "grounded")
 Role = Literal["answer", "recall", "precision"]
 ROLES: tuple[Role, ...] = ("answer", "recall", "precision")
 
@@ -95,3 +97,46 @@ def _reading(cell: Cell | None, metric: str, threshold: float) -> Reading:
         return Reading(metric, None, None, f"{status} ({cell.reason})" if cell.reason else status)
     # ContextPrecision of a half comes out as 0.49999999995
     return Reading(metric, cell.value, "high" if cell.value >= threshold - 1e-9 else "low")
+
+
+def hints_of(row: Row, language: str) -> tuple[str, ...]:
+    """What the output says of itself: failed, nothing retrieved, declined, wrong citations."""
+    from rag_kit.text.citations import is_declined
+
+    output = row.output
+    found: list[tuple[str, object]] = []
+    if output.error is not None:
+        found.append(("failed", output.error))
+    elif output.answer is not None and not output.answer.strip():
+        found.append(("empty", ""))
+    if output.passages is not None and len(output.passages) < 2 and output.error is None:
+        # CRAG hands on what its evaluator keeps, and tells what it had
+        retrieved = output.extra.get("retrieved")
+        had = len(retrieved) if isinstance(retrieved, (list, tuple)) else 0
+        if had > len(output.passages):
+            found.append(("one kept" if output.passages else "aside", had))
+        else:
+            found.append(("one" if output.passages else "nothing", ""))
+    if output.status == "declined" or (output.answer and is_declined(output.answer)):
+        found.append(("declined", ""))
+    wrong = sum(1 for item in output.citations if item.get("status") not in (None, *_HOLD))
+    if wrong:
+        found.append(("citations", wrong))
+    place = 1 if language == "zh" else 0
+    return tuple(_TEXTS[key][place].format(value) for key, value in found)
+
+
+def translated(hint: str, language: str) -> str:
+    """A hint in the other language; what is no hint of ours stays.
+
+    Example:
+        >>> translated("the pipeline failed: no {room}", "zh")
+        '流程运行失败：no {room}'
+    """
+    for both in _TEXTS.values():
+        wanted, given = (both[1], both[0]) if language == "zh" else both
+        before, place, after = given.partition("{0}")
+        pattern = re.escape(before) + ("(.*)" if place else "") + re.escape(after)
+        if found := re.fullmatch(pattern, hint, re.DOTALL):
+            return wanted.format(*found.groups())
+    return hint

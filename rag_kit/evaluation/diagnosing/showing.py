@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.tables import Table, tables_html, tables_text
+from rag_kit.evaluation.diagnosing.cases import TEXTS
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.diagnosing.cases import CaseName
@@ -13,31 +14,6 @@ if TYPE_CHECKING:
 
 _MANY = 40
 """Questions shown; the rest is in `Diagnosis.to_pandas`."""
-
-_WORDS = {
-    "en": {
-        "title": "{name}: {diagnosed} of {total} questions diagnosed",
-        "overall": "By the means of those: {title}. {cause}",
-        "nothing": "No question has all three scores, so there is no diagnosis.",
-        "causes": "Causes", "each": "Question by question",
-        "cause": "cause", "questions": "questions", "remedies": "Remedies", "part": "part",
-        "what": "what it is for", "question": "question", "id": "id", "answer": "answer", "recall": "recall",
-        "precision": "precision", "hints": "also", "unknown": "not diagnosed", "high": "high", "low": "low",
-        "more": "... and {0} more: to_pandas() has them all",
-        "limits": "High from: {0}. A question without one of the three scores is not diagnosed; nothing is guessed.",
-    },
-    "zh": {
-        "title": "{name}：{total} 个问题中诊断了 {diagnosed} 个",
-        "overall": "按这些问题的平均值：{title}。{cause}",
-        "nothing": "没有问题同时具备三项分数，因此没有诊断。",
-        "causes": "原因", "each": "逐个问题",
-        "cause": "原因", "questions": "问题数", "remedies": "对策", "part": "部件",
-        "what": "作用", "question": "问题", "id": "编号", "answer": "答案", "recall": "召回率",
-        "precision": "精度", "hints": "另外", "unknown": "未诊断", "high": "高", "low": "低",
-        "more": "……另有 {0} 个：to_pandas() 中有全部内容",
-        "limits": "达到以下值为高：{0}。缺少任何一项分数的问题不作诊断，也不猜测。",
-    },
-}  # fmt: skip
 
 
 def diagnosis_text(diagnosis: Diagnosis) -> str:
@@ -50,8 +26,13 @@ def diagnosis_html(diagnosis: Diagnosis) -> str:
     return tables_html(_head(diagnosis), _tables(diagnosis), [_limits(diagnosis)])
 
 
+def _words(diagnosis: Diagnosis) -> dict[str, str]:
+    place = 1 if diagnosis.language == "zh" else 0
+    return {key: pair[place] for key, pair in TEXTS["words"].items()}
+
+
 def _head(diagnosis: Diagnosis) -> str:
-    words = _WORDS[diagnosis.language]
+    words = _words(diagnosis)
     name = " ".join(diagnosis.name.split())
     title = words["title"].format(name=name, diagnosed=diagnosis.diagnosed, total=len(diagnosis.rows))
     if diagnosis.overall is None:
@@ -63,7 +44,7 @@ def _head(diagnosis: Diagnosis) -> str:
 
 
 def _tables(diagnosis: Diagnosis) -> list[Table]:
-    words, language = _WORDS[diagnosis.language], diagnosis.language
+    words, language = _words(diagnosis), diagnosis.language
     causes: list[list[Any]] = [
         [diagnosis.case(name).title.of(language), count, diagnosis.case(name).cause.of(language)]
         for name, count in diagnosis.counts.items()
@@ -93,7 +74,7 @@ def _shown(diagnosis: Diagnosis) -> list[Finding]:
 
 
 def _row(finding: Finding, diagnosis: Diagnosis) -> list[Any]:
-    words = _WORDS[diagnosis.language]
+    words = _words(diagnosis)
     cause = (
         words["unknown"]
         if finding.case is None
@@ -116,4 +97,4 @@ def _limits(diagnosis: Diagnosis) -> str:
     limits = ", ".join(
         f"{metric} {diagnosis.thresholds[role]:g}" for role, metric in diagnosis.metrics.items()
     )
-    return _WORDS[diagnosis.language]["limits"].format(limits)
+    return _words(diagnosis)["limits"].format(limits)

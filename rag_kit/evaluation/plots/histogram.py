@@ -46,7 +46,12 @@ def confidence_histogram(
         InvalidInputError: If the metric is not there, or a setting is out of range.
     """
     named = _runs(results)
-    chosen = _metric([run for _, run in named], metric)
+    present = list(dict.fromkeys(name for _, run in named for name in run.metrics))
+    chosen = metric if metric is not None or not present else present[0]
+    if chosen not in present:
+        raise InvalidInputError(
+            f"the results have no metric {metric!r:.80}; there are {', '.join(present) or 'none'}"
+        )
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= 100:
         raise InvalidInputError(f"bins is {bins!r:.80}; give a whole number from 2 to 100")
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not abs(threshold) < 1e300:
@@ -84,15 +89,6 @@ def _runs(results: Any) -> list[tuple[str, Results]]:
             f"results is a {type(results).__name__}; give Results, several, or a Comparison"
         )
     return [(run.name, run) for run in runs]
-
-
-def _metric(runs: Sequence[Results], metric: str | None) -> str:
-    present = list(dict.fromkeys(name for run in runs for name in run.metrics))
-    if not present or (metric is not None and metric not in present):
-        raise InvalidInputError(
-            f"the results have no metric {metric!r:.80}; there are {', '.join(present) or 'none'}"
-        )
-    return present[0] if metric is None else metric
 
 
 def _source(runs: Sequence[Results], metric: str, confidence: str | Confidence) -> tuple[str, Confidence]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,52 +22,27 @@ if TYPE_CHECKING:
 
 
 def report_payload(
-    results: Mapping[str, Results],
-    *,
-    comparison: Comparison | None = None,
-    diagnosis: Mapping[str, Diagnosis] | None = None,
-    title: str | None = None,
-    language: str = "en",
-    notes: Sequence[str] = (),
+    results: Mapping[str, Results], comparison: Comparison | None, diagnosis: Mapping[str, Diagnosis]
 ) -> dict[str, Any]:
-    """Gather results of one or several pipelines for the page.
+    """Gather results of one or several pipelines as plain JSON; questions are matched by their id.
 
     Every text has passed ``clean_text``: control and bidirectional characters are visible escapes. Errors, reasons,
     notes and settings have passed the masking of keys, too. Numbers that are not finite become ``None``.
-
-    Args:
-        results: Name -> results; questions are matched by their id.
-        comparison: What ``compare`` gave.
-        diagnosis: Name -> what ``diagnose`` gave.
-        title: Title of the page.
-        language: ``"en"`` or ``"zh"``: the language the page starts in.
-        notes: What the reader should know; shown above the scores.
-
-    Returns:
-        Plain JSON, as the page's scripts read it.
     """
     names, runs = list(results), list(results.values())
-    found = dict(diagnosis or {})
-    manifests = [one.manifest for one in runs]
     metrics = _metrics(runs)
     heads: Heads = {}
     pipelines = [_pipeline(name, one) for name, one in results.items()]
-    diagnosed = plain([_diagnosis(names.index(name), one) for name, one in found.items()]) or None
+    diagnosed = plain([_diagnosis(names.index(name), one) for name, one in diagnosis.items()]) or None
+    findings = [diagnosis[name].rows if name in diagnosis else [] for name in names]
     rows = [
-        {
-            row.id: {"cause": row.case, "unknown": row.unknown, "hints": list(row.hints)}
-            for row in found[name].rows
-        }
-        if name in found
-        else {}
-        for name in names
+        {row.id: {"cause": row.case, "unknown": row.unknown, "hints": list(row.hints)} for row in one}
+        for one in findings
     ]
     return {
-        "title": None if title is None else cleaned(title),
-        "language": language,
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "dataset": _shared(manifests, "dataset"),
-        "judge": _shared(manifests, "judge"),
+        "dataset": _shared(runs, "dataset"),
+        "judge": _shared(runs, "judge"),
         "pipelines": pipelines,
         "metrics": metrics,
         "answer": plain(answer_data(pipelines, metrics, comparison, diagnosed)),
@@ -74,8 +50,7 @@ def report_payload(
         "passages": list(heads),
         "comparison": plain(_comparison(comparison)) if comparison else None,
         "diagnosis": diagnosed,
-        "cases": plain(_cases(found)),
-        "notes": [masked(note) for note in notes],
+        "cases": plain(_cases(diagnosis)),
     }
 
 
@@ -129,23 +104,25 @@ def _about(name: str, runs: Sequence[Results]) -> tuple[str, bool, float, float]
     entries = [
         entry for one in runs for entry in one.manifest.get("metrics") or () if isinstance(entry, Mapping)
     ]
-    recorded = next((entry for entry in entries if entry.get("name") == name), {})
-    try:
-        metric: Any = get_metric(name)
-    except RagKitError:  # a user's own, or its extra is not installed here
-        metric = None
+    found: Any = next((entry for entry in entries if entry.get("name") == name), {})
+    with suppress(RagKitError):  # a user's own, or its extra is not installed here
+        metric = get_metric(name)
+        found = {key: getattr(metric, key, None) for key in ("stage", "higher_is_better", "low", "high")}
+    low, high = (
+        end if isinstance(end, (int, float)) and math.isfinite(end) else None
+        for end in (found.get("low"), found.get("high"))
+    )
+    return (
+        str(found.get("stage") or ""),
+        found.get("higher_is_better") is not False,
+        low or 0.0,
+        1.0 if high is None else high,
+    )
 
-    def read(key: str, default: Any) -> Any:
-        value = recorded.get(key, default) if metric is None else getattr(metric, key, default)
-        right = isinstance(value, type(default)) or (isinstance(default, float) and isinstance(value, int))
-        return value if right and (isinstance(value, str) or math.isfinite(value)) else default
 
-    return read("stage", ""), read("higher_is_better", True), read("low", 0.0), read("high", 1.0)
-
-
-def _shared(manifests: Sequence[Mapping[str, Any]], key: str) -> str | None:
+def _shared(runs: Sequence[Results], key: str) -> str | None:
     """A name out of the manifests, where all agree."""
-    values = [one.get(key) for one in manifests]
+    values = [one.manifest.get(key) for one in runs]
     names = {str(v.get("name") or v.get("model")) if isinstance(v, Mapping) else str(v) for v in values if v}
     return masked(names.pop()) if len(names) == 1 and all(values) else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ def write_report(
     """
     from rag_kit.evaluation.reporting.page import page
     from rag_kit.evaluation.reporting.payload import report_payload
+    from rag_kit.evaluation.reporting.questions import cleaned, masked
 
     target = as_path(path, "path")
     check_target(target)
@@ -69,9 +71,11 @@ def write_report(
     notes: list[str] = []
     compared = _compared(found, comparison, notes)
     diagnosed = _diagnosed(found, diagnosis)
-    data = report_payload(
-        found, comparison=compared, diagnosis=diagnosed, title=title, language=language, notes=notes
-    )
+    data = report_payload(found, compared, diagnosed) | {
+        "title": None if title is None else cleaned(title),
+        "language": language,
+        "notes": [masked(note) for note in notes],
+    }
     text = page(data, _plots(found, compared, data))
     write_file(target, lambda file: file.write(text.encode("utf-8")))
     return target
@@ -85,27 +89,24 @@ def is_report(path: Path) -> bool:
 
 def _named(results: Any) -> dict[str, Results]:
     """Name -> results; names that come again get a number behind them."""
-    given = results
-    if isinstance(results, Results):
-        given = [results]
+    given = [results] if isinstance(results, Results) else results
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise InvalidInputError(
             f"results is a {type(results).__name__}; give what evaluate returned, a list of it, or Results.load(folder)"
         )
-    pairs = (
-        given.items() if isinstance(given, Mapping) else ((getattr(one, "name", ""), one) for one in given)
-    )
     found: dict[str, Results] = {}
-    for name, one in pairs:
+    for each in given.items() if isinstance(given, Mapping) else ((None, one) for one in given):
+        name, one = each
         if not isinstance(one, Results):
             raise InvalidInputError(
                 f"results holds a {type(one).__name__}; give what evaluate returned, or Results.load(folder)"
             )
-        label, number = str(name), 1
+        label = plain_name = str(one.name if name is None else name)
+        number = 1
         while label in found:
             number += 1
-            label = f"{name} ({number})"
-        found[label] = one
+            label = f"{plain_name} ({number})"
+        found[label] = replace(one, name=label)
     if not found:
         raise InvalidInputError("there are no results to report; give at least one")
     return found
@@ -148,14 +149,9 @@ def _diagnosed(results: Mapping[str, Results], given: Any) -> dict[str, Diagnosi
             f"diagnosis holds a {type(wrong[0]).__name__}; give what diagnose gave, one for each pipeline, None or "
             "False"
         )
-    in_order = len(several) == len(results) and not isinstance(given, Mapping)
-    names = (
-        list(given)
-        if isinstance(given, Mapping)
-        else list(results)
-        if in_order
-        else [one.name for one in several]
-    )
+    names = list(results) if len(several) == len(results) else [one.name for one in several]
+    if isinstance(given, Mapping):
+        names = list(given)
     for name in names:
         if name not in results:
             raise InvalidInputError(
@@ -173,22 +169,20 @@ def _plots(
     number = data["answer"]["metric"]
     if number is None:
         return []
-    names = list(dict.fromkeys(name for one in results.values() for name in one.metrics))
-    sure = plots.confidence_histogram(comparison or results.values(), metric=names[number], language="both")
+    name = list(dict.fromkeys(name for one in results.values() for name in one.metrics))[number]
+    sure = ("confidence", None, plots.confidence_histogram(results.values(), metric=name, language="both"))
     if comparison is None:
-        return [("confidence", None, sure)]
-    metric = names[number] if names[number] in comparison.metrics else comparison.metrics[0]
+        return [sure]
+    metric = name if name in comparison.metrics else comparison.metrics[0]
+    gets = {
+        place: each for place, each in enumerate(comparison.metrics) if comparison.complementarity[each].n
+    }
     return [
         ("scores", None, plots.scores_with_intervals(comparison, language="both")),
         ("latency", None, plots.latency_against_quality(comparison, metric=metric, language="both")),
-        ("confidence", None, sure),
+        sure,
         *(
-            (
-                "complementarity",
-                place,
-                plots.complementarity_heatmap(comparison, metric=name, language="both"),
-            )
-            for place, name in enumerate(comparison.metrics)
-            if comparison.complementarity[name].n
+            ("complementarity", n, plots.complementarity_heatmap(comparison, metric=each, language="both"))
+            for n, each in gets.items()
         ),
     ]

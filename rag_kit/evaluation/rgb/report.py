@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rag_kit.documents import clean_text
+from rag_kit.documents.tables import Table, tables_html, tables_text
 from rag_kit.evaluation.statistics import bootstrap_interval
 
 NAMES = ("noise_robustness", "negative_rejection", "information_integration", "counterfactual_robustness")
@@ -94,25 +93,19 @@ class AbilityReport:
         return pd.DataFrame([asdict(score) for score in self.scores])
 
     def __str__(self) -> str:
-        rows = [_HEAD, *map(_row, self.scores)]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(_HEAD))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        return "\n".join([clean_text(self.name), *lines, *self._notes()])
+        return tables_text(self.name, [self._table()], self._notes())
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in _HEAD)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in _row(score))}</tr>"
-            for score in self.scores
-        )
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
-        return (
-            f"<div><p><b>{html.escape(clean_text(self.name))}</b></p><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{notes}</div>"
-        )
+        return tables_html(self.name, [self._table()], self._notes())
+
+    def _table(self) -> Table:
+        rows = [
+            [one.ability, one.metric, one.language, "-" if one.noise_rate is None else f"{one.noise_rate:g}", one.value,
+             "-" if one.low is None else f"{one.low:.3f} to {one.high:.3f}",
+             f"{one.n} of {one.total}" + (f", {one.errors} failed" if one.errors else "")]
+            for one in self.scores
+        ]  # fmt: skip
+        return Table(["ability", "metric", "language", "noise", "value", "95% interval", "replies"], rows)
 
     def _notes(self) -> list[str]:
         notes = [
@@ -121,19 +114,6 @@ class AbilityReport:
             for reason, count in reasons.items()
         ]
         return [*notes, f"ended early: {self.stopped_by}"] if self.stopped_by else notes
-
-
-_HEAD = ("ability", "metric", "language", "noise", "value", "95% interval", "replies")
-
-
-def _row(score: AbilityScore) -> tuple[str, ...]:
-    interval = "–" if score.low is None else f"{score.low:.3f} to {score.high:.3f}"
-    return (
-        score.ability, score.metric, score.language,
-        "–" if score.noise_rate is None else f"{score.noise_rate:g}",
-        "–" if score.value is None else f"{score.value:.3f}", interval,
-        f"{score.n} of {score.total}" + (f", {score.errors} failed" if score.errors else ""),
-    )  # fmt: skip
 
 
 def scores_of(cases: Sequence[Mapping[str, Any]]) -> tuple[AbilityScore, ...]:
@@ -161,18 +141,6 @@ def scores_of(cases: Sequence[Mapping[str, Any]]) -> tuple[AbilityScore, ...]:
         for metric, values in columns:
             low, high = bootstrap_interval(values, n=2000) if values else (None, None)
             mean = sum(values) / len(values) if values else None
-            found.append(
-                AbilityScore(
-                    ability,
-                    metric,
-                    language,
-                    rate,
-                    mean,
-                    low,
-                    high,
-                    len(values),
-                    len(group),
-                    len(group) - len(good),
-                )
-            )
+            counts = (len(values), len(group), len(group) - len(good))
+            found.append(AbilityScore(ability, metric, language, rate, mean, low, high, *counts))
     return tuple(found)

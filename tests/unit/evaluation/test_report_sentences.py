@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rag_kit.evaluation
-from rag_kit.evaluation.diagnosing.hints import _TEXTS as HINTS
+from rag_kit.evaluation.diagnosing.cases import TEXTS as DIAGNOSIS
 from rag_kit.evaluation.reporting.words import texts
 from rag_kit.graphs import LexicalEvaluator, build_crag
 from rag_kit.graphs.crag.nodes import _REASONS as REASONS
@@ -87,7 +87,7 @@ def test_what_the_kit_says_of_a_value_has_chinese_words(where: str, text: str) -
 
 def test_hints_of_a_diagnosis_and_notes_of_retrievers_and_graphs_have_them_too() -> None:
     """A diagnosis made in English is read on a Chinese page; so are the notes of documents and of CRAG's runs."""
-    notes = [english.format(3) for english, _ in HINTS.values()] + [
+    notes = [english.format(3) for english, _ in DIAGNOSIS["hints"].values()] + [
         "degraded: multi_query failed: ConnectionError: refused",
         "degraded: keyword search only, for the index has no vectors",
         "degraded: hyde: the model gave no usable passage",
