@@ -14,8 +14,8 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from rag_kit.documents.fields import Fields, fields_of_filter, lacking, read_fields, unknown_field
+from rag_kit.indexing.store_filters import made_by
 from rag_kit.retrieval.own_filter import own_filter
-from rag_kit.retrieval.store_access import made_by
 
 _log = logging.getLogger(__name__)
 _known: WeakKeyDictionary[Any, Fields] = WeakKeyDictionary()

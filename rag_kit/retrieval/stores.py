@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.documents import Document
 from langchain_core.structured_query import Visitor
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.vectorstores import VectorStore
 
-from rag_kit.documents import Filter, combine_filters, compile_filter, to_chroma
-from rag_kit.documents.filters_postgres import to_postgres
-from rag_kit.documents.filters_qdrant import to_qdrant
+from rag_kit.documents import Filter
 from rag_kit.errors import FilterError
-from rag_kit.retrieval.store_access import both_qdrant, made_by, payload_key, postgres_columns
+from rag_kit.indexing.store_filters import translator_of
 from rag_kit.retrieval.translators import by_langchain
 
 
@@ -33,33 +30,24 @@ def native_filter(
         What the store's ``filter`` argument takes; ``None`` if the store is unknown or cannot say it, so that
         the results have to be filtered afterwards.
     """
-    if isinstance(store, InMemoryVectorStore):
-        return _predicate(where, static)
-    if getattr(store, "takes_kit_filters", False):
-        return combine_filters(static, where)
+    translate = translator_of(store)
+    if translate is None:
+        return by_langchain(store, where, translator) if static is None else None
     try:
-        if is_chroma(store):
-            return _both(static, to_chroma(where))
-        if made_by(store, "langchain_postgres"):
-            columns = postgres_columns(store)
-            return None if columns is None else _both(static, to_postgres(where, columns))
-        if made_by(store, "langchain_qdrant"):
-            return both_qdrant(static, to_qdrant(where, metadata_key=payload_key(store)))
+        return _both(static, translate(where))
     except FilterError:
         return None
-    return by_langchain(store, where, translator) if static is None else None
 
 
-def _both(static: Any, mine: dict[str, Any] | None) -> Any | None:
-    """Two filters of the Mongo kind, ANDed."""
+def _both(static: Any, mine: Any) -> Any | None:
+    """Two filters of one store, ANDed; ``None`` where they are not of one kind."""
     if mine is None or static is None:
         return mine if mine is not None else static
-    return {"$and": [static, mine]} if isinstance(static, Mapping) else None
-
-
-def is_chroma(store: VectorStore) -> bool:
-    """Whether a store is LangChain's Chroma, or a class made from it; imports nothing to tell."""
-    return made_by(store, "langchain_chroma")
+    if callable(mine):
+        return (lambda document: mine(document) and bool(static(document))) if callable(static) else None
+    if isinstance(mine, Mapping):
+        return {"$and": [static, mine]} if isinstance(static, Mapping) else None
+    return type(mine)(must=[static, mine]) if isinstance(static, type(mine)) else None
 
 
 def native_async(store: VectorStore) -> bool:
@@ -70,14 +58,3 @@ def native_async(store: VectorStore) -> bool:
 def native_async_scores(store: VectorStore) -> bool:
     """As ``native_async``, for the search with scores."""
     return type(store).asimilarity_search_with_score is not VectorStore.asimilarity_search_with_score
-
-
-def _predicate(where: Filter, static: Any) -> Any | None:
-    if static is not None and not callable(static):
-        return None
-    passes = compile_filter(where)
-
-    def both(doc: Document) -> bool:
-        return passes(doc.metadata) and (static is None or bool(static(doc)))
-
-    return both

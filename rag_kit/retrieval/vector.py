@@ -15,11 +15,12 @@ from rag_kit.concurrency import run_in_thread
 from rag_kit.concurrency.bridge import call_client
 from rag_kit.documents import Filter, compile_filter, with_provenance
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.store_filters import is_chroma
 from rag_kit.models.clients import connections_of
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching import asearch_together, search_together
 from rag_kit.retrieval.batching_vectors import aembed_queries, embed_queries, many_searcher
-from rag_kit.retrieval.stores import is_chroma, native_async, native_async_scores, native_filter
+from rag_kit.retrieval.stores import native_async, native_async_scores, native_filter
 
 _Scored = list[tuple[Document, float | None]]
 # A store whose filter language is unknown is searched deeper, and filtered here.

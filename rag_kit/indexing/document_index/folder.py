@@ -23,8 +23,8 @@ REPLIES = "replies.sqlite"  # of the model that made representations; they were 
 _BEGUN = (LOCK, HOLDER, MANIFEST + ".tmp", REPLIES)  # what may be there before there is a store
 _PART = re.compile(
     r"manifest\.json(\.tmp)?|store\.sqlite3(-wal|-shm|-journal)?|writer\.(lock|pid)|replies\.sqlite(-journal|\.lock|\.damaged)?"
-    r"|bm25\.tmp|(bm25|vectors)-[0-9a-f]{8}-[0-9]+\.index|vectors-[0-9a-f]{8}-[0-9a-f]{16}\.rows"
-    r"|\.(bm25|vectors)[^/]*\.tmp|chroma(-[0-9]+)?"
+    r"|bm25\.tmp|(bm25|vectors)-[0-9a-f]{8}-[0-9]+\.index|store-[0-9a-f]{8}-[0-9]+\.record|vectors-[0-9a-f]{8}-[0-9a-f]{16}\.rows"
+    r"|\.(bm25|vectors|store)[^/]*\.tmp|chroma(-[0-9]+)?"
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index.backend import Backend
@@ -29,12 +29,16 @@ from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.row_masks import RowMasks
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.sqlite_store import SqliteStore
+from rag_kit.indexing.document_index.store_leg import StoreLeg
 from rag_kit.indexing.document_index.vector_leg import VectorLeg
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from rag_kit.documents import Filter
+    from rag_kit.indexing.document_index.connected_store import ConnectedStore
+
+Chosen: TypeAlias = "ConnectedStore | None"
 
 logger = logging.getLogger(__name__)
 
@@ -46,23 +50,37 @@ class FolderBackend(Backend):
     """See `Backend`."""
 
     location: Path
-    vectors: VectorLeg
+    vectors: VectorLeg | StoreLeg
 
-    def __init__(self, folder: Path, store: SqliteStore, lock: WriterLock | None) -> None:
+    def __init__(self, folder: Path, store: SqliteStore, lock: WriterLock | None, chosen: Chosen) -> None:
         self.location = folder
         self.store = store
         self.keyword = KeywordLeg(folder)
         self._masks = RowMasks(self.keyword.loaded_metadata)
-        self.vectors = VectorLeg(folder, self._masks)
-        self.legs = (self.vectors, self.keyword)
         self._lock = lock
         self.writable = lock is not None
+        recorded = store.state().vector_store
+        if chosen is None and recorded is None:
+            self.vectors = VectorLeg(folder, self._masks)
+        elif recorded is not None or (chosen is not None and self.writable):
+            self.vectors = StoreLeg(folder, self._masks, chosen)
+            if recorded is None and chosen is not None:
+                store.set_meta(vector_store=chosen.name)
+            if self.writable:
+                self.vectors.take_over(store.state())
+        else:
+            raise InvalidInputError(
+                f"The vectors of the index in {folder} are searched in its files. To have them in a vector store, open "
+                "it for writing once: DocumentIndex.open(folder, mode='w', embeddings=..., vector_store=...)."
+            )
+        self.legs = (self.keyword, self.vectors)
 
     @classmethod
     def create(
-        cls, folder: Path, embedding: str | None, settings: Mapping[str, Any], wait: float
+        cls, folder: Path, embedding: str | None, settings: Mapping[str, Any], wait: float, chosen: Chosen
     ) -> FolderBackend:
         """Make an index; see ``DocumentIndex.create``."""
+        name = None if chosen is None else chosen.name  # connects, before there is a folder
         prepare_new(folder)
         lock = WriterLock(folder)
         lock.acquire(wait)
@@ -78,9 +96,10 @@ class FolderBackend(Backend):
             if state.generation:
                 check_model(folder, state.embedding, embedding, writing=True)
             else:
-                store.set_meta(embedding=embedding, settings=dict(settings), titles=True, derived=False)
+                facts = {"settings": dict(settings), "titles": True, "derived": False, "vector_store": name}
+                store.set_meta(embedding=embedding, **facts)
             write_manifest(folder, state.uid)
-            return cls(folder, store, lock)
+            return cls(folder, store, lock, chosen)
         except BaseException:
             if store is not None:
                 store.close()
@@ -89,7 +108,7 @@ class FolderBackend(Backend):
 
     @classmethod
     def open(
-        cls, folder: Path, embedding: str | None, *, writable: bool, wait: float, check: bool
+        cls, folder: Path, embedding: str | None, chosen: Chosen, *, writable: bool, wait: float, check: bool
     ) -> FolderBackend:
         """Open an index; see ``DocumentIndex.open``."""
         _check_manifest(folder, check)
@@ -106,7 +125,7 @@ class FolderBackend(Backend):
                 check_model(folder, state.embedding, embedding, writing=check and writable)
             if lock is not None:
                 take_over(folder, state.uid, state.generation)
-            backend = cls(folder, store, lock)
+            backend = cls(folder, store, lock, chosen)
             if check:
                 backend.keyword.load(state)
             return backend

@@ -22,7 +22,9 @@ from rag_kit.indexing.postgres.location import Location, location_of
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from rag_kit.indexing.document_index.connected_store import ConnectedStore, MakeStore, Translate
     from rag_kit.indexing.postgres.backend import PostgresBackend
+    from rag_kit.indexing.postgres.location import Location
 
 logger = logging.getLogger(__name__)
 
@@ -60,9 +62,17 @@ class DocumentIndex(WritableIndex):
         [('pump', True)]
     """
 
-    def __init__(self, backend: Backend, *, embeddings: Embeddings | None, check: bool) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        embeddings: Embeddings | None,
+        check: bool,
+        chosen: tuple[MakeStore | None, Translate | None],
+    ) -> None:
         """Not for callers: use `create` or `open`."""
         super().__init__(backend, embeddings)
+        self._chosen = chosen
         self._check = check
         self._closed = False
 
@@ -74,6 +84,8 @@ class DocumentIndex(WritableIndex):
         embeddings: Embeddings | None = None,
         settings: Mapping[str, Any] | None = None,
         wait: float = 0.0,
+        vector_store: MakeStore | None = None,
+        vector_store_filter: Translate | None = None,
     ) -> DocumentIndex:
         """Make an index and open it for writing.
 
@@ -82,18 +94,25 @@ class DocumentIndex(WritableIndex):
             embeddings: Embedding model; without one there is keyword search only, until `add_vectors`.
             settings: How files are read and split, as plain JSON; recorded for `ingest`.
             wait: Seconds to wait for another writer.
+            vector_store: Makes a LangChain vector store that can delete by id, given an embedding model; the vectors
+                are then searched there: ``lambda embeddings: Chroma("manual", embeddings, host="db")``. It is
+                given again when the index is opened; a function of a module, so that the index can be pickled.
+            vector_store_filter: A filter as keyword arguments of that store's search, where the kit has no
+                translation: it has for Chroma, Qdrant, PGVectorStore and the in-memory store.
 
         Raises:
             InvalidInputError: There is an index already, or the folder holds other files.
             IndexLockedError: Another writer holds the folder.
+            IndexError_: The vector store cannot be reached.
         """
         name = name_of(embeddings) if embeddings is not None else None
         location = location_of(folder)
+        chosen = _connected(vector_store, embeddings, vector_store_filter, location)
         if isinstance(location, Path):
-            backend: Backend = FolderBackend.create(location, name, settings or {}, wait)
+            backend: Backend = FolderBackend.create(location, name, settings or {}, wait, chosen)
         else:
             backend = _postgres().create(location, name, settings or {})
-        return cls(backend, embeddings=embeddings, check=True)
+        return cls(backend, embeddings=embeddings, check=True, chosen=(vector_store, vector_store_filter))
 
     @classmethod
     def open(
@@ -104,6 +123,8 @@ class DocumentIndex(WritableIndex):
         mode: Literal["r", "w"] = "r",
         wait: float = 0.0,
         check: bool = True,
+        vector_store: MakeStore | None = None,
+        vector_store_filter: Translate | None = None,
     ) -> DocumentIndex:
         """Open an index.
 
@@ -115,6 +136,9 @@ class DocumentIndex(WritableIndex):
             wait: Seconds to wait for another writer.
             check: Refuse a damaged manifest or keyword file now; ``False`` opens what can be opened, for
                 `verify` and `repair`, and lets an index with vectors be opened for writing without a model.
+            vector_store: As for `create`. Without it an index that has one is searched by keyword alone, and what is
+                written waits for the next writer that has it. A writer may give one to an index that has none.
+            vector_store_filter: As for `create`.
 
         Raises:
             IndexMissingError: There is no index.
@@ -126,11 +150,14 @@ class DocumentIndex(WritableIndex):
             raise InvalidInputError(f"mode must be 'r' or 'w', not {mode!r}.")
         name = name_of(embeddings) if embeddings is not None else None
         location, writable = location_of(folder), mode == "w"
+        chosen = _connected(vector_store, embeddings, vector_store_filter, location)
         if isinstance(location, Path):
-            backend: Backend = FolderBackend.open(location, name, writable=writable, wait=wait, check=check)
+            backend: Backend = FolderBackend.open(
+                location, name, chosen, writable=writable, wait=wait, check=check
+            )
         else:
             backend = _postgres().open(location, name, writable=writable, check=check)
-        return cls(backend, embeddings=embeddings, check=check)
+        return cls(backend, embeddings=embeddings, check=check, chosen=(vector_store, vector_store_filter))
 
     @staticmethod
     def recorded_embedding(folder: str | PathLike[str] | Location) -> str | None:
@@ -257,15 +284,31 @@ class DocumentIndex(WritableIndex):
 
     def __reduce__(self) -> tuple[Any, ...]:
         folder = self.folder.resolve() if isinstance(self.folder, Path) else self.folder
-        return _open_copy, (str(folder), self.embeddings)
+        return _open_copy, (str(folder), self.embeddings, *self._chosen)
 
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "w" if self._backend.writable else "r"
         return f"DocumentIndex({str(self.folder)!r}, {mode})"
 
 
-def _open_copy(folder: str, embeddings: Embeddings | None) -> DocumentIndex:
-    return DocumentIndex.open(folder, embeddings=embeddings)
+def _open_copy(
+    folder: str, embeddings: Embeddings | None, store: MakeStore | None, where: Translate | None
+) -> DocumentIndex:
+    return DocumentIndex.open(folder, embeddings=embeddings, vector_store=store, vector_store_filter=where)
+
+
+def _connected(
+    make: MakeStore | None, embeddings: Embeddings | None, where: Translate | None, location: Path | Location
+) -> ConnectedStore | None:
+    if make is None:
+        return None
+    if not isinstance(location, Path):
+        raise InvalidInputError(
+            "vector_store is for an index in a folder; PostgreSQL searches its vectors by itself."
+        )
+    from rag_kit.indexing.document_index.connected_store import ConnectedStore
+
+    return ConnectedStore(make, embeddings, where)
 
 
 def _postgres() -> type[PostgresBackend]:

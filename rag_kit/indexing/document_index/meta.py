@@ -27,6 +27,7 @@ class State:
         settings: How files were read and split.
         titles: Whether titles and headings are searched with the texts below them; not in folders of before.
         derived: Whether a row may have been made of passages (`searched.REPRESENTATION`).
+        vector_store: Class of the vector store that its vectors are searched in; ``None`` for files.
     """
 
     uid: str
@@ -37,6 +38,7 @@ class State:
     settings: dict[str, Any]
     titles: bool = False
     derived: bool = True
+    vector_store: str | None = None
 
 
 def read_state(connection: Connection, path: object) -> State:
@@ -55,6 +57,7 @@ def read_state(connection: Connection, path: object) -> State:
             ) from error
     found.setdefault("titles", False)
     found.setdefault("derived", True)  # in folders of before nobody looked
+    found.setdefault("vector_store", None)
     if lacking := [name for name in State.__dataclass_fields__ if name not in found]:
         raise IndexFormatError(f"{path} lacks what an index needs (meta {lacking[0]!r}). {_ADVICE}")
     state = State(**{name: found[name] for name in State.__dataclass_fields__})
@@ -87,6 +90,7 @@ def _wrong(state: State) -> tuple[str, str] | None:
         ("dimension", state.dimension is None or _is_count(state.dimension), "a whole number or null"),
         ("settings", isinstance(state.settings, dict), "an object"),
         ("titles", isinstance(state.titles, bool), "true or false"),
+        ("vector_store", isinstance(state.vector_store, str | None), "a name or null"),
         ("derived", isinstance(state.derived, bool), "true or false"),
     ]
     return next(((name, what) for name, good, what in checks if not good), None)

@@ -49,11 +49,7 @@ class VectorLeg:
         except IndexFormatError as error:
             snapshot.warn_of(error, self._folder)
             numbers, scores = self._unsaved(connection, state).nearest(query, k, mask)
-        ids: dict[int, str] = {}
-        for group in in_groups(numbers.tolist()):
-            ids.update(connection.execute(f"SELECT n, id FROM chunks WHERE n IN ({marks(group)})", group))
-        there = [i for i, n in enumerate(numbers.tolist()) if n in ids]
-        return best(scores[there], [ids[n] for n in numbers[there].tolist()], k)
+        return named(connection, numbers, scores, k)
 
     def _current(self, connection: Connection, state: State) -> View:
         """The view of the state that the connection sees, loaded or brought up to date if need be."""
@@ -156,6 +152,15 @@ class VectorLeg:
         if wrong:
             report.problems.append(f"vectors: {wrong} rows of the file are not what was written")
         report.checked["vector rows"] = len(mapped)
+
+
+def named(connection: Connection, numbers: Numbers, scores: Vectors, k: int) -> list[tuple[str, float]]:
+    """The k best of some rows by their ids, ties by id; rows that are gone are left out."""
+    ids: dict[int, str] = {}
+    for group in in_groups(numbers.tolist()):
+        ids.update(connection.execute(f"SELECT n, id FROM chunks WHERE n IN ({marks(group)})", group))
+    there = [i for i, n in enumerate(numbers.tolist()) if n in ids]
+    return best(scores[there], [ids[n] for n in numbers[there].tolist()], k)
 
 
 def _equal(segment: Segment, numbers: Numbers, rows: Vectors) -> Mask:

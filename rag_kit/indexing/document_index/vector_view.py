@@ -13,7 +13,7 @@ from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.nearest import candidates, pack_signs, scored
 from rag_kit.indexing.document_index.segment import Numbers, Segment
 from rag_kit.indexing.document_index.sql import Connection
-from rag_kit.indexing.document_index.vectors import TIE, Vectors
+from rag_kit.indexing.document_index.vectors import Vectors, near_best
 
 #: Up to so many rows every row is scored; above, sign bits choose which (decision 0071).
 EXACT_ROWS = 20_000
@@ -64,10 +64,7 @@ class View:
             numbers.append(segment.numbers[positions])
             scores.append(found)
         number, score = np.concatenate(numbers), np.concatenate(scores)
-        if k < len(score):
-            near = score >= np.partition(score, len(score) - k)[len(score) - k] - 2 * TIE
-            number, score = number[near], score[near]
-        return number, score
+        return near_best(number, score, k)
 
 
 def _of_segment(
@@ -104,11 +101,11 @@ def advanced(
         mergeable: Segments of the view that may be put together with others.
     """
     query = "SELECT n FROM vectors WHERE generation > ? ORDER BY n"
-    changed = _numbers(connection, query, view.generation)
+    changed = numbers_of(connection, query, view.generation)
     merged: list[Segment] = []
     kept: list[Segment] = []
     if view.generation >= 0:
-        gone = _numbers(connection, "SELECT n FROM gone WHERE generation > ?", view.generation)
+        gone = numbers_of(connection, "SELECT n FROM gone WHERE generation > ?", view.generation)
         killed = np.concatenate([gone, changed])
         free = {id(segment) for segment in mergeable}
         smallest = set()
@@ -125,5 +122,6 @@ def advanced(
     return View(state.generation, tuple(kept), state.embedding)
 
 
-def _numbers(connection: Connection, query: str, generation: int) -> Numbers:
+def numbers_of(connection: Connection, query: str, generation: int) -> Numbers:
+    """Row numbers that a query gives for a generation."""
     return np.array([n for (n,) in connection.execute(query, (generation,))], np.int64)

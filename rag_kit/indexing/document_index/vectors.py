@@ -37,6 +37,14 @@ def best(scores: Vectors, ids: list[str], k: int) -> list[tuple[str, float]]:
     return [(key, round(-steps * TIE, 6)) for steps, key in sorted(rounded)[:k]]
 
 
+def near_best(numbers: NDArray[np.int64], scores: Vectors, k: int) -> tuple[NDArray[np.int64], Vectors]:
+    """The k best and whatever ties with the last of them, in no order."""
+    if k < len(scores):
+        near = scores >= np.partition(scores, len(scores) - k)[len(scores) - k] - 2 * TIE
+        numbers, scores = numbers[near], scores[near]
+    return numbers, scores
+
+
 def unpack(blobs: list[bytes], dimension: int) -> Vectors:
     """Stored vectors as an array of shape (len(blobs), dimension)."""
     return (

@@ -15,8 +15,8 @@ from langchain_core.vectorstores import VectorStore
 from rag_kit.documents import Filter
 from rag_kit.documents.columns import MetadataColumns
 from rag_kit.errors import InvalidInputError
+from rag_kit.indexing.store_filters import is_chroma
 from rag_kit.retrieval.exact.nearest import NearestVectors
-from rag_kit.retrieval.stores import is_chroma
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

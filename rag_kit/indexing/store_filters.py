@@ -1,13 +1,19 @@
-"""What a translation has to know of a store: whose it is, its columns, where its metadata lies."""
+"""Filters of the kit in the language of a vector store, and what a translation has to know of the store."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from langchain_core.vectorstores import VectorStore
+from rag_kit.documents import Filter, combine_filters, compile_filter, to_chroma
+from rag_kit.documents.filters_postgres import to_postgres
+from rag_kit.documents.filters_qdrant import to_qdrant
+from rag_kit.errors import FilterError
+
+if TYPE_CHECKING:
+    from langchain_core.vectorstores import VectorStore
 
 _log = logging.getLogger(__name__)
 _columns: WeakKeyDictionary[VectorStore, Mapping[str, str]] = WeakKeyDictionary()
@@ -25,16 +31,44 @@ def made_by(store: VectorStore, package: str) -> bool:
     return any(base.__module__.split(".")[0] == package for base in type(store).__mro__)
 
 
-def payload_key(store: VectorStore) -> str:
-    """The payload key under which a Qdrant store keeps the metadata."""
-    return str(getattr(store, "metadata_payload_key", "metadata"))
+def is_chroma(store: VectorStore) -> bool:
+    """Whether a store is LangChain's Chroma, or a class made from it; imports nothing to tell."""
+    return made_by(store, "langchain_chroma")
 
 
-def both_qdrant(static: Any, mine: Any) -> Any | None:
-    """Two filters of Qdrant, ANDed."""
-    if mine is None or static is None:
-        return mine if mine is not None else static
-    return type(mine)(must=[static, mine]) if isinstance(static, type(mine)) else None
+def translator_of(store: VectorStore) -> Callable[[Filter], Any] | None:
+    """The kit's own translation for a store: to what its ``filter`` argument takes, ``None`` for all rows.
+
+    It raises a ``FilterError`` for what the store cannot say.
+
+    Returns:
+        The translation; ``None`` for a store that is not known.
+    """
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    if isinstance(store, InMemoryVectorStore):
+        return _predicate
+    if getattr(store, "takes_kit_filters", False):
+        return combine_filters
+    if is_chroma(store):
+        return to_chroma
+    if made_by(store, "langchain_postgres"):
+        return lambda where: to_postgres(where, _declared(store))
+    if made_by(store, "langchain_qdrant"):
+        key = str(getattr(store, "metadata_payload_key", "metadata"))
+        return lambda where: to_qdrant(where, metadata_key=key)
+    return None
+
+
+def _predicate(where: Filter) -> Callable[[Any], bool]:
+    passes = compile_filter(where)
+    return lambda document: passes(document.metadata)
+
+
+def _declared(store: VectorStore) -> Mapping[str, str]:
+    if (columns := postgres_columns(store)) is None:
+        raise FilterError(f"The columns of {type(store).__name__} cannot be read, so it cannot be filtered.")
+    return columns
 
 
 def postgres_columns(store: VectorStore) -> Mapping[str, str] | None:

@@ -1,0 +1,253 @@
+"""The vector leg over a LangChain vector store: the store names candidates, the index's own vectors score them.
+
+The store may be behind, hold too much, or answer roughly: what has changed since it was filled comes out of the index,
+as does every score, and what is gone from the index is not found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from rag_kit.documents import Filter
+from rag_kit.errors import IndexError_, IndexFormatError, IndexMissingError, InvalidInputError
+from rag_kit.indexing.bm25 import container
+from rag_kit.indexing.document_index.connected_store import ConnectedStore
+from rag_kit.indexing.document_index.folder import private, remove_parts
+from rag_kit.indexing.document_index.meta import State
+from rag_kit.indexing.document_index.report import IndexReport
+from rag_kit.indexing.document_index.row_masks import Mask, RowMasks
+from rag_kit.indexing.document_index.segment import Numbers, stored_blocks
+from rag_kit.indexing.document_index.sql import Connection
+from rag_kit.indexing.document_index.vector_leg import named
+from rag_kit.indexing.document_index.vector_view import numbers_of
+from rag_kit.indexing.document_index.vectors import TIE, Vectors, near_best
+
+logger = logging.getLogger(__name__)
+
+_KIND = container.Kind(b"RAGKSTOR", 1, "record of a vector store")
+_NAME = re.compile(r"store-[0-9a-f]{8}-(\d+)\.record")
+_MORE, _MOST = 10, 1000  # rows asked for beyond those wanted, at first and at last
+_SAMPLE = 3  # rows that are looked up before a store is trusted
+_CHANGED = (
+    "SELECT n FROM chunks c JOIN vectors v USING (n) WHERE max(c.generation, v.generation) > ? ORDER BY n"
+)
+
+
+class Record(NamedTuple):
+    """What a vector store holds.
+
+    Attributes:
+        generation: All rows as of this generation; -1 for none.
+        upto: Perhaps changes up to this one.
+        highest: No row of a higher number.
+        embedding: The model of the vectors.
+        left_out: Fields of which it cannot hold every value.
+    """
+
+    generation: int = -1
+    upto: int = -1
+    highest: int = 0
+    embedding: str | None = None
+    left_out: Sequence[str] = ()
+
+
+class StoreLeg:
+    """The vectors of an index in a vector store; see ``Leg``.
+
+    Args:
+        folder: Of the index; keeps the record of what the store holds.
+        masks: Finds the rows that pass a filter.
+        store: The store; ``None`` where it was not given.
+    """
+
+    def __init__(self, folder: Path, masks: RowMasks, store: ConnectedStore | None) -> None:
+        self._folder, self._masks, self._store = folder, masks, store
+        self._trusted = Record(), False
+
+    def search(
+        self, connection: Connection, state: State, query: Vectors, k: int, where: Filter | None
+    ) -> list[tuple[str, float]]:
+        """Ids and cosines of the k nearest to a unit vector."""
+        if (store := self._store) is None:
+            raise InvalidInputError(
+                f"The vectors of the index {self._folder.name!r} are searched in a vector store "
+                f"({state.vector_store}), which was not given: DocumentIndex.open(..., vector_store=...). Keyword "
+                "search works without."
+            )
+        record = self._record(state)
+        arguments = store.arguments(where, record.left_out)
+        mask = None if where is None else self._masks.mask(connection, state, where)
+        since = self._followed(connection, state, store, record)
+        changed = numbers_of(connection, _CHANGED, since)
+        numbers, scores = _scored(connection, state, query, changed, mask)
+        for fetch in (k + _MORE, 4 * (k + _MORE), 4 * k + _MOST) if since >= 0 else ():
+            found = store.nearest(state, query, fetch, arguments)
+            more, cosines = _scored(connection, state, query, np.setdiff1d(found, changed), mask)
+            both = np.append(scores, cosines)
+            beyond = len(both) > k and cosines.min(initial=1) < np.partition(both, -k)[-k] - 2 * TIE
+            if beyond or len(found) < fetch:
+                break
+        if since >= 0:
+            numbers, scores = np.append(numbers, more), both
+            # a writer changes the store meanwhile, or it gave too little
+            if len(numbers) < k or self._record(state).upto > state.generation:
+                everything = numbers_of(connection, _CHANGED, -1)
+                numbers, scores = _scored(connection, state, query, everything, mask)
+        return named(connection, *near_best(numbers, scores, k), k)
+
+    def _followed(self, connection: Connection, state: State, store: ConnectedStore, record: Record) -> int:
+        """The generation as of which the store can be asked; -1 where it cannot."""
+        fits = record.embedding == state.embedding and record.upto <= state.generation
+        if not fits or record.generation < state.floor:
+            return -1
+        if self._trusted[0] != record:
+            self._trusted = record, _holds(connection, state, store, record)
+        return record.generation if self._trusted[1] else -1
+
+    def _record(self, state: State) -> Record:
+        """The newest record; an empty one where there is none, or it is damaged."""
+        for _ in range(10):
+            names = (_NAME.fullmatch(path.name) for path in self._folder.glob(f"store-{state.uid[:8]}-*"))
+            if (newest := max((int(match[1]) for match in names if match), default=-1)) < 0:
+                break
+            # it is missing where a writer has just put a newer one in its place
+            with contextlib.suppress(IndexMissingError, IndexFormatError):
+                return container.load(self._path(state, newest), _KIND, _parse)
+        return Record()
+
+    def take_over(self, state: State) -> None:
+        """Where an older store of the index was put back, remember that this holds other rows. Writer only."""
+        record = self._record(state)
+        if record.upto > state.generation:
+            self._save(state, record._replace(generation=-1, upto=state.generation))
+
+    def _path(self, state: State, generation: int) -> Path:
+        return self._folder / f"store-{state.uid[:8]}-{generation}.record"
+
+    def _save(self, state: State, record: Record) -> None:
+        path = self._path(state, record.upto)
+        container.save(path, _KIND, record._asdict(), {})
+        private(path)
+        remove_parts(self._folder.glob(f"store-{state.uid[:8]}-*"), [path.name])
+
+    def waiting(self, connection: Connection, state: State) -> int:
+        """How many vectors are not in the store yet."""
+        since = self._record(state).generation
+        return 0 if self._store is None else len(numbers_of(connection, _CHANGED, since))
+
+    def apply(self, connection: Connection, state: State) -> int:
+        """Hand over what has changed; where the store was not given, the next writer that has it does."""
+        record = self._record(state)
+        if state.embedding is None or self._store is None:
+            return state.generation if state.embedding is None else record.generation
+        since = self._followed(connection, state, self._store, record)
+        if not since == record.upto == state.generation:
+            self._fill(connection, state, self._store, since, record)
+        return state.generation
+
+    def _fill(
+        self, connection: Connection, state: State, store: ConnectedStore, since: int, record: Record
+    ) -> None:
+        """Bring the store from a generation to the present one; from -1 it is filled anew."""
+        changed = numbers_of(connection, _CHANGED, since)
+        doomed = numbers_of(connection, "SELECT n FROM gone WHERE generation > ?", since)
+        doomed = np.union1d(doomed, changed)
+        highest = int(max(record.highest, *doomed[-1:], 0))
+        if since < 0:  # whatever it holds of the index; nothing if it never got any
+            doomed = np.arange(1, highest + 1 if record.upto >= 0 else 1)
+        if store.replaces:
+            doomed = np.setdiff1d(doomed, changed)
+        left_out = set(record.left_out) if since >= 0 else set[str]()
+        # from here on a reader of an earlier state does not ask the store, and the next writer does what a kill left
+        self._save(state, Record(since, state.generation, highest, state.embedding, [*left_out]))
+        store.delete(state, doomed)
+        left_out |= store.add(connection, state, changed)
+        done = Record(state.generation, state.generation, highest, state.embedding, sorted(left_out))
+        self._save(state, done)
+        self._trusted = done, True
+        remove_parts(self._folder.glob("vectors-*"), ())  # of before the index had a vector store
+
+    def rebuild(self, connection: Connection, state: State) -> str:
+        """Fill the store anew with all vectors of the index."""
+        if state.embedding is None or self._store is None:
+            return ""
+        self._fill(connection, state, self._store, -1, self._record(state)._replace(upto=0))
+        return f"filled {self._store.name} anew"
+
+    def verify(self, connection: Connection, state: State, report: IndexReport) -> None:
+        """Look each row up by its vector: a store may count rows that it does not find."""
+        record = self._record(state)
+        if state.embedding is not None and record.generation < state.generation:
+            report.behind("vectors", lost=max(record.generation, 0) < state.floor)
+        if self._store is None:
+            report.notes.append("vectors: the vector store was not given, so it was not looked at")
+        elif record.embedding == state.embedding and record.upto <= state.generation:
+            try:
+                _look_up(connection, state, self._store, record, report)
+            except (InvalidInputError, IndexError_) as error:
+                report.problems.append(f"vectors: {error}")
+
+
+def _look_up(
+    connection: Connection, state: State, store: ConnectedStore, record: Record, report: IndexReport
+) -> None:
+    changed, alive = (numbers_of(connection, _CHANGED, start) for start in (record.generation, -1))
+    numbers, dimension = np.setdiff1d(alive, changed), state.dimension or 0
+    equal = Counter(
+        hash(row.tobytes()) for _, rows in stored_blocks(connection, alive, dimension) for row in rows
+    )
+    lacking, stray = 0, set[int]()
+    for group, rows in stored_blocks(connection, numbers, dimension):
+        for number, row in zip(group.tolist(), rows, strict=True):
+            most = _MORE + equal[hash(row.tobytes())]
+            found = set(store.nearest(state, row, most, {}).tolist())
+            if number not in found:
+                found = set(store.nearest(state, row, most + _MOST, {}).tolist())
+            lacking += number not in found
+            stray |= found
+    report.checked["vector rows"] = len(numbers)
+    if lacking:
+        report.problems.append(f"vectors: {lacking} rows are missing from {store.name}")
+    if record.upto == record.generation and stray - {-1, *alive.tolist(), *changed.tolist()}:
+        report.problems.append(f"vectors: {store.name} holds rows that should be gone")
+
+
+def _holds(connection: Connection, state: State, store: ConnectedStore, record: Record) -> bool:
+    """Whether something that was handed over is found: not in another, or an emptied, store."""
+    query = f"SELECT n FROM vectors WHERE generation <= ? LIMIT {_SAMPLE}"
+    sample = numbers_of(connection, query, record.generation)
+    for _, rows in stored_blocks(connection, sample, state.dimension or 0):
+        for row in rows:
+            _, cosines = _scored(connection, state, row, store.nearest(state, row, _MORE, {}), None)
+            if cosines.max(initial=-1) > 1 - 1e-4 or not row.any():
+                return True
+    if len(sample):
+        logger.warning(
+            "%s lacks what the index wrote to it; it is not asked until a writer has filled it.", store.name
+        )
+    return not len(sample)
+
+
+def _scored(
+    connection: Connection, state: State, query: Vectors, numbers: Numbers, mask: Mask | None
+) -> tuple[Numbers, Vectors]:
+    """Rows that are in the index and pass, and their cosines: in double precision, so that equal ones tie."""
+    numbers = np.unique(numbers[numbers >= 0])
+    if mask is not None:
+        numbers = numbers[np.take(mask, numbers, mode="clip")]
+    blocks = list(stored_blocks(connection, numbers, state.dimension or 0))
+    scores = [rows.astype(np.float64) @ query for _, rows in blocks]
+    none: Vectors = np.empty(0, np.float32)
+    return np.concatenate([none.astype(np.int64), *(n for n, _ in blocks)]), np.concatenate([none, *scores])
+
+
+def _parse(file: container.Sections) -> Record:
+    return Record(*(file.header[name] for name in Record._fields))
