@@ -100,12 +100,14 @@ def best(
     """
     hits = np.flatnonzero(table > 0)
     fetch = (k + _TIES) * (_FILTERED if where else 1)
+    tested, found = hits[:0], list[tuple[str, int]]()
     while True:
         top, lowest = hits, 0.0
         if fetch < len(hits):
             top = hits[np.argpartition(table[hits], len(hits) - fetch)[-fetch:]]
             lowest = float(table[top].min())
-        found = passing(native, top.tolist(), where)
+        found += passing(native, np.setdiff1d(top, tested).tolist(), where)
+        tested = np.union1d(tested, top)
         steps = np.rint(table[[slot for _, slot in found]].astype(np.float64) / TIE).tolist()
         ranked = sorted((-step, key, slot) for step, (key, slot) in zip(steps, found, strict=True))[:k]
         if len(top) == len(hits) or (len(ranked) == k and lowest < -ranked[-1][0] * TIE - 2 * TIE):

@@ -7,7 +7,7 @@ CREATE TABLE keyword_documents (
     n bigint,               -- of the chunk; null in a free slot
     length integer NOT NULL,
     terms text NOT NULL,    -- a term and its count on each line: what is taken back when the text changes
-    PRIMARY KEY (tenant, slot),
+    PRIMARY KEY (tenant, slot) INCLUDE (n),
     UNIQUE (tenant, n)
 );
 CREATE INDEX keyword_documents_free ON keyword_documents (tenant, slot) WHERE n IS NULL;
