@@ -376,7 +376,7 @@ async def test_a_retriever_that_returns_strings_is_named(wrap: Any) -> None:
         await acall_retriever(wrap(Stringly()), "q")
 
 
-async def test_a_filter_that_comes_later_still_fills_k() -> None:
+async def test_a_filter_that_comes_later_still_fills_k(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vector store whose filter language is unknown is searched deeper until k documents pass."""
 
     class Other(InMemoryVectorStore):
@@ -386,13 +386,9 @@ async def test_a_filter_that_comes_later_still_fills_k() -> None:
 
     store = Other(DeterministicFakeEmbedding(size=8))
     store.add_documents([*docs(*(f"n{i}" for i in range(60)), year=1), *docs("x", "y", year=2)])
-    original = stores.InMemoryVectorStore
-    stores.InMemoryVectorStore = type("Unrelated", (), {})  # type: ignore[misc]
-    try:
-        found = await both(EnsembleRetriever(retrievers=[store.as_retriever()]), k=2, filter={"year": 2})
-        direct = await both(VectorRetriever(vectorstore=store), k=2, filter={"year": 2})
-    finally:
-        stores.InMemoryVectorStore = original  # type: ignore[misc]
+    monkeypatch.setattr(stores, "translator_of", lambda store: None)
+    found = await both(EnsembleRetriever(retrievers=[store.as_retriever()]), k=2, filter={"year": 2})
+    direct = await both(VectorRetriever(vectorstore=store), k=2, filter={"year": 2})
     assert sorted(map(str, ids(found))) == ["x", "y"] == sorted(map(str, ids(direct)))
 
 
