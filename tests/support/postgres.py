@@ -32,7 +32,14 @@ def binaries() -> Path | None:
 
 
 class PostgresServer:
-    """Runs while the context lasts; ``url`` is for SQLAlchemy with psycopg 3."""
+    """Runs while the context lasts; ``url`` is for SQLAlchemy with psycopg 3, ``plain_url`` for psycopg itself.
+
+    Args:
+        settings: Of the server, such as ``fsync="on"``.
+    """
+
+    def __init__(self, **settings: str) -> None:
+        self._settings = {"listen_addresses": "", "fsync": "off", "shared_buffers": "16MB", **settings}
 
     def __enter__(self) -> PostgresServer:
         installed = binaries()
@@ -45,17 +52,31 @@ class PostgresServer:
         data = self._folder / "data"
         # "C" makes the order of texts that of their bytes, whatever the machine's locale
         self._run("initdb", "-D", str(data), "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-        command = [str(self._bin / "postgres"), "-D", str(data), "-k", str(self._folder)]
-        command += ["-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"]
-        with (self._folder / "log").open("wb") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._folder, **self._as())
         try:
-            self._wait()
+            self.start()
         except BaseException:
             self._stop()
             raise
-        self.url = f"postgresql+psycopg://tester@/postgres?host={self._folder}"
+        self.plain_url = f"postgresql://tester@/postgres?host={self._folder}"
+        self.url = self.plain_url.replace("postgresql:", "postgresql+psycopg:")
         return self
+
+    def start(self) -> None:
+        """Start the server, which recovers what was committed if it was killed."""
+        command = [str(self._bin / "postgres"), "-D", str(self._folder / "data"), "-k", str(self._folder)]
+        command += [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._folder, **self._as())
+        self._wait()
+
+    def kill(self) -> None:
+        """kill -9 of the whole server: all backends see it and end."""
+        # before the server itself, which would restart them
+        self._process.send_signal(signal.SIGSTOP)
+        for child in Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+        self._process.kill()
+        self._process.wait(20)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from rag_kit.errors import IndexError_
+from rag_kit.errors import IndexError_, InvalidInputError
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.postgres.connection import PostgresConnection
@@ -24,6 +24,12 @@ logger = logging.getLogger(__name__)
 
 _MOST = 16  # connections of one index in one process
 _WAIT = 30.0  # seconds for one of them
+_OLDEST = 14  # version of the server
+_VECTOR = (0, 8)  # version of pgvector
+_PLAIN = (
+    "The role that opens {} skips row-level security (a superuser, or BYPASSRLS), so it would read and change the rows "
+    "of all tenants. Connect as a plain role."
+)
 _CONNECT = {
     "connect_timeout": 10,
     "client_encoding": "utf8",
@@ -66,8 +72,8 @@ class PostgresStore(Store):
         self._write = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED"), local, turn])
         self._closed = False
         with self.explained():
-            # once by hand: a pool would hide why there is no connection
-            psycopg.connect(location.conninfo, **_CONNECT).close()  # type: ignore[arg-type]
+            with self._probe() as probe:
+                self._skips_policies = _skips_policies(probe, location)
             self._pool.open()
 
     @contextmanager
@@ -80,23 +86,35 @@ class PostgresStore(Store):
         except psycopg.Error as error:
             raise explanation(error, self.path) from error
 
+    def _probe(self) -> psycopg.Connection[Any]:
+        """A connection made by hand: a pool would hide why there is none, and wait."""
+        return psycopg.connect(self.path.conninfo, **_CONNECT)  # type: ignore[arg-type]
+
+    def _refuse_tenants(self, native: psycopg.Connection[Any]) -> None:
+        """Raise InvalidInputError where the role would see rows of tenants, which policies do not keep from it."""
+        there = native.execute("SELECT to_regclass('meta')").fetchone()
+        if there and there[0] and native.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
+            raise InvalidInputError(_PLAIN.format(self.path))
+
     def _begun(self, statement: sql.Composed) -> psycopg.Connection[Any]:
         """A connection of the pool in a new transaction; one that the server has dropped is replaced."""
         while True:
             try:
                 native = self._pool.getconn()
             except PoolTimeout:
-                psycopg.connect(self.path.conninfo, **_CONNECT).close()  # type: ignore[arg-type]
+                self._probe().close()
                 raise
             try:
                 native.execute(statement)
+                if self._skips_policies:
+                    self._refuse_tenants(native)
                 return native
             except psycopg.OperationalError:
                 lost = native.closed
                 self._give_back(native)
                 if not lost:
                     raise
-                psycopg.connect(self.path.conninfo, **_CONNECT).close()  # type: ignore[arg-type]
+                self._probe().close()
             except BaseException:
                 self._give_back(native)
                 raise
@@ -173,3 +191,25 @@ class PostgresStore(Store):
     def close(self) -> None:
         """See `Store`."""
         self._pool.close()
+
+
+def _skips_policies(probe: psycopg.Connection[Any], location: Location) -> bool:
+    """Whether the role of a connection skips row-level security; such a one is refused where a tenant is named.
+
+    Raises:
+        IndexError_: The server, or its pgvector, is too old.
+    """
+    if (version := probe.info.server_version // 10_000) < _OLDEST:
+        raise IndexError_(f"{location} is on PostgreSQL {version}; an index needs {_OLDEST} or newer.")
+    query = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+    for (found,) in probe.execute(query):
+        if tuple(int(part) for part in found.split(".")[:2]) < _VECTOR:
+            raise IndexError_(
+                f"{location} has pgvector {found}; an index needs 0.8 or newer. Install it on the server, then run "
+                "ALTER EXTENSION vector UPDATE."
+            )
+    query = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+    skips = probe.execute(query).fetchone() != (False,)
+    if skips and location.tenant:
+        raise InvalidInputError(_PLAIN.format(location))
+    return skips

@@ -23,6 +23,8 @@ from rag_kit.indexing.correcting import Corrected, export_chunks, import_chunks
 from rag_kit.indexing.document_index.families import Child, Family
 from rag_kit.models import chat_model
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 _PARTS = {
     "Start": "The pump starts at 4O degrees. It stops at sixty. Check the oil before the first start.",
     "Stop": "Close the valve first. Then pull the red lever until it clicks, and wait.",
@@ -186,6 +188,7 @@ def test_a_wrong_line_changes_nothing(folder: Path, bad: bytes, what: str) -> No
     assert texts(folder) == before
 
 
+@pytest.mark.folder
 def test_documents_that_have_parts_are_refused(tmp_path: Path) -> None:
     """Neither they nor their parts can be corrected alone; an index of an earlier version has no corrections."""
     with DocumentIndex.create(tmp_path / "index") as index:
@@ -200,6 +203,7 @@ def test_documents_that_have_parts_are_refused(tmp_path: Path) -> None:
             export_chunks(index, tmp_path / "c.jsonl")
 
 
+@pytest.mark.folder
 def test_a_kill_during_import_leaves_all_or_nothing(folder: Path, tmp_path: Path) -> None:
     """kill -9 just before the commit: nothing is changed, and the same import works afterwards."""
     before, path = texts(folder), tmp_path / "chunks.jsonl"

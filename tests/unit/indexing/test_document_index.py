@@ -30,6 +30,8 @@ from rag_kit.errors import (
 from rag_kit.indexing import DocumentIndex
 from rag_kit.retrieval import index_retriever
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 TEXTS = [f"alpha{i} common words number{i % 7} and beta{i % 3}" for i in range(30)]
 
 
@@ -63,6 +65,7 @@ def state_of(folder: Path, model: WordEmbeddings) -> Any:
         )
 
 
+@pytest.mark.folder
 def test_writing_twice_changes_nothing(folder: Path, model: WordEmbeddings) -> None:
     """The same documents again: no text embedded, no generation, no file rewritten."""
     before = state_of(folder, model)
@@ -191,6 +194,7 @@ def test_embedding_error_changes_nothing(folder: Path, model: WordEmbeddings) ->
     assert state_of(folder, model) == before
 
 
+@pytest.mark.folder
 def test_a_second_writer_waits_or_is_refused(folder: Path, model: WordEmbeddings) -> None:
     """A second writer is refused by the holder's process id, or gets in once the first is done."""
     first = DocumentIndex.open(folder, embeddings=model, mode="w")
@@ -248,6 +252,7 @@ def test_a_failing_transaction_is_undone(folder: Path, model: WordEmbeddings) ->
     assert state_of(folder, model) == before
 
 
+@pytest.mark.folder
 def test_backup_by_copying_the_closed_folder(folder: Path, model: WordEmbeddings, tmp_path: Path) -> None:
     """A copy, put elsewhere, gives the same results, can be written to, and leaves the original alone."""
     shutil.copytree(folder, tmp_path / "moved" / "copy")
@@ -262,6 +267,7 @@ def test_backup_by_copying_the_closed_folder(folder: Path, model: WordEmbeddings
         assert index.get(["c"]) == [] and index.verify().ok
 
 
+@pytest.mark.folder
 def test_files_are_private(folder: Path, model: WordEmbeddings) -> None:
     """Folders are 0700 and files 0600, while writing and after."""
     with DocumentIndex.open(folder, embeddings=model, mode="w") as index:
@@ -280,6 +286,7 @@ def test_missing_index_names_the_command(tmp_path: Path) -> None:
                 opening(folder)
 
 
+@pytest.mark.folder
 def test_create_refuses_a_folder_with_other_files(tmp_path: Path, folder: Path) -> None:
     """A folder of documents is not taken for an index folder, and an index is not made twice."""
     (tmp_path / "docs").mkdir()
@@ -335,6 +342,7 @@ def test_vectors_can_be_added_later(tmp_path: Path, model: WordEmbeddings) -> No
         assert index.verify().ok and len(index.vectors(index.ids())) == 630
 
 
+@pytest.mark.folder
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -360,6 +368,7 @@ def test_damage_is_named(
             DocumentIndex.open(folder, embeddings=model, mode=mode)  # type: ignore[arg-type]
 
 
+@pytest.mark.folder
 def test_bm25_file_behind_or_lost(folder: Path, model: WordEmbeddings, tmp_path: Path) -> None:
     """A reader follows the store where the keyword file is older, gone, or ahead of it."""
     old = next(folder.glob("bm25-*"))
@@ -404,6 +413,7 @@ def test_bad_documents_are_refused(folder: Path, model: WordEmbeddings) -> None:
         index.search_keyword("alpha1")
 
 
+@pytest.mark.folder
 def test_pending_changes_are_no_damage_and_a_lost_file_is(tmp_path: Path, model: WordEmbeddings) -> None:
     """Before ``flush`` an index verifies as sound, to its writer and to readers; without its files it does not."""
     folder = tmp_path / "i"
@@ -423,6 +433,7 @@ def test_pending_changes_are_no_damage_and_a_lost_file_is(tmp_path: Path, model:
         assert [p.split(":")[0] for p in reader.verify().problems] == ["keyword", "vectors"]
 
 
+@pytest.mark.folder
 def test_texts_that_repeat_the_words_of_others_are_no_damage(tmp_path: Path) -> None:
     """In lists of the same words others rank above a passage for its own text; verify knows it from a lost one."""
     texts = ["- pump\n" * n + "- valve\n" * (n // 2) for n in range(1, 120)]
@@ -436,6 +447,7 @@ def test_texts_that_repeat_the_words_of_others_are_no_damage(tmp_path: Path) -> 
         assert "1 rows do not find themselves" in index.verify().problems[0]
 
 
+@pytest.mark.folder
 def test_a_damaged_vector_stops_no_hybrid_search(tmp_path: Path) -> None:
     """What hybrid search reads of the store leaves damaged vectors out; verify names them."""
     with DocumentIndex.create(tmp_path, embeddings=WordEmbeddings()) as index:
@@ -450,6 +462,7 @@ def test_a_damaged_vector_stops_no_hybrid_search(tmp_path: Path) -> None:
         assert any("vectors" in problem for problem in index.verify().problems)
 
 
+@pytest.mark.folder
 def test_few_changes_leave_the_keyword_file_as_it_is(tmp_path: Path) -> None:
     """Up to one changed row in a hundred readers follow the store; what is removed stays recorded till then."""
     folder = tmp_path / "index"

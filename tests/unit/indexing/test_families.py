@@ -23,6 +23,8 @@ from rag_kit.indexing.document_index.families import writing as family_writing
 from rag_kit.indexing.parents import PartSizes, sentence_family, split_family
 from rag_kit.indexing.splitting.parts import spans_of
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 
 def cut(*documents: Document) -> list[Family]:
     return [sentence_family(document) for document in documents]
@@ -254,6 +256,7 @@ def break_store(index: DocumentIndex, statement: str) -> None:
     connection.close()
 
 
+@pytest.mark.folder
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
@@ -281,6 +284,7 @@ def test_verify_finds_damage_and_writing_again_mends(tmp_path: Path, statement: 
         assert len(index.ids()) == 12
 
 
+@pytest.mark.folder
 def test_an_index_of_an_earlier_version(tmp_path: Path) -> None:
     """An index without tables for families can be read, verified and then written to."""
     with DocumentIndex.create(tmp_path / "index") as index:

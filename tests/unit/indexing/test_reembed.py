@@ -16,6 +16,8 @@ from rag_kit.errors import IndexMismatchError, ModelUnreachableError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.retrieval import index_retriever
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 OLD, NEW = 4001, 3001  # long enough for few words to share a number
 
 

