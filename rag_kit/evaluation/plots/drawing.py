@@ -102,36 +102,19 @@ class Drawing:
             shape["stroke-width"] = "1.8"
         self._add("path", series(number), shape, stroke=hollow)
 
-    def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        colour: str = "ink",
-        *,
-        anchor: str = "start",
-        size: float = SIZE,
-        **looks: Any,
-    ) -> None:
-        """A text whose baseline begins (``start``), has its ``middle`` or its ``end`` at a place."""
-        place = {"x": x, "y": y, "text-anchor": anchor, "font-size": size}
+    def text(self, x: float, y: float, text: str, colour: str = "ink", **looks: Any) -> None:
+        """A text that begins at a place; with ``text_anchor`` its ``middle`` or its ``end`` is there."""
+        place = {"x": x, "y": y, "font_size": SIZE}
         self._add("text", colour, place | looks, escape(one_line(text)))
 
     def say(
-        self,
-        x: float,
-        y: float,
-        key: str,
-        values: Mapping[str, Any] | None = None,
-        colour: str = "muted",
-        **looks: Any,
+        self, x: float, y: float, key: str, values: Any = None, colour: str = "muted", **looks: Any
     ) -> None:
         """A text of the kit, in the language of the drawing or in both."""
         for language in self._languages:
-            marked: dict[str, Any] = (
-                {"lang": "zh-Hans" if language == "zh" else "en"} if len(self._languages) > 1 else {}
-            )
-            self.text(x, y, say(key, language, **(values or {})), colour, **looks, **marked)
+            if len(self._languages) > 1:
+                looks["lang"] = "zh-Hans" if language == "zh" else "en"
+            self.text(x, y, say(key, language, **(values or {})), colour, **looks)
 
     def plot(self, title: str) -> Plot:
         """What was drawn, on a ground of its own: Jupyter may be dark and the page that shows it light."""
@@ -152,9 +135,8 @@ class Drawing:
             f'{name.replace("_", "-")}="{round(value, 2) if isinstance(value, float) else value}"'
             for name, value in attributes.items()
         )
-        self._parts.append(
-            f'<{tag} class="{colour}" color="{COLOURS[colour]}" {paint} {rest}>{inner}</{tag}>'
-        )
+        end = f">{inner}</{tag}>" if inner else "/>"
+        self._parts.append(f'<{tag} class="{colour}" color="{COLOURS[colour]}" {paint} {rest}{end}')
 
 
 def series(number: int) -> str:
@@ -205,10 +187,14 @@ class Scale:
         """The ticks below, each with a line up to the top."""
         for tick in self.ticks:
             drawing.line(self(tick), top if grid else bottom - 3, self(tick), bottom, "line")
-            drawing.text(self(tick), bottom + 13, f"{tick:.6g}", "muted", anchor="middle", size=SIZE - 1)
+            drawing.text(
+                self(tick), bottom + 13, f"{tick:.6g}", "muted", text_anchor="middle", font_size=SIZE - 1
+            )
 
     def draw_upright(self, drawing: Drawing, left: float, right: float) -> None:
         """The ticks at the left, each with a line to the right."""
         for tick in self.ticks:
             drawing.line(left, self(tick), right, self(tick), "line")
-            drawing.text(left - 5, self(tick) + 4, f"{tick:.6g}", "muted", anchor="end", size=SIZE - 1)
+            drawing.text(
+                left - 5, self(tick) + 4, f"{tick:.6g}", "muted", text_anchor="end", font_size=SIZE - 1
+            )

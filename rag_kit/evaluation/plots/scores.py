@@ -31,7 +31,7 @@ def scores_with_intervals(
     """
     chosen = _chosen(comparison, metrics)
     names = comparison.pipelines
-    left = min(140.0, max(width_of(name) for name in names) + 10)
+    left = min(165.0, max(width_of(name) for name in names) + 10)
     height = len(chosen) * (_ROW * (len(names) + 1) + 6) + 42
     drawing = Drawing(height, language)
     rows = [comparison.score(name, metric) for metric in chosen for name in names]
@@ -45,8 +45,8 @@ def scores_with_intervals(
             y += _ROW if y == 0 else _ROW + 6
             drawing.text(4, y, fit(row.metric, WIDTH - 8), font_weight="bold")
         y += _ROW
-        drawing.text(left, y, fit(row.pipeline, left - 6), anchor="end")
-        drawing.text(WIDTH - 4, y, f"{row.n}/{row.total}", "muted", anchor="end", size=9)
+        drawing.text(left, y, fit(row.pipeline, left - 6), text_anchor="end")
+        drawing.text(WIDTH - 4, y, f"{row.n}/{row.total}", "muted", text_anchor="end", font_size=9)
         if row.mean is None:
             drawing.say(left + 8, y, "svg_none")
             continue
@@ -54,7 +54,7 @@ def scores_with_intervals(
             drawing.line(across(row.low), y - 4, across(row.high), y - 4, series(number), 2.2)
         drawing.marker(across(row.mean), y - 4, number, hollow=row.n < row.total)
     level = {"level": f"{100 * comparison.level:g}"}
-    drawing.say(4, height - 4, "svg_scores", level, size=9.5)
+    drawing.say(4, height - 4, "svg_scores", level, font_size=9.5)
     return drawing.plot(f"{', '.join(chosen)}: {', '.join(names)}")
 
 
@@ -84,9 +84,9 @@ def latency_against_quality(
     across.draw_across(drawing, 24, bottom)
     upright.draw_upright(drawing, 40, WIDTH - 12)
     drawing.text(4, 13, fit(chosen, WIDTH - 8), font_weight="bold")
-    drawing.say(WIDTH - 12, bottom + 28, "svg_seconds", anchor="end", size=9.5)
+    drawing.say(WIDTH - 12, bottom + 28, "svg_seconds", text_anchor="end", font_size=9.5)
     if not known:
-        drawing.say(200, 120, "svg_no_point", anchor="middle")
+        drawing.say(200, 120, "svg_no_point", text_anchor="middle")
     best = _unbeaten(known, chosen in comparison.lower_is_better)
     places = [(across(row.p50_seconds or 0), upright(row.mean or 0)) for row in best]
     for (x1, y1), (x2, y2) in pairwise(places):
@@ -133,20 +133,25 @@ def complementarity_heatmap(
     for i, row in enumerate(item.matrix):
         y = 24 + 26.0 * i
         drawing.text(4, y + 17, fit(f"{i + 1}. {item.pipelines[i]}", left - 6))
-        drawing.text(left + wide * (i + 0.5), 16, str(i + 1), "muted", anchor="middle")
+        drawing.text(left + wide * (i + 0.5), 16, str(i + 1), "muted", text_anchor="middle")
         for j, value in enumerate(row):
             shade = 0.0 if i == j or not largest else 0.55 * value / largest  # ink stays readable on it
             looks = {"outline": True} if i == j else {"opacity": shade}
             drawing.rect(left + wide * j + 1, y + 1, wide - 2, 24, "line" if i == j else "s1", **looks)
             colour = "muted" if i == j else "ink"
             drawing.text(
-                left + wide * (j + 0.5), y + 17, str(value), colour, anchor="middle", size=min(11, wide / 2)
+                left + wide * (j + 0.5),
+                y + 17,
+                str(value),
+                colour,
+                text_anchor="middle",
+                font_size=min(11, wide / 2),
             )
     values = {"metric": fit(chosen, 140), "bound": f"{item.threshold:g}", "n": item.n, "total": item.total}
-    drawing.say(4, bottom + 18, "svg_got", values, size=9.5)
+    drawing.say(4, bottom + 18, "svg_got", values, font_size=9.5)
     if item.union is not None:
         shares = {"union": f"{item.union:.0%}", "single": f"{item.best_single or 0:.0%}"}
-        drawing.say(4, bottom + 34, "svg_union", shares, size=9.5)
+        drawing.say(4, bottom + 34, "svg_union", shares, font_size=9.5)
     for place, step in enumerate(steps, start=1):
         parts = {
             "place": place,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rag_kit.evaluation.reporting.questions import cleaned
+
 #: What is compared where only one metric can be: the first of these that has values.
 PREFERRED = (
     "answer_correctness", "factual_correctness", "ours_answer_found", "faithfulness", "context_recall", "ndcg@10"
@@ -59,37 +61,33 @@ def answer_data(
         return {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
     metric = metrics[number]
     sign = 1 if metric["higher"] else -1
+
+    def tested(order: Sequence[int]) -> list[dict[str, Any] | None]:
+        return [_test(names[order[0]], names[place], metric["name"], comparison, sign) for place in order[1:]]
+
     known = [place for place, one in enumerate(metric["summary"]) if one and one["mean"] is not None]
     order = sorted(known, key=lambda place: -sign * metric["summary"][place]["mean"])
-    tests = [_test(names[order[0]], names[place], metric["name"], comparison) for place in order[1:]]
-    if beaten := [
-        test for test in tests if test and test["better"] == test["other"]
-    ]:  # on the shared questions
-        order.insert(0, order.pop(order.index(names.index(beaten[0]["other"]))))
-        tests = [_test(names[order[0]], names[place], metric["name"], comparison) for place in order[1:]]
-    of_best = next((one for one in diagnosis or () if one["pipeline"] == order[0]), None)
+    tests = tested(order)
+    if beaten := [test for test in tests if test and test["better"] == test["other"]]:
+        order.insert(0, order.pop(order.index(names.index(beaten[0]["other"]))))  # on the shared questions
+        tests = tested(order)
     return {
-        "metric": number, "best": order[0], "diagnosed": of_best, "failed": failed,
+        "metric": number, "best": order[0], "failed": failed,
+        "diagnosed": next((one for one in diagnosis or () if one["pipeline"] == order[0]), None),
         "tests": [{"pipeline": place, "test": test} for place, test in zip(order[1:], tests, strict=True)],
     }  # fmt: skip
 
 
-def _test(best: str, other: str, metric: str, comparison: Any) -> dict[str, Any] | None:
+def _test(best: str, other: str, metric: str, comparison: Any, sign: int) -> dict[str, Any] | None:
     """The test of the best against another, turned so that a positive difference speaks for the best."""
     for pair in comparison.pairs if comparison else ():
-        if (
-            pair.metric == metric
-            and {pair.pipeline, pair.other} == {best, other}
-            and pair.difference is not None
-        ):
-            turned = pair.pipeline != best
-            ends = (
-                [pair.low, pair.high]
-                if not turned
-                else [None if end is None else -end for end in (pair.high, pair.low)]
-            )
-            return {
-                "other": other, "better": pair.better, "n": pair.n, "p": pair.p_adjusted,
-                "difference": -pair.difference if turned else pair.difference, "low": ends[0], "high": ends[1],
-            }  # fmt: skip
+        two = [cleaned(pair.pipeline), cleaned(pair.other)]
+        if cleaned(pair.metric) != metric or sorted(two) != sorted([best, other]) or pair.difference is None:
+            continue
+        turn = sign if two[0] == best else -sign
+        ends = sorted(turn * end for end in (pair.low, pair.high) if end is not None) or [None, None]
+        return {
+            "other": other, "better": None if pair.better is None else cleaned(pair.better), "n": pair.n,
+            "p": pair.p_adjusted, "difference": turn * pair.difference, "low": ends[0], "high": ends[1],
+        }  # fmt: skip
     return None

@@ -19,7 +19,7 @@ MAX_TEXT = 20_000
 MAX_EXTRA = 4_000
 """Characters of one field of a pipeline's result that the kit does not know."""
 
-_CITED = (
+_CITED = [
     "number",
     "statement",
     "quote",
@@ -31,7 +31,8 @@ _CITED = (
     "title",
     "page",
     "heading",
-)
+]
+_STAGE = ("stage", "retriever", "rank", "score", "weight", "query")
 _PLACE = ("page", "sheet", "slide", "heading")
 
 #: Id, text and place of a passage -> its number: pipelines find the same passages for the same questions.
@@ -70,7 +71,7 @@ def cleaned(text: str) -> str:
     return shown if len(shown) <= MAX_TEXT else f"{shown[:MAX_TEXT]} … (+{len(shown) - MAX_TEXT:,})"
 
 
-@lru_cache(maxsize=4096)  # names of fields and usual reasons come thousands of times
+@lru_cache(maxsize=1024)  # names of fields and usual reasons come thousands of times
 def masked(text: str) -> str:
     """The same for what may hold a key: errors, reasons, settings. Keys are masked."""
     return cleaned(redact(text))
@@ -131,13 +132,7 @@ def _passage(passage: Passage, example: Example, heads: Heads, common: Sequence[
         "head": heads.setdefault(head, len(heads)),
         "score": plain(provenance.get("score"), cleaned),
         "grade": max(grades) if grades else None,
-        "stages": [
-            plain(
-                {key: stage.get(key) for key in ("stage", "retriever", "rank", "score", "weight", "query")},
-                cleaned,
-            )
-            for stage in stages
-        ],
+        "stages": [plain({key: stage.get(key) for key in _STAGE}, cleaned) for stage in stages],
         "notes": [masked(note) for note in notes if note not in common],
     }
 
@@ -155,7 +150,6 @@ def _extra(output: Output) -> dict[str, Any] | None:
     for key, value in output.extra.items():
         if value not in (None, "", [], {}):
             size = len(str(value))
-            found[cleaned(str(key))] = (
-                plain(value) if size <= MAX_EXTRA else f"({size:,} characters, not shown)"
-            )
+            shown = plain(value) if size <= MAX_EXTRA else f"({size:,} characters, not shown)"
+            found[cleaned(str(key))] = shown
     return found or None

@@ -178,6 +178,8 @@ def test_the_answer_comes_first(tmp_path: Path) -> None:
     assert {(each["pipeline"], each["errors"], each["total"]) for each in answer["failed"]} == {
         (number, 4, 60) for number in range(3)
     }  # two are failures of the pipeline, two of the judge
+    named = {HOSTILE[1]: runs[0], "b": runs[2]}
+    assert data_of(tmp_path, named)["answer"]["tests"][0]["test"]["better"] == "b"
     alone = data_of(tmp_path, runs[0])["answer"]
     assert alone["best"] == 0 and alone["tests"] == []
     nothing = Results("p", [Row(Example("q", "Why?"), Output("So."), {"m": Cell.error("time-out")})])
@@ -198,6 +200,7 @@ def test_less_may_be_better(tmp_path: Path) -> None:
     if found["metrics"][0]["higher"]:
         pytest.skip("the metric is not installed here")
     assert found["answer"]["best"] == 1 and found["answer"]["tests"][0]["test"]["better"] == "calm"
+    assert found["answer"]["tests"][0]["test"]["difference"] == pytest.approx(0.7)
 
 
 def test_pipelines_are_set_side_by_side_by_question(tmp_path: Path) -> None:
