@@ -1,0 +1,162 @@
+"""Vector search in PostgreSQL: HNSW against reading all, with and without filters and tenants, recall and time.
+
+Sentences of the public data sets by MiniLM, on a server of its own. The vectors are kept in the folder for temporary
+files, since making them takes most of the time. The full run writes benchmarks/results/postgres_vectors.json.
+"""
+
+from __future__ import annotations
+
+from harness import Row, at_least  # isort: skip  (sets the threads first)
+
+import gzip
+import json
+import os
+import re
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULT = ROOT / "benchmarks" / "results" / "postgres_vectors.json"
+SETS = ("scifact", "timeqa_slice", "pubmedqa_l", "covidqa", "xquad_en")
+SIZES = (5_000, 20_000, 40_000)
+QUERIES, K, GROUP = 40, 10, 5_000
+SHARES = (100, 50, 10, 1)  # per cent of the rows that pass a filter
+RECALL = 0.97
+
+
+class Sentences(Embeddings):
+    """Sentences and their vectors, in an order at random."""
+
+    def __init__(self, amount: int) -> None:
+        self.texts = _sentences()[:amount]
+        kept = Path(tempfile.gettempdir()) / "rag_kit_minilm_sentences.npy"
+        rows = np.load(kept) if kept.exists() else np.empty((0, 384), np.float32)
+        if len(rows) < len(self.texts):
+            from rag_kit.models.minilm import MiniLMEmbeddings
+
+            rows = np.asarray(MiniLMEmbeddings().embed_documents(self.texts), np.float32)
+            np.save(kept, rows)
+        self.rows = rows[: len(self.texts)]
+        self.places = {text: place for place, text in enumerate(self.texts)}
+
+    def embed_documents(self, texts: list[str]) -> Any:
+        return self.rows[[self.places[text] for text in texts]]
+
+    def embed_query(self, text: str) -> Any:
+        return self.rows[self.places[text]]
+
+
+def _sentences() -> list[str]:
+    folder = Path(os.environ.get("RAG_KIT_DATA", ROOT.parent / "shared" / "data"))
+    found: dict[str, None] = {}
+    for name in SETS:
+        for path in sorted((folder / name).glob("corpus.jsonl*")):
+            with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+                for line in lines:
+                    parts = re.split(r"(?<=[.!?])\s+", json.loads(line)["text"])
+                    found.update((part.strip(), None) for part in parts if len(part.strip()) > 30)
+    texts = [text[:400] for text in found]
+    return [texts[place] for place in np.random.default_rng(0).permutation(len(texts))]
+
+
+def run(quick: bool = False) -> list[Row]:
+    """Recall and time at each size; writes the result file unless quick."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    import psycopg
+    from support.postgres import PostgresServer
+
+    from rag_kit.indexing import DocumentIndex
+    from rag_kit.indexing.postgres import vectors
+
+    sizes = SIZES[:1] if quick else SIZES
+    model = Sentences(sizes[-1] + QUERIES)
+    queries = model.rows[-QUERIES:]
+    shares = np.random.default_rng(1).permutation(len(model.rows)) % 100
+    table: list[dict[str, Any]] = []
+    with PostgresServer(shared_buffers="1GB", max_wal_size="4GB") as server:
+        address = server.url.replace("+psycopg", "")
+        with psycopg.connect(address) as connection:
+            connection.execute("CREATE ROLE plain LOGIN; GRANT CREATE ON DATABASE postgres TO plain")
+        url = f"{address.replace('tester@', 'plain@')}&index=bench"
+        vectors.EXACT_ROWS = 1_000
+        small = DocumentIndex.create(f"{url}&tenant=small", embeddings=model)
+        large = DocumentIndex.create(f"{url}&tenant=large", embeddings=model)
+        written = 0
+        for size in sizes:
+            start = time.perf_counter()
+            for first in range(written, size, GROUP):
+                for index, rows in (
+                    (large, range(first, min(first + GROUP, size))),
+                    (small, range(first, first + GROUP // 100)),
+                ):
+                    index.upsert(
+                        Document(model.texts[n], id=str(n), metadata={"share": int(shares[n])}) for n in rows
+                    )
+            seconds = (time.perf_counter() - start) / (size - written)
+            written = size
+            with psycopg.connect(address, autocommit=True) as connection:
+                connection.execute("VACUUM ANALYZE bench.nearest")
+                connection.execute("VACUUM ANALYZE bench.chunks")
+            for share in SHARES:
+                where = {"share": {"$lt": share}} if share < 100 else None
+                found = _measured(large, where, queries, model.rows[:size], shares[:size] < share)
+                table.append(
+                    {"rows": size, "passing": f"{share}%", "ms to write a row": 1000 * seconds, **found}
+                )
+            mine = np.isin(np.arange(size) % GROUP, np.arange(GROUP // 100))
+            found = _measured(small, None, queries, model.rows[:size], mine)
+            table.append(
+                {"rows": size, "passing": "a tenant's 1%", "ms to write a row": 1000 * seconds, **found}
+            )
+            for line in table[-len(SHARES) - 1 :]:
+                print(line, flush=True)
+            if not quick:
+                RESULT.write_text(json.dumps({"rows": table}, indent=2) + "\n", encoding="utf-8")
+        small.close()
+        large.close()
+    return [
+        at_least(
+            f"recall@{K}, {line['rows']:,} rows, passing: {line['passing']}",
+            min(line["hnsw recall"], line["kit recall"]),
+            RECALL,
+            f"HNSW {line['hnsw ms']:.0f} ms, reading all {line['exact ms']:.0f} ms, chosen {line['kit ms']:.0f} ms",
+        )
+        for line in table
+    ]
+
+
+def _measured(index: Any, where: Any, queries: Any, rows: Any, passing: Any) -> dict[str, float]:
+    """Recall and time at the median of HNSW alone, of reading all, and of what the kit does, asked in turn."""
+    from rag_kit.indexing.postgres import vectors
+
+    estimate, most = vectors._estimate, vectors.EXACT_ROWS
+    scores, numbers = queries @ rows[passing].T, np.flatnonzero(passing)
+    # HNSW alone looks at any number of rows
+    ways = {"hnsw": (0, lambda _: 10**7), "exact": (10**9, estimate), "kit": (20_000, estimate)}
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    recalls: dict[str, list[float]] = {name: [] for name in ways}
+    for query, score in zip(queries, scores, strict=True):
+        nearest = {str(numbers[place]) for place in np.argsort(-score)[:K]}
+        for name, (vectors.EXACT_ROWS, vectors._estimate) in ways.items():
+            start = time.perf_counter()
+            found = {document.id for document, _ in index.search_dense(query, K, where)}
+            times[name].append((time.perf_counter() - start) * 1000)
+            recalls[name].append(len(found & nearest) / K)
+    vectors.EXACT_ROWS, vectors._estimate = most, estimate
+    return {f"{name} recall": statistics.mean(recalls[name]) for name in ways} | {
+        f"{name} ms": statistics.median(times[name]) for name in ways
+    }
+
+
+if __name__ == "__main__":
+    for row in run("--quick" in sys.argv):
+        print(asdict(row))
