@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Mapping
 from typing import Any
 
 from rag_kit.errors import ConfigurationError
@@ -27,23 +26,25 @@ def make_sendable(model: Any) -> None:
 
 
 def _reduced(model: Any) -> tuple[Any, ...]:
-    own = [getattr(model, name, None) for name in _GIVEN]
-    if any(client is not None and not type(client).__module__.startswith("rag_kit.") for client in own):
+    own = [client for name in _GIVEN if (client := getattr(model, name, None)) is not None]
+    if any(not type(client).__module__.startswith("rag_kit.") for client in own):
         raise ConfigurationError(
-            f"{type(model).__name__} was given an HTTP client, which cannot be sent to another process; name the "
-            "model without one."
+            f"{type(model).__name__} was given an HTTP client, which cannot be sent; name the model without one"
         )
-    fields = type(model).model_fields
-    names = model.model_fields_set - _MADE - {*_GIVEN}
-    settings = {fields[name].alias or name: getattr(model, name) for name in names}
-    return _made, (type(model), settings, any(client is not None for client in own))
+    fields, names = type(model).model_fields, model.model_fields_set - _MADE - {*_GIVEN}
+    return _made, (
+        type(model),
+        {fields[name].alias or name: getattr(model, name) for name in names},
+        bool(own),
+    )
 
 
-def _made(cls: Any, settings: Mapping[str, Any], guarded: bool) -> Any:
-    """The model of a class; ``guarded``: with the HTTP clients of the kit."""
+def _made(kind: Any, settings: dict[str, Any], guarded: bool) -> Any:
+    """The model of a class; ``guarded``: with the HTTP clients of the kit, which take the proxy of this machine."""
     if guarded:
         from .http import with_http_clients
 
-        settings = {name: value for name, value in settings.items() if (name, value) != ("openai_proxy", "")}
-        settings = with_http_clients(settings)
-    return cls(**settings)
+        settings = with_http_clients(
+            {name: value for name, value in settings.items() if name != "openai_proxy"}
+        )
+    return kind(**settings)

@@ -1,8 +1,7 @@
-"""The process that holds a cluster on this machine: ``python -m rag_kit.indexing.cluster.local WORKERS``.
+"""``python -m rag_kit.indexing.cluster.local WORKERS``: a cluster on this machine until standard input ends.
 
-It writes the address of its scheduler to standard output and ends, with its workers, when standard input is closed, so
-also when the process that started it is killed. Workers are started from this module and not from the caller's script,
-which therefore needs no ``if __name__ == "__main__"``.
+So it ends also when the process that started it is killed. Workers are started from this module and not from the
+caller's script, which therefore needs no ``if __name__ == "__main__"``.
 """
 
 from __future__ import annotations
@@ -12,17 +11,16 @@ import sys
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Write the scheduler's address to standard output, then serve."""
     from distributed import LocalCluster
 
-    cluster = LocalCluster(
+    with LocalCluster(
         n_workers=int(sys.argv[1]),
         threads_per_worker=1,
         host="127.0.0.1",
         dashboard_address=None,
         silence_logs=logging.ERROR,
-    )
-    with cluster:
+    ) as cluster:
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
 

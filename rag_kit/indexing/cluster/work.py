@@ -10,15 +10,20 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any
 
+from langchain_core.embeddings import Embeddings
+
 from rag_kit.concurrency.branch import check_abandoned
 from rag_kit.errors import ClusterError, ConfigurationError, RagKitError
 from rag_kit.indexing.cluster import worker
+from rag_kit.models import embedding_name
 from rag_kit.models.sending import make_sendable
 
-_LOOK_SECONDS = 5.0
-_WITHOUT_WORKERS = 300.0
+_ATTEMPTS = 5
 _DEATHS_OF_A_CALL = 10
+_LOOK_SECONDS = 5.0
 _MOMENT = 0.2
+_MOST_CALLS = 1_000
+_WITHOUT_WORKERS = 300.0
 
 
 @contextmanager
@@ -29,30 +34,40 @@ def on_cluster(client: Any, parts: worker.Parts) -> Iterator[Cluster]:
         ConfigurationError: One cannot be sent.
         ClusterError: A worker cannot do the work.
     """
+    from distributed.protocol.pickle import dumps
+
     run = f"rag-kit-{uuid.uuid4().hex}"
-    make_sendable(parts.embeddings)
-    make_sendable(parts.llm)
-    _check_sendable(parts)
+    for name, part in vars(parts).items():
+        make_sendable(part)
+        try:
+            dumps(part)
+        except Exception as error:
+            raise ConfigurationError(
+                f"{name}={type(part).__name__} cannot be sent to workers ({str(error)[:200]}). Give one that can be "
+                "pickled, without open connections or locks, or leave workers= and scheduler= out."
+            ) from error
     try:
-        client.register_plugin(worker.Keeper(parts), name=run)
+        _register(client, parts, run)
         yield Cluster(client, run)
     finally:
         with suppress(OSError, KeyError, RuntimeError, ValueError):  # the cluster may be gone
             client.unregister_worker_plugin(run)
 
 
-def _check_sendable(parts: worker.Parts) -> None:
-    from distributed.protocol.pickle import dumps
-
-    for name, part in vars(parts).items():
+def _register(client: Any, parts: worker.Parts, run: str) -> None:
+    for attempt in range(1, _ATTEMPTS + 1):
         try:
-            dumps(part)
+            client.register_plugin(parts, name=run)
+            return
+        except ClusterError:
+            raise
         except Exception as error:
-            what = "splitter" if name == "settings" else name
-            raise ConfigurationError(
-                f"{what}={type(part).__name__} cannot be sent to workers ({str(error)[:200]}). Give one that can be "
-                "pickled, without open connections or locks, or leave workers= and scheduler= out."
-            ) from error
+            if not isinstance(error, OSError) or attempt == _ATTEMPTS:
+                raise ClusterError(
+                    f"A worker cannot take part ({type(error).__name__}: {error}). All need {worker.versions()}, and "
+                    "the packages of readers and models."
+                ) from error
+            time.sleep(1)  # one died meanwhile, so that others may not have the parts
 
 
 class Cluster:
@@ -66,39 +81,36 @@ class Cluster:
     def __init__(self, client: Any, run: str) -> None:
         self._client = client
         self._run = run
+        self._address = getattr(client.scheduler, "address", "?")
         self._numbers = count()
-        self._threads, self._looked, self._without = 0, 0.0, 0.0
-        self._condition = threading.Condition()
-        self._calls, self._closed = 0, False
+        self._threads, self._looked, self._seen = 0, 0.0, time.monotonic()
+        self._calls = threading.Semaphore(_MOST_CALLS)
 
     @property
     def threads(self) -> int:
         """Threads of all workers, as of some seconds ago.
 
         Raises:
-            ClusterError: There have been no workers for five minutes.
+            ClusterError: There have been no workers for five minutes, or there is no scheduler.
         """
         now = time.monotonic()
-        if not self._looked or now - self._looked > _LOOK_SECONDS:
-            self._looked, self._threads = now, sum(self._client.nthreads().values())
-            self._without = 0.0 if self._threads else self._without or now
-            if self._without and now - self._without > _WITHOUT_WORKERS:
+        if now - self._looked > _LOOK_SECONDS:
+            try:
+                self._looked, self._threads = now, sum(self._client.nthreads().values())
+            except OSError as error:
+                raise self._gone() from error
+            self._seen = now if self._threads else self._seen
+            if now - self._seen > _WITHOUT_WORKERS:
                 raise ClusterError(
                     f"The scheduler at {self._address} has had no workers for {_WITHOUT_WORKERS:.0f} seconds. Start "
                     "workers, and run the same again: it goes on where it stopped."
                 )
         return max(1, self._threads)
 
-    @property
-    def _address(self) -> str:
-        return str(getattr(self._client.scheduler, "address", "?"))
-
     def submit(self, task: Callable[..., Any], *arguments: Any, priority: int = 0) -> Any:
         """The future of a task of `worker`."""
         key = (f"rag-kit-{task.__name__}-{self._run[-32:]}", next(self._numbers))
-        return self._client.submit(
-            task, self._run, *arguments, key=key, pure=False, retries=0, priority=priority
-        )
+        return self._client.submit(task, self._run, *arguments, key=key, pure=False, priority=priority)
 
     def wait(self, future: Any, *others: Any) -> None:
         """Wait until a task has ended in any way, and a moment for others, to fetch their results together."""
@@ -109,13 +121,13 @@ class Cluster:
         self._pause(others, _MOMENT)
 
     def _pause(self, futures: Sequence[Any], seconds: float) -> None:
-        from distributed import wait
+        from distributed import CancelledError, wait
 
-        with suppress(TimeoutError), self._client.as_current():
+        with suppress(TimeoutError, CancelledError), self._client.as_current():
             wait(list(futures), timeout=seconds)
 
     def results(self, futures: Sequence[Any]) -> list[Any] | None:
-        """What tasks gave; ``None`` where a worker died meanwhile and one must be looked at again.
+        """What tasks gave; ``None`` where a worker died with one.
 
         Raises:
             ClusterError: The scheduler is gone.
@@ -127,10 +139,13 @@ class Cluster:
         except KilledWorker:
             return None
         except (CancelledError, OSError) as error:
-            raise ClusterError(
-                f"The scheduler at {self._address} went away. What was committed stays; run the same again, and it "
-                "goes on where it stopped."
-            ) from error
+            raise self._gone() from error
+
+    def _gone(self) -> ClusterError:
+        return ClusterError(
+            f"The scheduler at {self._address} went away. What was committed stays; run the same again, and it goes on "
+            "where it stopped."
+        )
 
     def call(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """What a task gives, before tasks that were submitted earlier; again where its worker dies.
@@ -139,43 +154,60 @@ class Cluster:
             RagKitError: What the task gave.
             ClusterError: Its worker died ten times.
         """
-        with self._calling():
+        with self._calls:
             for _ in range(_DEATHS_OF_A_CALL):
                 future = self.submit(task, *arguments, priority=10)
                 self.wait(future)
-                if (found := self.results([future])) is not None:
-                    if isinstance(found[0], RagKitError):
-                        raise found[0]
-                    return found[0]
+                for found in self.results([future]) or ():
+                    if isinstance(found, RagKitError):
+                        raise found
+                    return found
         raise ClusterError(
             f"{_DEATHS_OF_A_CALL} workers died while they called a model. Do they have memory enough for it?"
         )
 
-    @contextmanager
-    def _calling(self) -> Iterator[None]:
-        with self._condition:
-            while self._closed:
-                self._condition.wait(1)
-                check_abandoned()
-            self._calls += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._calls -= 1
-                self._condition.notify_all()
+    def ask(self, llm: Any, prompt: Any, values: dict[str, Any], schema: Any) -> Any:
+        """As `structured_call`, by the chat model of a worker."""
+        return self.call(worker.ask, prompt, values, schema)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """A time without calls of models, so that a worker that dies can be blamed on one task."""
-        with self._condition:
-            self._closed = True
-            while self._calls:
-                self._condition.wait(1)
-                check_abandoned()
+        taken = 0
         try:
+            for taken in range(1, _MOST_CALLS + 1):  # noqa: B007 - released below
+                self._calls.acquire()
             yield
         finally:
-            with self._condition:
-                self._closed = False
-                self._condition.notify_all()
+            self._calls.release(taken)
+
+
+class ClusterEmbeddings(Embeddings):
+    """Embeds documents on workers by a model that each of them has; anything else of it is that model's.
+
+    Args:
+        underlying_embeddings: The model.
+        cluster: Where to embed.
+    """
+
+    def __init__(self, underlying_embeddings: Embeddings, cluster: Cluster) -> None:
+        self.underlying_embeddings = underlying_embeddings
+        self.recorded_as = embedding_name(underlying_embeddings)
+        self._cluster = cluster
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["underlying_embeddings"], name)
+
+    @property
+    def width(self) -> int:
+        """Batches to have under way: one for each thread, and one that waits for it."""
+        return 2 * self._cluster.threads
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """The vectors of texts, as an array."""
+        vectors: list[list[float]] = self._cluster.call(worker.embed, texts)
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of a query, by the model itself."""
+        return self.underlying_embeddings.embed_query(text)

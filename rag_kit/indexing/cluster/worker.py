@@ -7,20 +7,20 @@ passages, into the worker's log.
 from __future__ import annotations
 
 import os
+import platform
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distributed import WorkerPlugin, get_worker, secede
 
+from rag_kit import __version__
 from rag_kit.errors import ClusterError, RagKitError, ReadError
-from rag_kit.indexing.cluster.connecting import different, versions
 from rag_kit.indexing.document_index.embedding import check_vectors
 from rag_kit.indexing.ingestion.converting import Converter
-from rag_kit.indexing.readers import register_reader
+from rag_kit.models import structured_call
 from rag_kit.models.clients import connections_of, embed_documents
 
 if TYPE_CHECKING:
@@ -32,87 +32,83 @@ if TYPE_CHECKING:
     from rag_kit.indexing.readers.registry import UserReader
 
 
-@dataclass
-class Parts:
-    """What the tasks of one run need.
+def versions() -> str:
+    """What client and workers must have in common."""
+    return f"Python {'.'.join(platform.python_version_tuple()[:2])} and rag_kit {__version__}"
+
+
+@dataclass(eq=False)
+class Parts(WorkerPlugin):  # type: ignore[misc]
+    """What a run needs on workers; Dask sends it to each once, also to those that come later.
 
     Attributes:
-        settings: How to split.
+        splitter: How to split.
         limits: Caps for reading one file.
         readers: Readers of the caller, by pattern; ``registered``: those of `register_reader`.
         embeddings: The embedding model.
         llm: The chat model.
-        folders: Files and folders that the caller named and sees.
+        paths: Files and folders that the client sees.
         versions: What the client has.
     """
 
-    settings: SplitSettings
-    limits: ReadLimits | None
-    readers: Mapping[str, UserReader]
-    registered: Mapping[str, UserReader]
-    embeddings: Embeddings | None
-    llm: Any
-    folders: Sequence[str]
-    versions: tuple[str, str] = field(default_factory=versions)
-
-
-class Keeper(WorkerPlugin):  # type: ignore[misc]
-    """Keeps the parts of a run on a worker; Dask sends it to each worker once, also to those that come later."""
-
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
+    splitter: SplitSettings
+    limits: ReadLimits | None = None
+    readers: Mapping[str, UserReader] | None = None
+    registered: Mapping[str, UserReader] | None = None
+    embeddings: Embeddings | None = None
+    llm: Any = None
+    paths: Sequence[str] = ()
+    versions: str = field(default_factory=versions)
 
     def setup(self, worker: Any) -> None:
         """Check that this worker can do the work."""
-        self._lock = threading.Lock()
-        self.model_lock = threading.Lock()
-        self._idle: list[Converter] | None = []  # `None` when the run has ended
-        if self.parts.versions != versions():
-            raise ClusterError(different(worker.address, versions(), self.parts.versions))
-        for folder in self.parts.folders:
-            if not os.path.exists(folder):
-                raise ClusterError(
-                    f"The worker at {worker.address} does not see {folder}. Files must lie in a file system that all "
-                    "machines share, at the same path."
-                )
-        for pattern, reader in self.parts.registered.items():
-            register_reader(pattern, reader)
+        self.lock, self.model_lock = threading.Lock(), threading.Lock()
+        self.idle: list[Converter] | None = []  # `None` when the run has ended
+        if self.versions != versions():
+            raise ClusterError(
+                f"The worker at {worker.address} has {versions()}, this process {self.versions}. Install the "
+                "same on all machines."
+            )
+        if missing := [path for path in self.paths if not os.path.exists(path)]:
+            raise ClusterError(
+                f"The worker at {worker.address} does not see {missing[0]}. Files must lie in a file system that all "
+                "machines share, at the same path."
+            )
 
     def teardown(self, worker: Any) -> None:
         """End the reader processes."""
-        with self._lock:
-            idle, self._idle = self._idle or [], None
+        with self.lock:
+            idle, self.idle = self.idle or [], None
         for converter in idle:
-            converter.__exit__(None, None, None)
+            converter.close()
 
     @contextmanager
     def converter(self) -> Iterator[Converter]:
         """A converter that no other thread has."""
-        with self._lock:
-            converter = self._idle.pop() if self._idle else None
+        with self.lock:
+            converter = self.idle.pop() if self.idle else None
         if converter is None:
-            converter = Converter(self.parts.settings, self.parts.limits, self.parts.readers)
+            converter = Converter(self.splitter, self.limits, self.readers, self.registered)
         try:
             yield converter
         finally:
-            with self._lock:
-                if self._idle is not None:
-                    self._idle.append(converter)
-                    converter = None
-            if converter is not None:
-                converter.__exit__(None, None, None)
+            with self.lock:
+                ended = self.idle is None
+                if self.idle is not None:
+                    self.idle.append(converter)
+            if ended:
+                converter.close()
 
 
 def convert(run: str, file: SourceFile) -> Any:
     """The chunks of a file as `Converter.convert` gives them, or why there are none: an error and its cause."""
-    path = Path(file.path)
-    if not path.exists():
+    if not os.path.exists(file.path):
         return ReadError(
-            f"{file.file}: the worker at {get_worker().address} does not see it at {path}. Files must lie in a file "
-            "system that all machines share; or it was removed meanwhile."
+            f"{file.file}: the worker at {get_worker().address} does not see it at {file.path}. Files must lie in a "
+            "file system that all machines share; or it was removed meanwhile."
         ), None
     try:
-        with _keeper(run).converter() as converter:
+        with _parts(run).converter() as converter:
             return converter.convert(file)
     except RagKitError as error:
         return error, error.__cause__ if isinstance(error, ReadError) else None
@@ -121,42 +117,37 @@ def convert(run: str, file: SourceFile) -> Any:
 def embed(run: str, texts: list[str]) -> Any:
     """The vectors of texts as an array, or an error."""
     try:
-        keeper = _keeper(run)
-        model = keeper.parts.embeddings
-        assert model is not None
-        with _turn(model, keeper.model_lock):
-            return check_vectors(embed_documents(model, texts), len(texts), None)
+        parts = _parts(run)
+        assert parts.embeddings is not None
+        with nullcontext() if _waits(parts.embeddings) else parts.model_lock:
+            return check_vectors(embed_documents(parts.embeddings, texts), len(texts), None)
     except RagKitError as error:
         return error
 
 
 def ask(run: str, prompt: Any, values: dict[str, Any], schema: Any) -> Any:
     """The reply of the chat model, or an error."""
-    from rag_kit.models import structured_call
-
     try:
-        llm = _keeper(run).parts.llm
-        with _turn(llm, nullcontext()):
-            return structured_call(llm, prompt, values, schema)
+        llm = _parts(run).llm
+        _waits(llm)
+        return structured_call(llm, prompt, values, schema)
     except RagKitError as error:
         return error
 
 
-def _turn(model: Any, lock: Any) -> Any:
-    """The lock of a model that computes; one behind an endpoint waits beside the worker's threads instead."""
-    if connections_of(model):
+def _waits(model: Any) -> bool:
+    """Whether a model waits for an endpoint; then its call does so beside the worker's threads."""
+    if is_endpoint := bool(connections_of(model)):
         secede()
-        return nullcontext()
-    return lock
+    return is_endpoint
 
 
-def _keeper(run: str) -> Keeper:
+def _parts(run: str) -> Parts:
     worker = get_worker()
-    keeper = worker.plugins.get(run)
-    if keeper is None or keeper.parts.versions != versions():
+    parts = worker.plugins.get(run)
+    if not isinstance(parts, Parts) or parts.versions != versions():
         raise ClusterError(
-            f"The worker at {worker.address} came later and cannot do the work of this run (its log says why). "
-            "All workers need the same Python, rag_kit and packages, and must see the files."
+            f"The worker at {worker.address}, which came later, cannot do the work of this run (its log says why). All "
+            "workers need the same Python, rag_kit and packages, and must see the files."
         )
-    assert isinstance(keeper, Keeper)
-    return keeper
+    return parts

@@ -31,6 +31,7 @@ class Converter:
         settings: How to split.
         limits: Caps for reading one file.
         readers: Readers of the caller, by pattern.
+        registered: Those of `register_reader`; default: those of this process.
     """
 
     def __init__(
@@ -38,10 +39,11 @@ class Converter:
         settings: SplitSettings,
         limits: ReadLimits | None,
         readers: Mapping[str, UserReader] | None = None,
+        registered: Mapping[str, UserReader] | None = None,
     ) -> None:
         self._settings = settings
         self._limits = limits or ReadLimits()
-        self._reader = Reader(limits=limits, readers=readers, ocr=settings.ocr)
+        self._reader = Reader(limits=limits, readers=readers, ocr=settings.ocr, registered=registered)
 
     def __enter__(self) -> Converter:
         return self
@@ -49,6 +51,10 @@ class Converter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the reader process."""
         self._reader.close()
 
     def expect(self, files: Sequence[SourceFile]) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError
+from rag_kit.indexing.cluster.connecting import is_clustered
 from rag_kit.indexing.document_index import DocumentIndex
 from rag_kit.indexing.document_index.folder import REPLIES, STORE
 from rag_kit.indexing.ingestion.converting import Converter
 from rag_kit.indexing.ingestion.listing import check_paths
+from rag_kit.indexing.readers.registry import registered_readers
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -92,25 +94,23 @@ def opened_converter(
     scheduler: Any,
 ) -> Iterator[Converter | ClusterConverter]:
     """What converts files: in this process, or on a cluster, on which then models are called, too."""
-    if workers is None and scheduler is None:
+    if not is_clustered(workers, scheduler):
         with Converter(settings, limits, readers) as converter:
             yield converter
         return
     from rag_kit.indexing.cluster.connecting import connected
     from rag_kit.indexing.cluster.converting import ClusterConverter
-    from rag_kit.indexing.cluster.models import ClusterEmbeddings, calling
-    from rag_kit.indexing.cluster.work import on_cluster
+    from rag_kit.indexing.cluster.work import ClusterEmbeddings, on_cluster
     from rag_kit.indexing.cluster.worker import Parts
-    from rag_kit.indexing.readers.registry import registered_readers
 
     model, llm = index.embeddings, representer.llm if representer is not None else None
-    folders = [os.path.abspath(path) for path in paths if path.exists()]
-    parts = Parts(settings, limits, dict(readers or {}), registered_readers(), model, llm, folders)
+    there = [os.path.abspath(path) for path in paths if path.exists()]
+    parts = Parts(settings, limits, readers, registered_readers(), model, llm, there)
     with connected(workers, scheduler) as client, on_cluster(client, parts) as cluster:
         if model is not None:
             index.embeddings = ClusterEmbeddings(model, cluster)
         if representer is not None:
-            representer.call_with(calling(cluster))
+            representer.call_with(cluster.ask)
         with ClusterConverter(cluster) as clustered:
             yield clustered
 

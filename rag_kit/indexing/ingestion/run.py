@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import draw_ahead, map_ahead
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.indexing.cluster.connecting import check_cluster
+from rag_kit.indexing.cluster.connecting import is_clustered
 from rag_kit.indexing.document_index.families.rows import FamilyRow, family_rows
 from rag_kit.indexing.document_index.writing import Batch
 from rag_kit.indexing.ingestion.grouping import Group, Grouping
@@ -144,7 +144,7 @@ def ingest(
     if not given:
         raise InvalidInputError("paths is empty; name files or folders.")
     opening, place = opened_to_look if dry_run else opened, location_of(folder)
-    check_cluster(workers, scheduler)
+    is_clustered(workers, scheduler)  # refuses what cannot be before anything is opened
     with (
         opening(given, place, embeddings, wait) as (index, is_new),
         representing(index, represent, llm, max_concurrency, dry_run=dry_run) as representer,

@@ -20,7 +20,7 @@ from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_languages
 from rag_kit.indexing.readers.parts import Part, Unreadable
 from rag_kit.indexing.readers.process import ReaderProcess
-from rag_kit.indexing.readers.registry import UserReader, check_pattern, check_reader, reader_for
+from rag_kit.indexing.readers.registry import _READERS, UserReader, check_pattern, check_reader, reader_for
 
 _OCR_SECONDS = 1800.0  # a page takes about one
 _FILES_PER_PROCESS = 200  # then a new one: what a library leaks stays bounded
@@ -37,6 +37,7 @@ class Reader:
         links: Print the targets of links in HTML, docx and epub as ``[text](url)``; otherwise only their text.
         readers: Readers of this object by pattern, as for `register_reader`, over which they win.
         ocr: Languages of text that is recognised in pictures and on pages without text, as for `read`.
+        registered: Those of `register_reader`, where they are not those of this process.
 
     Example:
         >>> import pathlib, tempfile
@@ -55,12 +56,14 @@ class Reader:
         links: bool = False,
         readers: Mapping[str, UserReader] | None = None,
         ocr: str | None = None,
+        registered: Mapping[str, UserReader] | None = None,
     ) -> None:
         self.limits = limits
         self.ocr = ocr_languages(ocr) if ocr else ""
         self.root = Path(root) if root is not None else None
         self.links = links
         self.readers = {check_pattern(name): check_reader(one) for name, one in (readers or {}).items()}
+        self._registered = _READERS if registered is None else registered
         self._process: ReaderProcess | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -117,7 +120,7 @@ class Reader:
                     "it is a folder, and read() takes one file",
                     "ingest([folder], index_folder) reads all of a folder into an index; iter_files([folder]) lists it",
                 )
-            user = reader_for(path, self.readers)
+            user = reader_for(path, self.readers, self._registered)
             if user is not None:
                 kind = path.suffix.lower().lstrip(".")
                 return _documents(_user_parts(user, real), path, real, base, kind)

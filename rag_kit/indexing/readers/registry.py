@@ -86,10 +86,12 @@ def check_reader(reader: Any) -> UserReader:
     return found
 
 
-def reader_for(path: Path, own: Mapping[str, UserReader]) -> UserReader | None:
+def reader_for(
+    path: Path, own: Mapping[str, UserReader], registered: Mapping[str, UserReader] = _READERS
+) -> UserReader | None:
     """The reader of a file: in `own`, else among those registered, the one whose pattern is most specific."""
     name, whole = path.name.lower(), path.as_posix().lower()
-    for readers in (own, _READERS):
+    for readers in (own, registered):
         best: tuple[int, UserReader] | None = None
         for pattern, reader in readers.items():
             fits = fnmatchcase(whole, f"*/{pattern}") if "/" in pattern else fnmatchcase(name, pattern)

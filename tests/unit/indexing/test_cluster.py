@@ -102,6 +102,9 @@ def test_the_index_and_the_report_are_those_of_one_process(client: Any, docs: Pa
             (docs / "file08.md").unlink(missing_ok=True)
     finally:
         register_reader("*.other", None)
+    assert "b.other" in dict(ingest(docs, tmp_path / "three", scheduler=client).failed), (
+        "workers forget readers"
+    )
 
 
 def test_models_behind_endpoints_are_called_by_workers(
@@ -219,7 +222,7 @@ def test_what_cannot_work_is_said_in_one_line(
             ingest(docs, index, **given)
         assert "\n" not in str(caught.value) and not index.exists()
     with monkeypatch.context() as patch:
-        patch.setattr(connecting, "__version__", "9.9")
+        patch.setattr(worker, "__version__", "9.9")
         with pytest.raises(ClusterError, match="Install the same"):
             ingest(docs, index, scheduler=client)
     # a folder that only this process sees; then a file

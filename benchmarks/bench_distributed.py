@@ -1,0 +1,141 @@
+"""ingest on a Dask cluster of this machine: workers against one process, and an endpoint kept busy.
+
+Nothing is written: the first rows read and split (a dry run), the second embeds. The endpoint is scripted, a process of
+its own on loopback that takes 50 ms for each request; its limit is as many requests at a time as are allowed.
+"""
+
+from __future__ import annotations
+
+from harness import Row, at_least, at_most  # isort: skip  (sets the threads first)
+
+import json
+import os
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from bench_ingest import scripted
+
+RESULTS = Path(__file__).resolve().parent / "results" / "distributed.json"
+WAIT = 0.05
+REQUESTS = 4
+TEXTS = 64  # of one request
+
+
+def run(quick: bool = False) -> list[Row]:
+    """Reading and splitting, embedding, overhead."""
+    from rag_kit.indexing.cluster.connecting import connected
+
+    base, rounds = Path(tempfile.mkdtemp()), 1 if quick else 3
+    load = os.getloadavg()[0]
+    try:
+        heavy, tiny = base / "heavy", base / "tiny"
+        pages(heavy, 40 if quick else 120)
+        notes(tiny, 300 if quick else 1_000)
+        seconds: dict[str, float] = {}
+        with connected(1, None) as one, connected(2, None) as two:
+            places = {"one process": None, "one worker": one, "two workers": two}
+            for name, client in places.items():
+                read(heavy, base, client)  # starts readers, imports what they need
+                seconds[f"heavy, {name}"] = median(lambda client=client: read(heavy, base, client), rounds)
+            seconds["tiny, one process"] = median(lambda: read(tiny, base, None), rounds)
+            seconds["tiny, one worker"] = median(lambda: read(tiny, base, one), rounds)
+            requests = 60 if quick else 200
+            seconds["requests"] = endpoint(two, requests)
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+    heavy_one = seconds["heavy, one process"]
+    count = 300 if quick else 1_000
+    overhead = (seconds["tiny, one worker"] - seconds["tiny, one process"]) / count * 1000
+    result = {
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "load": round(load, 1),
+        "one_worker": round(heavy_one / seconds["heavy, one worker"], 2),
+        "two_workers": round(heavy_one / seconds["heavy, two workers"], 2),
+        "overhead_ms": round(overhead, 1),
+        "endpoint": round(requests / REQUESTS * WAIT / seconds["requests"], 2),
+    }
+    if not quick:
+        RESULTS.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    note = f"load {load:.1f} before; {', '.join(f'{name} {value:.1f} s' for name, value in seconds.items())}"
+    return [
+        at_least("two workers, reading and splitting", result["two_workers"], 1.6, note),
+        at_least("one worker, reading and splitting", result["one_worker"], 0.8),
+        at_least("an endpoint of 50 ms, share of its limit", result["endpoint"], 0.9),
+        at_most("milliseconds that a tiny file takes longer with one worker", result["overhead_ms"], 5.0),
+    ]
+
+
+def median(call: Callable[[], float], rounds: int) -> float:
+    """The median of some durations."""
+    return statistics.median(call() for _ in range(rounds))
+
+
+def read(docs: Path, base: Path, client: Any) -> float:
+    """Seconds to read and split a folder."""
+    from rag_kit.indexing import ingest
+
+    start = time.perf_counter()
+    report = ingest(docs, base / "none", dry_run=True, scheduler=client, keep_duplicates=True)
+    assert not report.failed, report.failed
+    return time.perf_counter() - start
+
+
+def endpoint(client: Any, requests: int) -> float:
+    """Seconds that so many requests take to the endpoint, sent by workers."""
+    from rag_kit.indexing.cluster.work import ClusterEmbeddings, on_cluster
+    from rag_kit.indexing.cluster.worker import Parts
+    from rag_kit.indexing.document_index.embedding import embed_ahead
+    from rag_kit.indexing.ingestion.settings import SplitSettings
+    from rag_kit.models import embedding_model
+
+    with scripted(WAIT) as url:
+        model = embedding_model("openai:test", base_url=url, api_key="sk-test")
+        parts = Parts(SplitSettings(1000, 100), embeddings=model)
+        with on_cluster(client, parts) as cluster:
+            sender = ClusterEmbeddings(model, cluster)
+            for count in (2 * REQUESTS, requests):  # the first ones import the client, and connect
+                start = time.perf_counter()
+                with closing(embed_ahead(sender, groups(count), None, REQUESTS)) as made:
+                    assert sum(len(vectors) for vectors in made) == count * TEXTS
+            return time.perf_counter() - start
+
+
+def groups(count: int) -> Iterator[dict[bytes, str]]:
+    """So many requests' texts by their keys."""
+    for number in range(count):
+        yield {f"{number} {each}".encode(): f"text {number} {each}" for each in range(TEXTS)}
+
+
+def words(chance: random.Random, count: int) -> str:
+    """Some sentences."""
+    return " ".join(f"{' '.join(f'word{chance.randrange(3_000)}' for _ in range(12))}." for _ in range(count))
+
+
+def pages(folder: Path, files: int) -> None:
+    """PDFs of six pages."""
+    from reportlab.lib.styles import getSampleStyleSheet
+    from reportlab.platypus import PageBreak, Paragraph, SimpleDocTemplate
+
+    folder.mkdir()
+    chance, style = random.Random(0), getSampleStyleSheet()["BodyText"]
+    for number in range(files):
+        story: list[Any] = []
+        for _ in range(6):
+            story += [Paragraph(words(chance, 8), style) for _ in range(5)]
+            story.append(PageBreak())
+        SimpleDocTemplate(str(folder / f"{number:04}.pdf")).build(story)
+
+
+def notes(folder: Path, files: int) -> None:
+    """Text files of one passage."""
+    folder.mkdir()
+    chance = random.Random(1)
+    for number in range(files):
+        (folder / f"{number:05}.txt").write_text(words(chance, 3), encoding="utf-8")

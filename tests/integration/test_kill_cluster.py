@@ -1,0 +1,88 @@
+"""Workers are killed at random moments, and poisoned by some files: the index is that of an undisturbed process."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.embedding import WordEmbeddings
+
+from rag_kit.indexing import DocumentIndex, ingest
+from rag_kit.indexing.cluster.connecting import connected
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
+
+
+def slow_reader(path: Path) -> str:
+    time.sleep(0.02)
+    return path.read_text(encoding="utf-8")
+
+
+def poison(path: Path) -> str:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return ""
+
+
+READERS = {"*.note": slow_reader, "*.poison": poison}
+
+
+def dump(folder: Path) -> Any:
+    with DocumentIndex.open(folder) as index:
+        ids = index.ids()
+        rows = [(one.id, one.page_content, one.metadata) for one in index.get(ids)]
+        return rows, index.vectors(ids), str(index.verify())
+
+
+def write(docs: Path) -> None:
+    docs.mkdir()
+    for number in range(120):
+        lines = "\n\n".join(
+            f"Paragraph {part} of note {number} is about valve {part * number}." for part in range(9)
+        )
+        (docs / f"{number:03}.{'note' if number % 2 else 'md'}").write_text(f"# Note {number}\n\n{lines}")
+
+
+def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
+    """kill -9 of a worker at 20 random moments: the run goes on, nothing twice, nothing missing."""
+    docs, chance = tmp_path / "docs", random.Random(14)
+    write(docs)
+    options: dict[str, Any] = {"readers": READERS, "chunk_size": 200, "chunk_overlap": 0}
+    ingest(docs, tmp_path / "one", embeddings=WordEmbeddings(), **options)
+    expected, hits = dump(tmp_path / "one"), 0
+    with connected(2, None) as client:
+        for turn in range(20):
+            ended = threading.Event()
+
+            def kill(seconds: float, ended: threading.Event = ended) -> None:
+                nonlocal hits
+                if not ended.wait(seconds) and (pids := sorted(client.run(os.getpid).values())):
+                    os.kill(chance.choice(pids), signal.SIGKILL)
+                    hits += 1
+
+            killer = threading.Thread(target=kill, args=(chance.uniform(0, 2.5),))
+            killer.start()
+            report = ingest(
+                docs, tmp_path / f"{turn}", embeddings=WordEmbeddings(), scheduler=client, **options
+            )
+            ended.set()
+            killer.join()
+            assert not report.failed and report.added == 120
+            assert dump(tmp_path / f"{turn}") == expected
+    assert hits > 10
+
+
+def test_poison_among_many_is_named_and_nothing_else(tmp_path: Path) -> None:
+    """Several files that kill their worker are each reported; all others are in the index."""
+    docs = tmp_path / "docs"
+    write(docs)
+    for number in (7, 8, 60):
+        (docs / f"{number:03}.poison").write_text("x")
+    report = ingest(docs, tmp_path / "two", embeddings=WordEmbeddings(), workers=2, readers=READERS)
+    assert sorted(name for name, _ in report.failed) == ["007.poison", "008.poison", "060.poison"]
+    assert all("died 3 times" in reason for _, reason in report.failed) and report.added == 120
