@@ -13,8 +13,7 @@ from pydantic import BaseModel
 from rag_kit.concurrency import Budget, run_in_thread, use_budget
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
 from rag_kit.evaluation.judge.keys import endpoint_of, identity_of, reply_key
-from rag_kit.evaluation.judge.loops import PerLoop
-from rag_kit.evaluation.judge.replies import Replies
+from rag_kit.evaluation.judge.replies import PerLoop, Replies
 from rag_kit.evaluation.judge.vectors import Vectors
 from rag_kit.models import astructured_call, atext_call, chat_model, embedding_model
 from rag_kit.models.chat import is_extractive

@@ -5,18 +5,38 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import CacheError
-from rag_kit.evaluation.judge.loops import PerLoop
 from rag_kit.models.rewrite_cache import RewriteCache
 
 _log = logging.getLogger(__name__)
 _MAX_ENTRIES = 100_000
 _MAX_KEYS = 500
 T = TypeVar("T")
+
+
+class PerLoop(Generic[T]):
+    """One object for each event loop, made when that loop first asks; a judge may live through several loops."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._found: dict[asyncio.AbstractEventLoop, T] = {}
+
+    def here(self) -> T:
+        """The object of the running loop."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            found = self._found.get(loop)
+            if found is None:
+                # a semaphore holds on to its loop, so weak references would never let go
+                self._found = {each: kept for each, kept in self._found.items() if not each.is_closed()}
+                found = self._found[loop] = self._make()
+            return found
 
 
 class Replies:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.concurrency import check_budget, remaining_seconds
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
 from rag_kit.evaluation.judge.keys import endpoint_of, vector_key
-from rag_kit.evaluation.judge.loops import PerLoop
-from rag_kit.evaluation.judge.replies import Replies
+from rag_kit.evaluation.judge.replies import PerLoop, Replies
 from rag_kit.models.clients import aembed_bare
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.endpoint import base_url

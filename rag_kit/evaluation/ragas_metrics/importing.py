@@ -1,4 +1,4 @@
-"""Importing Ragas: late, without telemetry, and off the event loop."""
+"""Importing Ragas: late, and without telemetry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from rag_kit._privacy import turn_telemetry_off
-from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import MissingExtraError
 
 _METRICS = "ragas.metrics.collections"
@@ -34,20 +33,12 @@ def ragas_version() -> str | None:
         return None
 
 
-async def load_ragas(needed_for: str) -> ModuleType:
-    """The module ``ragas.metrics.collections``; its first import takes seconds and runs on a thread.
+def import_ragas(needed_for: str) -> ModuleType:
+    """The module ``ragas.metrics.collections``; its first import takes seconds: call it on a thread.
 
     Raises:
         MissingExtraError: If Ragas, or something that it imports, is not installed.
     """
-    found = sys.modules.get(_METRICS)
-    if found is not None and not getattr(getattr(found, "__spec__", None), "_initializing", False):
-        return found
-    return await run_in_thread(import_ragas, needed_for)
-
-
-def import_ragas(needed_for: str) -> ModuleType:
-    """As `load_ragas`, blocking."""
     turn_telemetry_off()
     try:
         with warnings.catch_warnings():

@@ -19,7 +19,7 @@ from rag_kit.concurrency import run_coroutine, run_in_thread
 from rag_kit.documents import to_plain
 from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputError
 from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.judge.loops import PerLoop
+from rag_kit.evaluation.judge.replies import PerLoop
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.evaluation.ragas_metrics.adapter import Calls, ObservedPrompt, ragas_embeddings, ragas_llm
 from rag_kit.evaluation.ragas_metrics.columns import needs_of, read_column, rubric, scores_of
@@ -44,7 +44,8 @@ def is_ragas_metric(value: Any) -> bool:
     made = value.func if isinstance(value, partial) else value
     kinds = getattr(made if isinstance(made, type) else type(made), "__mro__", ())
     return any(
-        kind.__module__ == "ragas.metrics.base" and kind.__name__ == "SimpleBaseMetric" for kind in kinds
+        kind.__module__ == "ragas.metrics.collections.base" and kind.__name__ == "BaseMetric"
+        for kind in kinds
     )
 
 
@@ -90,6 +91,7 @@ class RagasMetric(Metric):
         if isinstance(metric, partial):
             metric, settings = metric.func, {**metric.keywords, **settings}
         self._given: Any = None
+        self._object_made: Any = None
         if isinstance(metric, str):
             self.ragas_class, fixed = NAMES.get(metric, (metric, {}))
             settings = {**fixed, **settings}
@@ -104,7 +106,8 @@ class RagasMetric(Metric):
                 raise InvalidInputError(
                     f"settings {sorted(settings)} come with an object; give them to its class"
                 )
-            self._given, self.ragas_class = metric, type(metric).__name__
+            self._given = self._object_made = metric
+            self.ragas_class = type(metric).__name__
             self.name = name or str(metric.name)
         if "MultiModal" in self.ragas_class:
             raise InvalidInputError(
@@ -237,7 +240,7 @@ class RagasMetric(Metric):
         """The arguments of ``ascore``; an optional one that has no value is left out."""
         given = {}
         for name, parameter in _parameters(metric).items():
-            if name == "reference" and self._setting("with_reference") is False:
+            if name == "reference" and getattr(metric, "with_reference", None) is False:
                 continue
             column = self._reads.get(name) or _column(name, parameter)
             value = read_column(column, example, output)
@@ -246,9 +249,9 @@ class RagasMetric(Metric):
         return given
 
     async def _object(self) -> Any:
-        if self._given is None:
-            self._given = await run_in_thread(self._build)
-        return self._given
+        if self._object_made is None:
+            self._object_made = await run_in_thread(self._build)
+        return self._object_made
 
     def _build(self) -> Any:
         with warnings.catch_warnings():

@@ -215,6 +215,29 @@ def test_names_objects_classes_and_partials_are_handed_in_alike() -> None:
     )
 
 
+def test_a_run_is_taken_up_again_with_the_same_objects(tmp_path: Path) -> None:
+    """Nothing is asked twice, whether a metric is named, made once, or made anew with the same settings."""
+    from ragas.metrics.collections import Faithfulness
+
+    examples = [example for example, _ in rows("en")[:2]]
+    outputs = {example.question: output for example, output in rows("en")[:2]}
+    once = RagasMetric("context_recall")
+    with OpenAIServer([answer]) as server:
+        for _ in range(2):
+            wanted = [
+                "answer_accuracy",
+                once,
+                Faithfulness(llm=ragas_llm(None)),
+                RagasMetric("rubrics", rubrics=RUBRICS),
+            ]
+            server.requests.clear()
+            evaluate(
+                outputs.__getitem__, examples, wanted, judge=judge_on(server, max_retries=0), out=tmp_path / "run",
+                retry_errors=False, progress=False, version="1",
+            )  # fmt: skip
+        assert not server.requests
+
+
 async def test_a_metric_of_the_users_own_that_derives_from_ragas_runs_too() -> None:
     """Its needs are read from its ``ascore``: columns of the example, the output, and of the example's metadata."""
     from ragas.metrics.collections.base import BaseMetric
@@ -296,6 +319,13 @@ async def test_a_judge_that_cannot_translate_is_an_error_of_each_cell_and_asked_
     assert cell.status == "ok" and cell.details["prompts"] == {"prompt": "english"}
 
 
+def _discrete() -> Any:
+    """A metric of Ragas's that is not of its collections."""
+    from ragas.metrics import DiscreteMetric
+
+    return DiscreteMetric(name="tone", prompt="Is {response} kind?", allowed_values=["yes", "no"])
+
+
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
@@ -304,6 +334,7 @@ async def test_a_judge_that_cannot_translate_is_an_error_of_each_cell_and_asked_
         (partial(RagasMetric, "rubrics", rubrics={1: "alone"}), "2 to 20"),
         (partial(RagasMetric, "ours_tool_call_f1"), "unknown metric"),
         ("ours_tool_call_f1", "take tool_call_f1"),
+        (lambda: get_metric(_discrete()), "unknown metric"),
     ],
 )
 def test_what_is_no_metric_is_refused(metric: Any, message: str) -> None:
