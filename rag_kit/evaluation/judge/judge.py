@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel
 
 from rag_kit.concurrency import Budget, run_in_thread, use_budget
-from rag_kit.errors import ConfigurationError, InvalidInputError, ModelOutputError
+from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.evaluation.judge.keys import endpoint_of, identity_of, reply_key
 from rag_kit.evaluation.judge.replies import PerLoop, Replies
 from rag_kit.evaluation.judge.vectors import Vectors
@@ -21,7 +21,7 @@ from rag_kit.models.embedding import embedding_name
 from rag_kit.models.endpoint import model_name
 from rag_kit.models.json_schema import SchemaMismatchError
 from rag_kit.models.rewrite_cache import RewriteCache
-from rag_kit.models.schema import target_of
+from rag_kit.models.schema import Target, target_of
 from rag_kit.models.settings import check_limits
 from rag_kit.models.slots import Slot
 from rag_kit.prompts import PromptLibrary, PromptTemplate
@@ -170,28 +170,16 @@ class Judge:
             return self.language
         return "zh" if detect_language(text) == "zh" else "en"
 
-    async def ask(
-        self,
-        prompt_name: str,
-        values: Mapping[str, Any],
-        schema: type[BaseModel] | None = None,
-        *,
-        language: Language | None = None,
-        repeat: int = 0,
-        keep: Callable[[Any], bool] | None = None,
-    ) -> Any:
-        """Ask the chat model for an object.
+    async def ask(self, prompt_name: str, values: Mapping[str, Any], *, repeat: int = 0) -> Any:
+        """Ask the chat model through a prompt file, in the language of the judge, else of the question.
 
         Args:
             prompt_name: Name of a prompt file.
             values: What it is filled in with.
-            schema: Class of the answer; default: what the prompt file says.
-            language: Language of the prompt; default: the judge's, else that of the question among the values.
-            repeat: The how manieth time this very thing is asked, from 0 on; each has a reply of its own.
-            keep: Whether a reply may be kept for later; default: each that fits the schema.
+            repeat: 0 for the first time that this very thing is asked, 1 for the second: each has its own reply.
 
         Returns:
-            An object of the class; a dict where the prompt file holds a JSON schema itself; else text.
+            An object of the class that the prompt file names; a dict where it holds a JSON schema; else text.
 
         Raises:
             ModelError: If the model cannot be reached or gives no valid answer.
@@ -200,11 +188,8 @@ class Judge:
         """
         spoken = next((values[name] for name in _SPEAKING if isinstance(values.get(name), str)), None)
         text = spoken if spoken is not None else "\n".join(v for v in values.values() if isinstance(v, str))
-        prompt = await self.prepare(prompt_name, language or self.language_for(text))
-        form = schema if schema is not None else prompt.output_schema
-        known = prompt.metadata or {}
-        key = self._key(known, values, _form(prompt.output_schema, schema, known.get("language")), repeat)
-        return await self._kept(key, form, keep, lambda: self._request(prompt, values, schema))
+        prompt = await self._prompt(prompt_name, self.language_for(text))
+        return await self._answer(prompt, values, prompt.output_schema, repeat)
 
     async def complete(
         self,
@@ -214,31 +199,42 @@ class Judge:
         repeat: int = 0,
         keep: Callable[[Any], bool] | None = None,
     ) -> Any:
-        """Send a text as it is, as the one message of a user, and get an object; `ask` says what the others are.
+        """Send a text as it is, as the one message of a user, and get an object of a class.
+
+        Args:
+            text: What is sent.
+            schema: The class.
+            repeat: As for `ask`.
+            keep: Whether a reply may stay in the cache; default: each that fits the class.
 
         Raises:
             ModelError: As `ask`.
             BudgetExceededError: As `ask`.
         """
-        key = self._key({"name": "text"}, {"text": text}, _form(None, schema, "en"), repeat)
-        return await self._kept(key, schema, keep, lambda: self._request(_as_it_is(), {"text": text}, schema))
+        return await self._answer(_as_it_is(), {"text": text}, schema, repeat, keep)
 
-    def _key(self, prompt: Mapping[str, Any], values: Any, form: str | None, repeat: int) -> str | None:
-        return None if self._identity is None else reply_key(self._identity, prompt, values, form, repeat)
-
-    async def _kept(
+    async def _answer(
         self,
-        key: str | None,
-        form: Any,
-        keep: Callable[[Any], bool] | None,
-        ask: Callable[[], Awaitable[Any]],
+        prompt: Any,
+        values: Mapping[str, Any],
+        schema: Any,
+        repeat: int,
+        keep: Callable[[Any], bool] | None = None,
     ) -> Any:
+        """The reply that is kept, else the one that is asked for now."""
+        key = None
+        if self._identity is not None:
+            known = prompt.metadata or {"name": "text"}
+            # a schema that is written into a prompt file is in the hash of that file
+            form = _target(schema, known.get("language")).text if isinstance(schema, type) else None
+            key = reply_key(self._identity, known, values, form, repeat)
+
         async def request() -> tuple[Any, Any]:
-            reply = await ask()
+            reply = await self._request(prompt, values, schema)
             plain = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
             return reply, plain if keep is None or keep(reply) else None
 
-        reply, was_kept = await self._replies.once(key, lambda plain: _read(plain, form), request)
+        reply, was_kept = await self._replies.once(key, lambda plain: _read(plain, schema), request)
         self._cached += was_kept
         return reply
 
@@ -251,34 +247,25 @@ class Judge:
         """
         return await self._vectors.embed(texts)
 
-    async def _request(self, prompt: Any, values: Mapping[str, Any], schema: type[BaseModel] | None) -> Any:
+    async def _request(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
         if self.llm is None:
             raise ConfigurationError(NO_MODEL)
         slot = Slot(self._slots.here())
         limits: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries, "slot": slot}
         try:
             with use_budget(self._started()):
-                own = getattr(prompt, "output_schema", None)
-                if schema is None and own is None:
+                if schema is None:
                     return await atext_call(self.llm, prompt, values, **limits)
-                inline = not isinstance(own, type | None)
-                asked = None if inline else schema
-                reply = await astructured_call(self.llm, prompt, values, asked, **limits)
+                return await astructured_call(self.llm, prompt, values, schema, **limits)
         finally:
             self._seconds += slot.seconds
-        if schema is None or isinstance(reply, schema):
-            return reply
-        try:
-            return schema.model_validate(reply)
-        except ValueError as error:
-            raise ModelOutputError(f"The judge's answer does not fit {schema.__name__}: {error}") from None
 
     def _started(self) -> Budget:
         if self._budget is None:
             self._budget = Budget(**self._caps)  # type: ignore[arg-type]
         return self._budget
 
-    async def prepare(self, name: str, language: Language) -> PromptTemplate:
+    async def _prompt(self, name: str, language: Language) -> PromptTemplate:
         """The prompt of that name; its file is read once, on a thread."""
         known = self._prompts.get((name, language))
         return known if known is not None else await run_in_thread(self._load, name, language)
@@ -301,10 +288,8 @@ def _as_it_is() -> Any:
     return ChatPromptTemplate.from_messages([("user", "{text}")])
 
 
-def _form(own: Any, asked: Any, language: Any) -> str | None:
-    """The form of an answer as a part of its key, as it is sent; a schema that stands in the file is in its hash."""
-    form = asked if asked is not None else (own if isinstance(own, type) else None)
-    return None if form is None else target_of(form, "zh" if language == "zh" else "en").text
+def _target(schema: Any, language: Any) -> Target:
+    return target_of(schema, "zh" if language == "zh" else "en")
 
 
 def _read(plain: Any, form: Any) -> Any:

@@ -196,7 +196,7 @@ class RagasMetric(Metric):
         remark = self._guard.remark(given) if self._guard.remark is not None else ""
         if judge is None or not (self.needs_judge or self.needs_embeddings):
             return _cell(await _without_judge(metric, given), remark)
-        scores = scores_of(given.get("rubrics") or self._setting("rubrics") or {})
+        scores = scores_of(given.get("rubrics") or getattr(metric, "rubrics", None) or {})
         calls = Calls(judge, lambda data, reply: reply_fault(data, reply, scores))
         asking, details = await self._asking(metric, calls, judge.language_for(example.question))
         if (

@@ -26,7 +26,6 @@ from rag_kit.errors import (
     ConfigurationError,
     InvalidInputError,
     ModelError,
-    ModelOutputError,
     ModelUnreachableError,
     PromptError,
 )
@@ -383,19 +382,16 @@ async def test_without_embeddings_it_says_what_to_do() -> None:
         await Judge(ByTask(answers={}), "none").embed(["a"])
 
 
-async def test_a_class_may_be_asked_for() -> None:
-    """It is filled in from the file's schema; what does not fit is an error of the model's."""
+async def test_a_text_is_sent_as_it_is() -> None:
+    """For an object of a class; a prompt that is unknown, or lacks a value, is refused by name."""
 
     class Found(BaseModel):
         statements: list[str]
 
-    class Other(BaseModel):
-        number: int
-
-    judge = Judge(ByTask(answers=ANSWERS), "none")
-    assert await judge.ask("judge_statements", ASKED, Found) == Found(statements=["Statement a."])
-    with pytest.raises(ModelOutputError, match="Other"):
-        await judge.ask("judge_statements", ASKED, Other)
+    llm = ByTask(answers={**ANSWERS, "": split(1)}, asked=[])
+    judge = Judge(llm, "none")
+    assert await judge.complete("What {is} said?", Found) == Found(statements=["Statement a."])
+    assert llm.asked[0][1].startswith("What {is} said?")
     with pytest.raises(PromptError, match="judge_nothing"):
         await judge.ask("judge_nothing", {})
     with pytest.raises(InvalidInputError, match="answer"):
