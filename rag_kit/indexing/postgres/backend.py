@@ -17,6 +17,7 @@ from rag_kit.indexing.document_index.sql import Connection, replacing
 from rag_kit.indexing.document_index.store import NEW
 
 try:
+    from rag_kit.indexing.postgres.filters import where_sql
     from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
     from rag_kit.indexing.postgres.keyword_view import PostgresKeywordView
     from rag_kit.indexing.postgres.migrating import migrate, newest, version
@@ -89,9 +90,9 @@ class PostgresBackend(Backend):
         with self.store.reading() as connection:
             native = connection.native  # type: ignore[attr-defined]
             found = version(native, self.location.index)
-            if found < 0 or not connection.execute("SELECT 1 FROM meta").fetchone():
+            if found < 0:
                 raise IndexMissingError(
-                    f"There is no index in {self.location}. Make one: rag-kit ingest PATH --index {self.location}"
+                    f"There is no index in {self.location}. Make one: rag-kit ingest PATH --index '{self.location}'"
                 )
         if found > newest():
             raise IndexFormatError(
@@ -109,6 +110,8 @@ class PostgresBackend(Backend):
 
     def _follow(self, connection: Connection) -> None:
         """Let the legs follow what the open transaction has written; then nobody needs the removals any more."""
+        if not connection.execute("SELECT 1 FROM meta").fetchone():
+            return  # the index itself was removed
         state = self.store.state(connection)
         if state.floor == state.generation:
             return
@@ -124,7 +127,10 @@ class PostgresBackend(Backend):
 
     def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
         """See `Backend`."""
-        raise NotImplementedError
+        condition, values = where_sql(where)
+        query = f"SELECT c.n FROM chunks AS c WHERE {condition}"
+        rows = connection.native.execute(query, values).fetchall()  # type: ignore[attr-defined]
+        return frozenset(n for (n,) in rows).__contains__
 
     def rebuild(self) -> list[str]:
         """See `Backend`."""

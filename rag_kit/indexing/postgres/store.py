@@ -13,7 +13,8 @@ import psycopg
 from psycopg import sql
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from rag_kit.errors import IndexError_, InvalidInputError
+from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError
+from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import Store
 from rag_kit.indexing.postgres.connection import PostgresConnection
@@ -173,6 +174,18 @@ class PostgresStore(Store):
     def _rollback(self, connection: Connection) -> None:
         assert isinstance(connection, PostgresConnection)
         self._give_back(connection.native)
+
+    def state(self, connection: Connection | None = None) -> State:
+        """See `Store`.
+
+        Raises:
+            IndexMissingError: There is no index, or no more.
+        """
+        if connection is None or connection.execute("SELECT 1 FROM meta").fetchone():
+            return super().state(connection)
+        raise IndexMissingError(
+            f"There is no index in {self.path}. Make one: rag-kit ingest PATH --index '{self.path}'"
+        )
 
     def begin_vectors(self, connection: Connection) -> None:
         """See `Store`; the table is always there."""

@@ -19,6 +19,8 @@ from rag_kit.cli.main import main
 from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.readers import Reader
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 _NO_VECTORS = ["--embedding-model", "none"]
 _SYLLABLES = ["ka", "lo", "mi", "nu", "pe", "ra", "si", "to", "vu", "ze"]
 _CHARACTERS = "水泵阀门管道压力温度机器工厂检查开关油液体启动停止安装维护部件说明注意操作人员清洁"
@@ -222,6 +224,7 @@ def test_copies_in_other_folders_stay_unless_they_are_unwanted(tmp_path: Path) -
     assert len(ingest(docs, folder).duplicates) == 2
 
 
+@pytest.mark.folder
 def test_a_folder_from_before_learns_about_copies(tmp_path: Path) -> None:
     """An index of an earlier version is read, planned for and brought up to date; damaged records are read again."""
     docs, folder = put(tmp_path / "docs", a=english(), b=english()), tmp_path / "index"

@@ -32,6 +32,8 @@ from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.readers import Reader
 from rag_kit.models import embedding_model
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 
 @pytest.fixture
 def model() -> WordEmbeddings:
@@ -471,6 +473,7 @@ def test_progress_counts_files_and_bytes(docs: Path, tmp_path: Path) -> None:
     assert calls[-1][1:] == (7, 7, size)
 
 
+@pytest.mark.folder
 def test_paths_that_cannot_be(docs: Path, tmp_path: Path) -> None:
     """A missing path, no path, and an index folder full of other files are refused; nothing is left behind."""
     with pytest.raises(InvalidInputError, match="nowhere"):
@@ -482,6 +485,7 @@ def test_paths_that_cannot_be(docs: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "index").exists() and not (docs / "store.sqlite3").exists()
 
 
+@pytest.mark.folder
 def test_an_index_inside_the_documents_is_not_read(docs: Path, tmp_path: Path) -> None:
     """The index may lie among the documents; its own files are passed over."""
     for _ in range(2):
@@ -555,6 +559,7 @@ def test_no_path_of_this_machine_leaves_with_an_answer(
         assert "file3.md" in out and str(tmp_path) not in out
 
 
+@pytest.mark.folder
 def test_an_index_with_absolute_sources_is_brought_up_to_date(
     docs: Path, tmp_path: Path, model: WordEmbeddings
 ) -> None:

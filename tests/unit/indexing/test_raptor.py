@@ -25,6 +25,8 @@ from rag_kit.indexing.raptor import RaptorTree, build_raptor
 from rag_kit.models import chat_model
 from rag_kit.retrieval import RaptorRetriever, index_retriever
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 MODES = ("collapsed", "traversal")
 SMALL = {"max_tokens": 150}
 
@@ -169,6 +171,7 @@ def test_the_same_seed_gives_the_same_tree(tmp_path):
     assert len(tree.edges) == sum(len(node.metadata["members"]) for node in tree.nodes.values())
 
 
+@pytest.mark.folder
 def test_a_killed_build_goes_on_where_it_stopped(tmp_path):
     """After kill -9 no half of a tree is there, and no reply that had come is asked for again."""
     with DocumentIndex.create(tmp_path / "index", embeddings=WordEmbeddings()) as index:
