@@ -194,6 +194,8 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         "readers": table(indexing_tables.READERS_HEAD, indexing_tables.readers()),
         "splitters": table(indexing_tables.SPLITTERS_HEAD, indexing_tables.splitters()),
         "titles": table(indexing_tables.TITLES_HEAD, indexing_tables.titles()),
+        "postgres-keyword": f"{table(indexing_tables.KEYWORD_HEAD, indexing_tables.keyword())}\n\n"
+        f"{indexing_tables.keyword_note()}",
         "scorer": table(scorer_table.HEAD, scorer_table.rows()),
         "scale": f"{table(scale_table.HEAD, scale_table.rows())}\n\n{scale_table.note()}",
         "peers": peers(),
