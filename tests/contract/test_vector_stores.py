@@ -23,7 +23,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from support.chroma import memory_client
 from support.vector_stores import ChromaServer, Kind, Points, ServedChroma, chroma, milvus, qdrant, rows
 
-from rag_kit.documents import matches
+from rag_kit.documents import get_provenance, matches
 from rag_kit.errors import FilterError, IndexError_, InvalidInputError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.retrieval import index_retriever
@@ -244,6 +244,31 @@ class Failing(InMemoryVectorStore):
         self._count()
         super().delete(ids, **kwargs)
         self._count()
+
+
+async def test_hybrid_search_goes_on_where_the_store_fails(tmp_path: Path) -> None:
+    """Whether the first search of vectors or the second fails, keywords are found, and a note says so."""
+    left = [0]
+
+    class Breaking(InMemoryVectorStore):
+        def similarity_search_by_vector(self, *args: Any, **kwargs: Any) -> list[Document]:
+            left[0] -= 1
+            if left[0] < 0:
+                raise ConnectionError("the server went away")
+            return super().similarity_search_by_vector(*args, **kwargs)
+
+    with DocumentIndex.create(tmp_path / "a", embeddings=Points(), vector_store=Breaking) as index:
+        index.upsert(rows(range(30)))
+        index.flush()
+        retriever = index_retriever(index, k=3)
+        for calls, part in ((0, "dense"), (1, "feedback")):
+            left[0] = calls
+            found = retriever.invoke("pumps and valves")
+            assert len(found) == 3 and f"{part} failed: StoreFailedError" in str(get_provenance(found[0]))
+            left[0] = calls
+            assert [doc.id for doc in await retriever.ainvoke("pumps and valves")] == [
+                doc.id for doc in found
+            ]
 
 
 @pytest.mark.parametrize("call", range(1, 5))

@@ -80,7 +80,7 @@ class StoreLeg:
             raise InvalidInputError(
                 f"The vectors of the index {self._folder.name!r} are searched in a vector store "
                 f"({state.vector_store}), which was not given: DocumentIndex.open(..., vector_store=...). Keyword "
-                "search works without."
+                "search works without: index_retriever(index, 'bm25'), --pipeline bm25."
             )
         record = self._record(state)
         arguments = store.arguments(where, record.left_out)
