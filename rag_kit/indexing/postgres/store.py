@@ -62,9 +62,10 @@ class PostgresStore(Store):
         self._pool: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
             location.conninfo, min_size=0, max_size=_MOST, timeout=_WAIT, open=False, kwargs=dict(_CONNECT)
         )
-        local = sql.SQL("SET LOCAL search_path = {}, public; SET LOCAL rag_kit.tenant = {}").format(
-            sql.Identifier(location.index), sql.Literal(location.tenant)
-        )
+        # to compile a search takes longer than to run it
+        local = sql.SQL(
+            "SET LOCAL search_path = {}, public; SET LOCAL rag_kit.tenant = {}; SET LOCAL jit = off"
+        ).format(sql.Identifier(location.index), sql.Literal(location.tenant))
         key = hashlib.sha256(f"{location.index}\0{location.tenant}".encode()).digest()[:8]
         turn = sql.SQL("SELECT pg_advisory_xact_lock({})").format(int.from_bytes(key, signed=True))
         # each is one round trip

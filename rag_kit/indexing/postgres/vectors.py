@@ -152,15 +152,16 @@ class _Search:
         if (scanned := rows // READ_PER_SCANNED) < wanted:
             return None
         size = self._state.dimension
-        settings = {
-            "enable_sort": "off",  # no plan but along the index
-            "hnsw.iterative_scan": "relaxed_order",
-            "hnsw.ef_search": str(_KEPT),
-            "hnsw.max_scan_tuples": str(scanned),
-            "hnsw.scan_mem_multiplier": "16",
-        }
+        # without sorting there is no plan but along the index
+        settings = (
+            "SET LOCAL enable_sort = off; SET LOCAL hnsw.iterative_scan = relaxed_order; "
+            f"SET LOCAL hnsw.scan_mem_multiplier = 16; SET LOCAL hnsw.ef_search = {_KEPT}; "
+            f"SET LOCAL hnsw.max_scan_tuples = {scanned}"
+        )
         query = f"SELECT n {self._rows} ORDER BY (l.unit::halfvec({size})) <#> %s::halfvec({size}) LIMIT %s"
-        found = self._run(query, [*self._values, self._query, wanted], settings)
+        with self._native.transaction(force_rollback=True):
+            self._native.execute(settings)
+            found = self._run(query, [*self._values, self._query, wanted])
         return [n for (n,) in found] if len(found) == wanted else None
 
     def by_reading(self, k: int) -> list[int]:
@@ -173,12 +174,8 @@ class _Search:
             found = self._run(f"SELECT * FROM ({query}) AS rows WHERE distance <= %s", [*values, limit])
         return [n for n, distance in found if distance <= limit]
 
-    def _run(self, query: str, values: list[Any], settings: dict[str, str] | None = None) -> list[Any]:
-        """Rows of a query with settings of its own; to compile it would take longer than to run it."""
-        chosen = {"jit": "off", **(settings or {})}
-        calls = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in chosen.items())
-        with self._native.transaction(force_rollback=True), self._native.cursor() as cursor:
-            cursor.execute(f"SELECT {calls}")
+    def _run(self, query: str, values: list[Any]) -> list[Any]:
+        with self._native.cursor() as cursor:
             cursor.adapters.register_dumper(np.ndarray, _Reals)
             # a plan that is kept would not know the model, and so could not take its index
             return cursor.execute(query, values, prepare=False).fetchall()
