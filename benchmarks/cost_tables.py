@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ MILLION = SIZES[-1]
 STEPS = {
     "reading": "read files of one short text each",
     "splitting": "split",
-    "embedding": "embed by all-MiniLM-L6-v2, 2 cores",
+    "embedding": "embed by all-MiniLM-L6-v2",
     "keyword": "write to a folder: text, keywords",
     "vectors": "write to a folder: text, keywords, vectors",
     "postgres-keyword": "write to PostgreSQL: text, keywords",
@@ -33,69 +34,86 @@ ASSUMED = {
 }
 CORE, GB_MEMORY, GB_DISK, CORES, MEMORY, FILLED, REPLICAS = ASSUMED.values()
 SLOW = 100  # milliseconds
+BUSY = 1.5  # running processes a core, above which the clock says too much
 Table = tuple[list[str], list[list[str]]]
+
+
+def number(value: float) -> str:
+    """Three digits of it, or all before the point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+@dataclass
+class Series:
+    """Values by the number of documents; those in ``busy`` are seconds of the clock that other work made longer."""
+
+    values: dict[int, float]
+    busy: set[int]
+
+    def __post_init__(self) -> None:
+        quiet = {size: value for size, value in self.values.items() if size not in self.busy}
+        self.base = quiet if len(quiet) > 1 else self.values
+        (n1, v1), (n2, v2) = sorted(self.base.items())[-2:]
+        self.slope = math.log(v2 / v1) / math.log(n2 / n1)
+        self.million = v2 * (MILLION / n2) ** self.slope
+
+    def cells(self, unit: str) -> list[str]:
+        """The value at each size, ``~`` where the slope says it, ``*`` where it is too long, and the slope."""
+        texts = []
+        for size in SIZES:
+            value = self.values.get(size, self.million * (size / MILLION) ** self.slope)
+            mark = "* " if size in self.busy else "" if size in self.values else "~ "
+            texts.append(f"{mark}{number(value)} {unit}")
+        return [*texts, f"{self.slope:.2f}"]
 
 
 def found(step: str, value: Callable[[Any], Any]) -> dict[int, Any]:
     """A value of a step, by the size."""
     costs = json.loads((RESULTS / "costs.json").read_text(encoding="utf-8"))
-    return {size: value(costs[f"{step} {size}"]) for size in SIZES if f"{step} {size}" in costs}
+    return {int(name.split()[1]): value(case) for name, case in costs.items() if name.split()[0] == step}
 
 
-def slope(values: dict[int, float]) -> float:
-    """Of the logarithms, between the two largest sizes: 1 where ten times the documents take ten times as long."""
-    (n1, v1), (n2, v2) = sorted(values.items())[-2:]
-    return math.log(v2 / v1) / math.log(n2 / n1)
+def series(step: str, value: Callable[[Any], Any], *, clock: bool = True) -> Series:
+    """A value of a step that the clock says, or the processor where that was measured."""
+    busy = found(step, lambda case: case["load"] > BUSY and (clock or "processor" not in case))
+    return Series(found(step, value), {size for size, too_long in busy.items() if too_long})
 
 
-def at_million(values: dict[int, float]) -> float:
-    """The value at 1,000,000, by the slope if it was not measured."""
-    largest = max(values)
-    return float(values[largest] * (MILLION / largest) ** slope(values))
-
-
-def cells(values: dict[int, float], unit: str) -> list[str]:
-    """The value at each size, ``~`` where the slope says it, and the slope."""
-    known = {MILLION: at_million(values)} | values
-    texts = [f"{'' if size in values else '~ '}{known[size]:,.3g} {unit}" for size in SIZES if size in known]
-    return [*texts, f"{slope(values):.2f}"]
-
-
-def seconds(step: str) -> dict[int, float]:
-    return found(step, lambda case: case["seconds"])
+def seconds(step: str) -> Series:
+    """Of a core; where those were not measured, of the clock times the cores in use."""
+    cores = 2 if step == "embedding" else 1
+    return series(step, lambda case: case.get("processor") or cores * case["seconds"], clock=False)
 
 
 def steps() -> Table:
     """Seconds of each step."""
-    rows = [[name, *cells(seconds(step), "s")] for step, name in STEPS.items() if len(seconds(step)) > 1]
+    rows = [[name, *seconds(step).cells("s")] for step, name in STEPS.items() if there(step)]
     return ["step", *(f"{size:,}" for size in SIZES), "slope"], rows
 
 
-def note() -> str:
-    """How busy the machine was."""
-    loads = found("vectors", lambda case: case["load"])
-    text = "; ".join(f"{load} at {size:,}" for size, load in loads.items())
-    return f"Running processes a core while an index with vectors was written to a folder: {text}."
+def there(step: str) -> bool:
+    return len(found(step, len)) > 1
 
 
-def p50(step: str, kind: str) -> dict[int, float]:
-    return found(step, lambda case: case["queries"][kind][50])
+def p50(step: str, kind: str) -> Series:
+    return series(step, lambda case: case["queries"][kind][50])
 
 
 def queries() -> Table:
     """Milliseconds of each kind of query."""
-    question = f"{p50('embedding', 'embed the question')[100_000]:.3g} ms"
+    question = f"{found('embedding', lambda case: case['queries']['embed the question'][50])[100_000]:.3g} ms"
     rows = [["either", "embed the question", question, question, question, "0.00", "–"]]
     for step, store in stores():
         for kind in ("keyword", "vector", "hybrid"):
-            p95 = found(step, lambda case, kind=kind: case["queries"][kind][95])
-            rows.append([store, kind, *cells(p50(step, kind), "ms"), f"{p95[max(p95)]:.3g} ms"])
-    return ["store", "query", *(f"p50, {size:,}" for size in SIZES), "slope", "p95 at the largest"], rows
+            work = found(step, lambda case, kind=kind: case.get("work", {}).get(kind))
+            last = max((size for size, ms in work.items() if ms), default=0)
+            rows.append([store, kind, *p50(step, kind).cells("ms"), f"{work[last]:.3g} ms" if last else "–"])
+    return ["store", "query", *(f"p50, {size:,}" for size in SIZES), "slope", "processor"], rows
 
 
 def stores() -> list[tuple[str, str]]:
     """Those that were measured."""
-    return [(step, store) for step, store in STORES.items() if len(seconds(step)) > 1]
+    return [(step, store) for step, store in STORES.items() if there(step)]
 
 
 def each(step: str) -> dict[str, float]:
@@ -109,7 +127,7 @@ def sizes() -> Table:
     """Bytes a document, and where a store stops."""
     rows = []
     for step, store in stores():
-        share, vector, hybrid = each(step), at_million(p50(step, "vector")), at_million(p50(step, "hybrid"))
+        share, vector, hybrid = each(step), p50(step, "vector").million, p50(step, "hybrid").million
         filled = FILLED * MEMORY * 1e3 / (share["mapped"] + share["memory"])
         stops = (filled, SLOW / vector, SLOW / hybrid)  # millions
         rows.append([store, *(f"{value:,.0f}" for value in (*share.values(), *stops))])
@@ -126,17 +144,17 @@ def plan() -> Table:
     """Disk, memory, hours, machines and money by the number of passages."""
     rows = []
     for amount in (10**power for power in range(6, 10)):
-        embed = 2 * at_million(seconds("embedding")) * amount / MILLION / 3600
+        embed = seconds("embedding").million * amount / MILLION / 3600
         for step, store in stores():
             share = each(step)
-            write = at_million(seconds(step)) * amount / MILLION / 3600
+            write = seconds(step).million * amount / MILLION / 3600
             disk = amount * share["disk"] / 1e9
             memory = amount * (share["mapped"] + share["memory"]) / 1e9
             machines = math.ceil(memory / (FILLED * MEMORY))
             money = REPLICAS * (machines * (CORES * CORE + MEMORY * GB_MEMORY) + disk * GB_DISK)
-            numbers = (embed, write, disk, memory, machines, money)
-            rows.append([f"{amount:,}", store, *(f"{n:,.1f}" if n < 10 else f"{n:,.0f}" for n in numbers)])
-    head = ["passages", "store", "core hours to embed", "hours to write", "GB on disk", "GB in memory"]
+            values = (embed, write, disk, memory, machines, money)
+            rows.append([f"{amount:,}", store, *map(number, values)])
+    head = ["passages", "store", "core hours to embed", "core hours to write", "GB on disk", "GB in memory"]
     return [*head, "shards", "money a month"], rows
 
 

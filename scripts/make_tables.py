@@ -208,8 +208,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
 def render_scale(page: str) -> str:
     """docs/scale.md with every marked table written anew."""
     names = ("steps", "queries", "sizes", "assumed", "plan", "shards")
-    parts = {name: table(*getattr(cost_tables, name)()) for name in names}
-    return fill(SCALE_PAGE, page, {**parts, "load": cost_tables.note()})
+    return fill(SCALE_PAGE, page, {name: table(*getattr(cost_tables, name)()) for name in names})
 
 
 def fill(path: Path, page: str, parts: dict[str, str]) -> str:
