@@ -123,7 +123,7 @@ class PostgresBackend(Backend):
 
     def keyword_view(self) -> KeywordView:
         """See `Backend`."""
-        return PostgresKeywordView(self.store, self.keyword, self.store.state().derived)
+        return PostgresKeywordView(self.store, self.keyword, self.store.state())
 
     def passes(self, connection: Connection, state: State, where: Filter) -> Callable[[int], bool]:
         """See `Backend`."""

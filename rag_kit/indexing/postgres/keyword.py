@@ -78,7 +78,7 @@ class PostgresKeywordLeg:
         if sums != (total.documents, total.tokens, 0) or max(total.generation, 0) != state.generation:
             report.problems.append("keyword: documents, terms or changes are not as many as were counted")
         step, lost, checked = max(1, total.documents // _SAMPLE), list[int](), 0
-        for rows in _pages(native, "n %% %s = 0", (step,)):
+        for rows in _pages(native, "hashint8(n) %% %s = 0", (step,)):  # tenants may have every other number
             known = indexed(native, [n for n, _, _ in rows])
             slots = [slot for slot, _ in known.values()]
             terms = {n: self._terms(state, *row) for n, *row in rows if n in known}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
     from psycopg import Connection
 
+    from rag_kit.indexing.document_index.meta import State
     from rag_kit.indexing.document_index.store import Store
     from rag_kit.indexing.postgres.keyword import PostgresKeywordLeg
 
@@ -29,13 +30,14 @@ class PostgresKeywordView(KeywordView):
     Args:
         store: The store.
         leg: Its keyword leg.
-        derived: Whether there may be what was made of passages.
+        state: The state of the index.
     """
 
-    def __init__(self, store: Store, leg: PostgresKeywordLeg, derived: bool) -> None:
+    def __init__(self, store: Store, leg: PostgresKeywordLeg, state: State) -> None:
         self._store = store
         self._leg = leg
-        self._derived = derived
+        self._state = state
+        self._derived = state.derived
 
     @contextmanager
     def _reading(self) -> Iterator[Connection[Any]]:
@@ -58,7 +60,7 @@ class PostgresKeywordView(KeywordView):
         self, query: str | Mapping[str, float], k: int, where: Filter | None
     ) -> list[tuple[Document, float]]:
         with self._store.reading() as connection:
-            return self._leg.search(connection, self._store.state(connection), query, k, where)
+            return self._leg.search(connection, self._state, query, k, where)
 
     def feedback(
         self, query: str, k: int = 10, filter: Filter | None = None, *, max_documents: float = math.inf
