@@ -203,6 +203,9 @@ def test_a_store_that_was_emptied_or_is_another_is_not_asked(
             index.flush()
             same(index, files, k=5)
             assert index.verify().ok
+            index.upsert(rows(range(25, 40), 2))
+        with DocumentIndex.open(tmp_path / "a", embeddings=model, **kind.arguments()) as index:
+            assert len(index.search_dense("text", 50)) == 40  # the first store again, which is behind now
 
 
 def test_an_older_store_file_put_back(kind: Kind, tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def _look_up(
 
 def _holds(connection: Connection, state: State, store: ConnectedStore, record: Record) -> bool:
     """Whether something that was handed over is found: not in another, or an emptied, store."""
-    query = f"SELECT n FROM vectors WHERE generation <= ? LIMIT {_SAMPLE}"
+    query = f"SELECT n FROM vectors WHERE generation <= ? ORDER BY generation DESC LIMIT {_SAMPLE}"
     sample = numbers_of(connection, query, record.generation)
     for _, rows in stored_blocks(connection, sample, state.dimension or 0):
         for row in rows:
