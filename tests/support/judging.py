@@ -1,58 +1,19 @@
-"""Scripted judges: a chat model that answers by task as text, as a tool call, or over HTTP; and fixed vectors."""
+"""Scripted judges: answers by task over HTTP, and fixed vectors."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool
 
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output
-from support.by_task import ByTask, ragas_task
+from support.by_task import ragas_task
 from support.openai_server import Recorded
 
 _TASK = re.compile(r"<task>(\w+)</task>")
-
-
-class ToolJudge(ByTask):
-    """As `ByTask`, but its answers come as the arguments of a tool call."""
-
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[Any, Any]:
-        """Remember the tool's name."""
-        (tool,) = tools
-        known = tool if isinstance(tool, Mapping) else None
-        name = (
-            known.get("title") or (known.get("function") or {}).get("name")
-            if known is not None
-            else tool.name
-            if isinstance(tool, BaseTool)
-            else tool.__name__
-        )
-        return self.bind(tool_name=name)
-
-    def _called(self, messages: list[BaseMessage], name: str | None) -> ChatResult:
-        result = self._reply(messages)
-        if name is None:
-            return result
-        message = result.generations[0].message
-        call = {"name": name, "args": json.loads(str(message.content)), "id": "1", "type": "tool_call"}
-        usage = getattr(message, "usage_metadata", None)
-        return ChatResult(
-            generations=[ChatGeneration(message=AIMessage("", tool_calls=[call], usage_metadata=usage))]
-        )
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
-        return self._called(messages, kwargs.get("tool_name"))
-
-    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
-        return self._called(messages, kwargs.get("tool_name"))
 
 
 def served(answers: Mapping[str, Any]) -> Callable[[Recorded], Any]:

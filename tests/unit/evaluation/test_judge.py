@@ -473,10 +473,10 @@ from support.by_task import ByTask
 from rag_kit.evaluation import Judge
 
 async def main(cache, first):
-    answers = {"judge_question": {"question": "Q", "noncommittal": 0}}
+    answers = {"judge_statements": {"statements": ["S."]}}
     judge = Judge(ByTask(answers=answers), "none", cache=cache)
     for n in range(first, first + 60):
-        await judge.ask("judge_question", {"answer": f"Answer {n % 90}."})
+        await judge.ask("judge_statements", {"question": "Q", "answer": f"Answer {n % 90}."})
     print(judge.usage["calls"], judge.usage["cached"])
 
 asyncio.run(main(sys.argv[1], int(sys.argv[2])))
