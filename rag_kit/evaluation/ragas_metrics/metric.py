@@ -90,6 +90,8 @@ class RagasMetric(Metric):
         require_ragas(f"the metric {metric if isinstance(metric, str) else type(metric).__name__!r}")
         if isinstance(metric, partial):
             metric, settings = metric.func, {**metric.keywords, **settings}
+            name = name or settings.get("name")
+        settings = {key: each for key, each in settings.items() if key not in ("llm", "embeddings", "name")}
         self._given: Any = None
         self._object_made: Any = None
         if isinstance(metric, str):
@@ -199,9 +201,8 @@ class RagasMetric(Metric):
         scores = scores_of(given.get("rubrics") or getattr(metric, "rubrics", None) or {})
         calls = Calls(judge, lambda data, reply: reply_fault(data, reply, scores))
         asking, details = await self._asking(metric, calls, judge.language_for(example.question))
-        if (
-            self.ragas_class == "SemanticSimilarity"
-        ):  # Ragas embeds without awaiting: fetch both vectors before
+        if self.ragas_class == "SemanticSimilarity":
+            # Ragas embeds these without awaiting
             await calls.embed([given["reference"] or " ", given["response"] or " "])
         why: str | None = None
         result: Any = None

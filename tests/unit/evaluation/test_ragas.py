@@ -191,12 +191,8 @@ def test_names_objects_classes_and_partials_are_handed_in_alike() -> None:
     from ragas.metrics.collections import AnswerAccuracy, DomainSpecificRubrics
 
     polite = DomainSpecificRubrics(llm=ragas_llm(None), rubrics=RUBRICS, name="polite")
-    wanted = [
-        "faithfulness",
-        polite,
-        AnswerAccuracy,
-        partial(DomainSpecificRubrics, rubrics={1: "Rude.", 5: "Kind."}),
-    ]
+    made = partial(DomainSpecificRubrics, llm=ragas_llm(None), name="kind", rubrics={1: "Rude.", 5: "Kind."})
+    wanted = ["faithfulness", polite, AnswerAccuracy, made]
     examples = [example for example, _ in rows("en")[:2]]
     outputs = {example.question: output for example, output in rows("en")[:2]}
 
@@ -206,7 +202,7 @@ def test_names_objects_classes_and_partials_are_handed_in_alike() -> None:
 
     with OpenAIServer([reply]) as server:
         results = evaluate(outputs.__getitem__, examples, wanted, judge=judge_on(server), progress=False)
-    assert results.metrics == ("faithfulness", "polite", "answer_accuracy", "rubrics")
+    assert results.metrics == ("faithfulness", "polite", "answer_accuracy", "kind")
     assert all(cell.status == "ok" for row in results.rows for cell in row.cells.values())
     assert results.rows[0].cells["polite"].value == 5.0
     entry = next(each for each in results.manifest["metrics"] if each["name"] == "polite")
