@@ -218,6 +218,8 @@ class WritableIndex(ReadableIndex):
         with self._store.write_lock:
             has_vectors = self.embeddings is not None and bool(batch.all_rows)
             with self._store.writing() as connection:
+                if batch.revise is not None:
+                    batch = batch.revise(connection, batch)
                 if batch.all_rows:  # another process may have made vectors by another model
                     recorded = self._store.state(connection).embedding
                     check_model(self.folder, recorded, self._embedding_name, writing=True)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
+from support.embedding import WordEmbeddings
 from support.postgres import PostgresServer, binaries
 
 from rag_kit.cli.main import main
 from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError
-from rag_kit.indexing import DocumentIndex
+from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.postgres.location import location_of
 
@@ -104,3 +108,53 @@ def test_nul_is_refused(server: str) -> None:
         assert index.ids() == []
         index.upsert([good])
         assert index.get(["good"])[0].metadata == good.metadata
+
+
+def test_many_ingests_at_the_same_time_are_as_one(server: str, tmp_path: Path) -> None:
+    """Four processes ingest overlapping folders with copies: rows, vectors and originals are those of one ingest."""
+    words = ["pump", "valve", "hall", "night", "oil", "filter", "motor", "belt", "fan", "switch"]
+    folders = [tmp_path / name for name in "abcd"]
+    for place, folder in enumerate(folders):
+        (folder / "sub").mkdir(parents=True)
+        for number in range(12):
+            text = " ".join(f"{word}{(number * 7 + at) % 13}" for at, word in enumerate(words * 12))
+            name = folder / ("sub" if number % 2 else "") / f"{number:02}.txt"
+            name.write_text(text if number % 3 else f"{text} only{place}x{number}.")
+    once, together = f"{server}&index=once", f"{server}&index=together"
+    ingest(tmp_path, once, embeddings=WordEmbeddings(), keep_duplicates=False)
+    code = (
+        "import sys; from support.embedding import WordEmbeddings; from rag_kit.indexing import ingest; "
+        "ingest(sys.argv[2:], sys.argv[1], embeddings=WordEmbeddings(), keep_duplicates=False)"
+    )
+    path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    running = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                code,
+                together,
+                *map(str, [folder, folders[place - 1], folders[place - 2]]),
+            ],
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        for place, folder in enumerate(folders)
+    ]
+    assert [process.wait(200) for process in running] == [0] * 4
+    assert contents(together, tmp_path) == contents(once, tmp_path)
+    ingest(tmp_path, together, embeddings=WordEmbeddings())  # finds nothing to do
+    assert contents(together, tmp_path) == contents(once, tmp_path)
+
+
+def contents(url: str, folder: Path) -> object:
+    """Which files are kept, with their texts and vectors, and whether all is sound."""
+    with DocumentIndex.open(url, embeddings=WordEmbeddings()) as index:
+        kept = [source for source, record in index.source_records().items() if not record.original]
+        rows = {source: index.get(index.ids(source)) for source in index.sources()}
+        texts = {source: [document.page_content for document in its] for source, its in rows.items()}
+        assert index.vectors(index.ids()).keys() == set(index.ids())
+        assert index.verify().ok, str(index.verify())
+        hits = [
+            (hit.page_content, round(score, 5)) for hit, score in index.search_keyword("pump1 valve2", k=50)
+        ]
+        return kept, texts, sorted(hits)
