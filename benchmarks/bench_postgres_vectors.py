@@ -27,8 +27,8 @@ from langchain_core.embeddings import Embeddings
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "postgres_vectors.json"
 SETS = ("scifact", "timeqa_slice", "pubmedqa_l", "covidqa", "xquad_en")
-SIZES = (5_000, 20_000, 40_000)
-QUERIES, K, GROUP = 40, 10, 5_000
+SIZES = (5_000, 20_000, 59_900)
+QUERIES, K = 40, 10
 SHARES = (100, 50, 10, 1)  # per cent of the rows that pass a filter
 RECALL = 0.97
 
@@ -90,33 +90,27 @@ def run(quick: bool = False) -> list[Row]:
         vectors.EXACT_ROWS = 1_000
         small = DocumentIndex.create(f"{url}&tenant=small", embeddings=model)
         large = DocumentIndex.create(f"{url}&tenant=large", embeddings=model)
-        written = 0
         for size in sizes:
-            start = time.perf_counter()
-            for first in range(written, size, GROUP):
-                for index, rows in (
-                    (large, range(first, min(first + GROUP, size))),
-                    (small, range(first, first + GROUP // 100)),
-                ):
-                    index.upsert(
-                        Document(model.texts[n], id=str(n), metadata={"share": int(shares[n])}) for n in rows
-                    )
-            seconds = (time.perf_counter() - start) / (size - written)
-            written = size
+            theirs = range(0, size, 100)
+            for index, tenant, numbers in ((small, "small", theirs), (large, "large", range(size))):
+                index.upsert([Document(model.texts[0], id="0", metadata={"share": int(shares[0])})])
+                with psycopg.connect(address) as connection:
+                    _fill(connection, tenant, numbers, model, shares)
+                    # made anew from all rows, which is quicker than row by row
+                    name = vectors._name(index._store.state())
+                    connection.execute(f'DROP INDEX IF EXISTS bench."{name}"')
+                with index._store.writing() as writer:
+                    index._backend.vectors.rebuild(writer, index._store.state(writer))
             with psycopg.connect(address, autocommit=True) as connection:
                 connection.execute("VACUUM ANALYZE bench.nearest")
                 connection.execute("VACUUM ANALYZE bench.chunks")
             for share in SHARES:
                 where = {"share": {"$lt": share}} if share < 100 else None
                 found = _measured(large, where, queries, model.rows[:size], shares[:size] < share)
-                table.append(
-                    {"rows": size, "passing": f"{share}%", "ms to write a row": 1000 * seconds, **found}
-                )
-            mine = np.isin(np.arange(size) % GROUP, np.arange(GROUP // 100))
+                table.append({"rows": size, "passing": f"{share}%", **found})
+            mine = np.arange(size) % 100 == 0
             found = _measured(small, None, queries, model.rows[:size], mine)
-            table.append(
-                {"rows": size, "passing": "a tenant's 1%", "ms to write a row": 1000 * seconds, **found}
-            )
+            table.append({"rows": size, "passing": "a tenant's 1%", **found})
             for line in table[-len(SHARES) - 1 :]:
                 print(line, flush=True)
             if not quick:
@@ -132,6 +126,21 @@ def run(quick: bool = False) -> list[Row]:
         )
         for line in table
     ]
+
+
+def _fill(connection: Any, tenant: str, numbers: range, model: Sentences, shares: Any) -> None:
+    """Put in the rows that are not there yet, as a superuser: one statement for all of them."""
+    connection.execute(f"SET search_path = bench, public; SET rag_kit.tenant = '{tenant}'")
+    [(last,)] = connection.execute("SELECT max(ordinal) FROM chunks WHERE tenant = %s", (tenant,)).fetchall()
+    made = [(number, number + (10**7 if tenant == "small" else 10**6)) for number in numbers if number > last]
+    columns = "n, id, source, ordinal, text, metadata, hash, generation"
+    with connection.cursor().copy(f"COPY chunks ({columns}) FROM STDIN") as copy:
+        for number, n in made:
+            metadata = json.dumps({"share": int(shares[number])})
+            copy.write_row((n, str(number), "", number, model.texts[number], metadata, b"%d" % number, 1))
+    with connection.cursor().copy("COPY vectors (n, vector, generation) FROM STDIN") as copy:
+        for number, n in made:
+            copy.write_row((n, model.rows[number].astype("<f4").tobytes(), 1))
 
 
 def _measured(index: Any, where: Any, queries: Any, rows: Any, passing: Any) -> dict[str, float]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rag_kit.indexing.document_index.meta import State
     from rag_kit.indexing.document_index.report import IndexReport
 
-#: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (benchmarks/bench_postgres.py).
+#: Up to so many vectors of a tenant, each search reads all; above, it asks HNSW (benchmarks/bench_postgres_vectors.py).
 EXACT_ROWS = 20_000
 _LONGEST, _LONGEST_INDEXED = 16_000, 4_000  # numbers of a vector that halfvec holds, and that HNSW takes
 _KEPT = 200  # candidates that HNSW keeps while it searches
@@ -69,28 +69,23 @@ class PostgresVectorLeg:
         search = _Search(connection.native, state, query, where)
         numbers = search.by_graph(max(_LEAST, _PER_HIT * k)) or search.by_reading(k)
         rows = connection.native.execute(
-            "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (tenant, n) WHERE c.n = ANY (%s)",
-            (numbers,),
+            "SELECT c.id, v.vector FROM chunks c JOIN vectors v USING (tenant, n) "
+            "WHERE c.n = ANY (%s) AND length(v.vector) = %s",  # another length is damage
+            (numbers, 4 * state.dimension),
             binary=True,
         ).fetchall()
-        if not rows:
-            return []
-        vectors = unit(np.array([np.frombuffer(blob, "<f4") for _, blob in rows], np.float32))
-        return best(vectors @ query, [key for key, _ in rows], k)
+        vectors = np.frombuffer(b"".join(blob for _, blob in rows), "<f4").reshape(-1, state.dimension)
+        sound = np.flatnonzero(np.isfinite(vectors).all(axis=1))
+        return best(unit(vectors[sound]) @ query, [rows[place][0] for place in sound], k)
 
     def verify(self, connection: Any, state: State, report: IndexReport) -> None:
         """Compare each vector with the store's."""
         if state.dimension is None:
             return
         found = Counter(change.there for page in _changes(connection.native, state, -1) for change in page)
-        if found[False]:
-            report.problems.append(
-                f"vectors: {found[False]} rows are missing from the table that is searched"
-            )
-        if found[True]:
-            report.problems.append(
-                f"vectors: {found[True]} rows of the table that is searched are not what was written"
-            )
+        for there, what in ((False, "missing from"), (True, "not what was written in")):
+            if found[there]:
+                report.problems.append(f"vectors: {found[there]} rows are {what} the table that is searched")
         if _is_large(connection.native) and not _graph(connection.native, state):
             report.notes.append(
                 f"each vector search reads all vectors; HNSW takes {_LONGEST_INDEXED} numbers a vector, these have "
@@ -127,8 +122,8 @@ class PostgresVectorLeg:
                     "generation = excluded.generation",
                     [(c.n, model, c.row, c.generation) for c in page if c.row is not None],
                 )
-                damaged = [change.n for change in page if change.row is None]
-                cursor.execute("DELETE FROM nearest WHERE n = ANY (%s)", (damaged,))
+                if damaged := [change.n for change in page if change.row is None]:
+                    cursor.execute("DELETE FROM nearest WHERE n = ANY (%s)", (damaged,))
         _make_graph(native, state)
         return count
 
@@ -210,7 +205,8 @@ def _changes(native: psycopg.Connection[Any], state: State, since: int) -> Itera
             changes = []
             for row, whole, (n, _, generation, *facts, half) in zip(rows, sound, page, strict=True):
                 same = facts == [_model(state), generation] and _is_half_of(half, row)
-                if not same if whole else half is not None:
+                differs = not same if whole else half is not None
+                if differs:
                     changes.append(_Change(n, generation, row if whole else None, half is not None))
             yield changes
 

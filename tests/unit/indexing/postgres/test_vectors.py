@@ -213,7 +213,9 @@ def test_verify_finds_what_was_changed_by_hand(url: str) -> None:
         execute(url, f"UPDATE nearest SET unit = (SELECT unit FROM nearest LIMIT 1) WHERE {row.format(1050)}")
         execute(url, f"DELETE FROM nearest WHERE {row.format(1060)}")
         problems = " ".join(index.verify().problems)
-        assert "1 rows are missing" in problems and "1 rows of the table" in problems
+        assert "1 rows are missing" in problems and "1 rows are not what was written" in problems
+        execute(url, f"UPDATE vectors SET vector = '\\x00' WHERE {row.format(1070)}")
+        assert {str(d.id) for d, _ in index.search_dense("point 1070 0", 100)} >= {"p1050", "p1071"}
         index.repair()
         assert index.verify().ok
         for n in (1050, 1060):
