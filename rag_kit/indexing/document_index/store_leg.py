@@ -36,9 +36,6 @@ _KIND = container.Kind(b"RAGKSTOR", 1, "record of a vector store")
 _NAME = re.compile(r"store-[0-9a-f]{8}-(\d+)\.record")
 _MORE, _MOST = 10, 1000  # rows asked for beyond those wanted, at first and at last
 _SAMPLE = 3  # rows that are looked up before a store is trusted
-_CHANGED = (
-    "SELECT n FROM chunks c JOIN vectors v USING (n) WHERE max(c.generation, v.generation) > ? ORDER BY n"
-)
 
 
 class Record(NamedTuple):
@@ -86,7 +83,7 @@ class StoreLeg:
         arguments = store.arguments(where, record.left_out)
         mask = None if where is None else self._masks.mask(connection, state, where)
         since = self._followed(connection, state, store, record)
-        changed = numbers_of(connection, _CHANGED, since)
+        changed = _changed(connection, since)
         numbers, scores = _scored(connection, state, query, changed, mask)
         for fetch in (k + _MORE, 4 * (k + _MORE), 4 * k + _MOST) if since >= 0 else ():
             found = store.nearest(state, query, fetch, arguments)
@@ -99,7 +96,7 @@ class StoreLeg:
             numbers, scores = np.append(numbers, more), both
             # a writer changes the store meanwhile, or it gave too little
             if len(numbers) < k or self._record(state).upto > state.generation:
-                everything = numbers_of(connection, _CHANGED, -1)
+                everything = _changed(connection, -1)
                 numbers, scores = _scored(connection, state, query, everything, mask)
         return named(connection, *near_best(numbers, scores, k), k)
 
@@ -141,7 +138,7 @@ class StoreLeg:
     def waiting(self, connection: Connection, state: State) -> int:
         """How many vectors are not in the store yet."""
         since = self._record(state).generation
-        return 0 if self._store is None else len(numbers_of(connection, _CHANGED, since))
+        return 0 if self._store is None else len(_changed(connection, since))
 
     def apply(self, connection: Connection, state: State) -> int:
         """Hand over what has changed; where the store was not given, the next writer that has it does."""
@@ -157,7 +154,7 @@ class StoreLeg:
         self, connection: Connection, state: State, store: ConnectedStore, since: int, record: Record
     ) -> None:
         """Bring the store from a generation to the present one; from -1 it is filled anew."""
-        changed = numbers_of(connection, _CHANGED, since)
+        changed = _changed(connection, since)
         doomed = numbers_of(connection, "SELECT n FROM gone WHERE generation > ?", since)
         doomed = np.union1d(doomed, changed)
         highest = int(max(record.highest, *doomed[-1:], 0))
@@ -199,7 +196,7 @@ class StoreLeg:
 def _look_up(
     connection: Connection, state: State, store: ConnectedStore, record: Record, report: IndexReport
 ) -> None:
-    changed, alive = (numbers_of(connection, _CHANGED, start) for start in (record.generation, -1))
+    changed, alive = (_changed(connection, start) for start in (record.generation, -1))
     numbers, dimension = np.setdiff1d(alive, changed), state.dimension or 0
     equal = Counter(
         hash(row.tobytes()) for _, rows in stored_blocks(connection, alive, dimension) for row in rows
@@ -234,6 +231,14 @@ def _holds(connection: Connection, state: State, store: ConnectedStore, record: 
             "%s lacks what the index wrote to it; it is not asked until a writer has filled it.", store.name
         )
     return not len(sample)
+
+
+def _changed(connection: Connection, since: int) -> Numbers:
+    """Numbers of the rows whose vector, text or metadata changed after a generation."""
+    query = "SELECT n FROM {} WHERE generation > ?"  # in no order, for which SQLite would read all rows
+    return np.union1d(
+        *(numbers_of(connection, query.format(table), since) for table in ("vectors", "chunks"))
+    )
 
 
 def _scored(
