@@ -9,6 +9,7 @@ from rag_kit.indexing.document_index import verifying
 from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.families.checking import mend_families, orphans
 from rag_kit.indexing.document_index.filling import fill_vectors
+from rag_kit.indexing.document_index.sql import scan
 from rag_kit.indexing.document_index.writing import remove_rows
 from rag_kit.indexing.searched import embedded_row
 
@@ -64,7 +65,7 @@ def _search_titles(backend: Backend, embeddings: Embeddings | None, titles: bool
                 f"Texts with titles have other vectors: open the index in {backend.location} with its embedding model "
                 f"{state.embedding!r} to change that (rag-kit repair --titles does)."
             )
-        rows = connection.execute("SELECT n, text, metadata FROM chunks")
+        rows = scan(connection, "SELECT n, text, metadata FROM chunks")
         changed = [(n,) for n, text, metadata in rows if embedded_row(text, metadata, titles=True) != text]
         connection.executemany("DELETE FROM vectors WHERE n = ?", changed)
         generation = state.generation + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 _MANY = 500  # placeholders in one statement
@@ -23,6 +23,12 @@ class Connection(Protocol):
 
     def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Rows: ...  # noqa: D102
     def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> Any: ...  # noqa: D102
+
+
+def scan(connection: Connection, query: str) -> Iterable[Any]:
+    """The rows of a large answer, which is not held in memory as a whole."""
+    read: Callable[[str], Iterable[Any]] = getattr(connection, "scan", connection.execute)
+    return read(query)
 
 
 def has_table(connection: Connection, *names: str) -> bool:

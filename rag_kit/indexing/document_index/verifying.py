@@ -12,7 +12,7 @@ from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.families.checking import family_problems
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.report import IndexReport
-from rag_kit.indexing.document_index.sql import Connection
+from rag_kit.indexing.document_index.sql import Connection, scan
 from rag_kit.indexing.document_index.store import Store
 
 _LONE = "SELECT n FROM vectors v WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.n = v.n)"
@@ -57,7 +57,7 @@ def verify(backend: Backend) -> IndexReport:
 
 def _chunks(connection: Connection, report: IndexReport) -> list[str]:
     """Ids of damaged rows."""
-    rows = connection.execute(f"SELECT id, {_CONTENT} ORDER BY n")
+    rows = scan(connection, f"SELECT id, {_CONTENT} ORDER BY n")
     damaged = []
     for key, text, metadata, digest in rows:
         report.checked["chunks"] += 1
@@ -79,7 +79,7 @@ def _is_metadata(metadata: bytes) -> bool:
 
 def damaged_sources(connection: Connection) -> list[str]:
     """Sources with rows that are not what was written."""
-    rows = connection.execute(f"SELECT source, {_CONTENT}")
+    rows = scan(connection, f"SELECT source, {_CONTENT}")
     return sorted({source for source, *rest in rows if not _sound(*rest)})
 
 
@@ -89,7 +89,7 @@ def invalidate_unsound(connection: Connection) -> None:
     Else a row whose text is damaged, but not its hash, would count as unchanged. The new hash is one that no
     text has, and another in each row; text and metadata become such as can be read.
     """
-    rows = connection.execute(f"SELECT n, source, {_CONTENT}")
+    rows = scan(connection, f"SELECT n, source, {_CONTENT}")
     unsound = [
         (n, source, text, metadata) for n, source, text, metadata, h in rows if not _sound(text, metadata, h)
     ]
@@ -110,7 +110,7 @@ def _vectors(connection: Connection, state: State, report: IndexReport) -> None:
     if without:
         report.problems.append(f"vectors: {without} rows have none")
     wrong = count = 0
-    for (blob,) in connection.execute("SELECT vector FROM vectors"):
+    for (blob,) in scan(connection, "SELECT vector FROM vectors"):
         count += 1
         if len(blob) != 4 * (state.dimension or 0) or not np.isfinite(np.frombuffer(blob, "<f4")).all():
             wrong += 1
@@ -125,7 +125,7 @@ def drop_unsound_vectors(store: Store) -> int:
         dimension = store.state(connection).dimension or 0
         bad = [
             (n,)
-            for n, blob in connection.execute("SELECT n, vector FROM vectors")
+            for n, blob in scan(connection, "SELECT n, vector FROM vectors")
             if len(blob) != 4 * dimension or not np.isfinite(np.frombuffer(blob, "<f4")).all()
         ]
         bad += connection.execute(_LONE).fetchall()

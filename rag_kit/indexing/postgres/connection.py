@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import psycopg
 
 from rag_kit.indexing.document_index.sql import Rows
 
+_NUMBERS = count()
 _BLOB = re.compile(r"CAST\(([\w.]+) AS BLOB\)")
 
 
@@ -34,6 +36,12 @@ class PostgresConnection:
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Rows:
         """Run one statement."""
         return self.native.execute(translated(sql), parameters, binary=True)
+
+    def scan(self, sql: str) -> Iterator[Any]:
+        """The rows of a large answer, fetched in blocks."""
+        with self.native.cursor(f"scan_{next(_NUMBERS)}") as cursor:
+            cursor.itersize = 2000
+            yield from cursor.execute(translated(sql), (), binary=True)
 
     def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> None:
         """Run one statement for each row of values, in one round trip."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from rag_kit.indexing.document_index.families.reading import FamilyView
-from rag_kit.indexing.document_index.sql import Connection
+from rag_kit.indexing.document_index.sql import Connection, scan
 
 
 def family_problems(connection: Connection) -> tuple[list[str], int]:
@@ -88,7 +88,7 @@ _ORPHANS = {
 def _damaged(connection: Connection) -> tuple[list[tuple[int, str]], int]:
     found, number = [], 0
     query = "SELECT n, id, CAST(text AS BLOB), CAST(metadata AS BLOB), hash FROM parents"
-    for n, key, text, metadata, digest in connection.execute(query):
+    for n, key, text, metadata, digest in scan(connection, query):
         number += 1
         if hashlib.sha256(text).digest() != digest or not _is_object(metadata):
             found.append((n, key))
