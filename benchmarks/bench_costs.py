@@ -112,7 +112,7 @@ def embedding(amount: int) -> dict[str, Any]:
     seconds = processor(lambda: [len(model.embed_array(part)) for part in parts])
     return {
         "processor": seconds,
-        "queries": {"embed the question": times(model.embed_query, texts[:QUERIES])},
+        "queries": {"embed": times(model.embed_query, texts[:QUERIES])},
     }
 
 
@@ -129,15 +129,18 @@ def index(amount: int, place: Callable[[], Any], model: Embeddings | None = None
         before = held()
         opened, found = timed(lambda: DocumentIndex.open(where, embeddings=model))
         with found:
-            kinds: dict[str, Callable[[str], Any]] = {
-                "keyword": lambda query: found.search_keyword(query, 10)
-            }
+            queries = {"keyword": times(lambda query: found.search_keyword(query, 10), asked)}
             if model:
-                kinds["vector"] = lambda query: found.search_dense(query, 10)
-                kinds["hybrid"] = index_retriever(found, k=10).invoke
-            asking = times(kinds, asked)
+                queries["vector"] = times(lambda query: found.search_dense(query, 10), asked)
+                queries["hybrid"] = times(index_retriever(found, k=10).invoke, asked)
             memory = max(0, held() - before)
-        return {"processor": seconds, "open": opened, **(size() - empty), "memory": memory, **asking}
+        return {
+            "processor": seconds,
+            "open": opened,
+            **(size() - empty),
+            "memory": memory,
+            "queries": queries,
+        }
 
 
 def processor(work: Callable[[], Any]) -> float:
@@ -156,22 +159,10 @@ def processor(work: Callable[[], Any]) -> float:
     return round(used() - before, 3)
 
 
-def times(kinds: dict[str, Callable[[str], Any]], asked: list[str]) -> dict[str, Any]:
-    """Of each kind the quantiles 0, .01 ... 1 of the milliseconds of a query, the best of three, and its work."""
-    queries, work = {}, {}
-    for kind, ask in kinds.items():
-        taken: list[float] = []
-        for query in asked[:2]:
-            ask(query)
-
-        def all_queries(ask: Callable[[str], Any] = ask, taken: list[float] = taken) -> None:
-            taken += (min(timed(lambda query=query: ask(query))[0] for _ in range(3)) for query in asked)
-
-        work[kind] = round(1000 * processor(all_queries) / len(asked) / 3, 3)
-        queries[kind] = [
-            round(1000 * float(value), 3) for value in np.quantile(taken, np.linspace(0, 1, 101))
-        ]
-    return {"queries": queries, "work": work}
+def times(ask: Callable[[str], Any], asked: list[str]) -> list[float]:
+    """The quantiles 0, .01 ... 1 of the milliseconds of a query, one at a time, each the best of three."""
+    taken = [min(timed(lambda query=query: ask(query))[0] for _ in range(3)) for query in asked]
+    return [round(1000 * float(value), 3) for value in np.quantile(taken, np.linspace(0, 1, 101))]
 
 
 @contextmanager
@@ -189,7 +180,7 @@ def folder() -> Iterator[tuple[Path, Callable[[], Counter[str]]]]:
 
 @contextmanager
 def database() -> Iterator[tuple[str, Callable[[], Counter[str]]]]:
-    """A URL on a PostgreSQL server that runs meanwhile, and its bytes: all, and those of its indexes."""
+    """A URL on a PostgreSQL server that runs meanwhile, and the bytes of its database; searches read all its tables."""
     sys.path.insert(0, str(TESTS))
     import psycopg
     from support.postgres import PostgresServer
@@ -198,10 +189,9 @@ def database() -> Iterator[tuple[str, Callable[[], Counter[str]]]]:
         url = server.url.replace("+psycopg", "")
 
         def size() -> Counter[str]:
-            indexes = "(SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relkind = 'i')"
             with psycopg.connect(url) as connection:
-                row = connection.execute(f"SELECT pg_database_size(current_database()), {indexes}").fetchone()
-            return Counter(dict(zip(("disk", "mapped"), map(int, row or ()), strict=True)))
+                [found] = connection.execute("SELECT pg_database_size(current_database())").fetchone() or (0,)
+            return Counter(disk=int(found), mapped=int(found))
 
         yield url, size
 

@@ -1,7 +1,7 @@
 """A query that asks every shard waits for the slowest: a simulation of 1 to 100 shards, with and without hedging.
 
 A shard is two replicas of the same 100,000 documents; each works on one request at a time, in order. Queries arrive at
-random (Poisson) and go to one replica of every shard, in turn. What a request takes is drawn from the hybrid queries in
+random (Poisson) and go to one replica of every shard, in turn. What a request takes is drawn from the queries in
 benchmarks/results/costs.json; one in a hundred takes longer by a log-normal time with a median of ten times the usual
 (a pause, a cold page, a neighbour), which is assumed, not measured. Hedging: who has no reply after the time in which
 95 of 100 requests are answered asks the other replica too, and takes the first reply; the loser is not cancelled. At
@@ -21,7 +21,10 @@ import numpy as np
 
 RESULTS = Path(__file__).resolve().parent / "results"
 RESULT = RESULTS / "shards.json"
-MEASURED = {"folder": "vectors 100000", "PostgreSQL": "postgres-vectors 100000"}
+MEASURED = {
+    "folder, hybrid": ("vectors 100000", "hybrid"),
+    "PostgreSQL, keyword": ("postgres-keyword 100000", "keyword"),
+}
 SHARDS = (1, 3, 10, 30, 100)
 LOADS = (0.2, 0.5)  # share of the time in which a replica works, without hedges
 STALLS, STALL_TIMES, STALL_SIGMA = 0.01, 10.0, 1.0
@@ -33,14 +36,10 @@ WARM = 500  # queries until the queues are as long as they stay
 def run(quick: bool = False) -> list[Row]:
     """Simulate every engine that was measured; writes the result file unless quick."""
     costs = json.loads((RESULTS / "costs.json").read_text(encoding="utf-8"))
+    number = 3_000 if quick else 20_000
     cases = [
-        {
-            "engine": engine,
-            "load": load,
-            **case(costs[key]["queries"]["hybrid"], load, 3_000 if quick else 20_000),
-        }
-        for engine, key in MEASURED.items()
-        if key in costs
+        {"engine": engine, "load": load, **case(costs[key]["queries"][kind], load, number)}
+        for engine, (key, kind) in MEASURED.items()
         for load in LOADS
     ]
     if not quick:

@@ -53,8 +53,8 @@ class Series:
     def __post_init__(self) -> None:
         quiet = {size: value for size, value in self.values.items() if size not in self.busy}
         self.base = quiet if len(quiet) > 1 else self.values
-        (n1, v1), (n2, v2) = sorted(self.base.items())[-2:]
-        self.slope = math.log(v2 / v1) / math.log(n2 / n1)
+        (n1, v1), (n2, v2) = (sorted(self.base.items()) * 2)[-2:]
+        self.slope = math.log(v2 / v1) / math.log(n2 / n1) if n2 > n1 else 1.0
         self.million = v2 * (MILLION / n2) ** self.slope
 
     def cells(self, unit: str) -> list[str]:
@@ -64,7 +64,7 @@ class Series:
             value = self.values.get(size, self.million * (size / MILLION) ** self.slope)
             mark = "* " if size in self.busy else "" if size in self.values else "~ "
             texts.append(f"{mark}{number(value)} {unit}")
-        return [*texts, f"{self.slope:.2f}"]
+        return [*texts, f"{self.slope:.2f}" if len(self.base) > 1 else "1, assumed"]
 
 
 def found(step: str, value: Callable[[Any], Any]) -> dict[int, Any]:
@@ -92,7 +92,7 @@ def steps() -> Table:
 
 
 def there(step: str) -> bool:
-    return len(found(step, len)) > 1
+    return bool(found(step, len))
 
 
 def p50(step: str, kind: str) -> Series:
@@ -101,14 +101,13 @@ def p50(step: str, kind: str) -> Series:
 
 def queries() -> Table:
     """Milliseconds of each kind of query."""
-    question = f"{found('embedding', lambda case: case['queries']['embed the question'][50])[100_000]:.3g} ms"
-    rows = [["either", "embed the question", question, question, question, "0.00", "–"]]
-    for step, store in stores():
-        for kind in ("keyword", "vector", "hybrid"):
-            work = found(step, lambda case, kind=kind: case.get("work", {}).get(kind))
-            last = max((size for size, ms in work.items() if ms), default=0)
-            rows.append([store, kind, *p50(step, kind).cells("ms"), f"{work[last]:.3g} ms" if last else "–"])
-    return ["store", "query", *(f"p50, {size:,}" for size in SIZES), "slope", "processor"], rows
+    question = f"{found('embedding', lambda case: case['queries']['embed'][50])[100_000]:.3g} ms"
+    rows = [["either", "embed the question", question, question, question, "0.00"]]
+    rows += [["folder", kind, *p50("vectors", kind).cells("ms")] for kind in ("keyword", "vector", "hybrid")]
+    other = json.loads((RESULTS / "postgres_keyword.json").read_text(encoding="utf-8"))["rows"]
+    took = Series({size: other[f"packed, {size:,}"]["query_all_ms"] for size in SIZES[1:]}, set())
+    rows.append(["PostgreSQL", "keyword", *took.cells("ms")])
+    return ["store", "query", *(f"p50, {size:,}" for size in SIZES), "slope"], rows
 
 
 def stores() -> list[tuple[str, str]]:
@@ -127,10 +126,12 @@ def sizes() -> Table:
     """Bytes a document, and where a store stops."""
     rows = []
     for step, store in stores():
-        share, vector, hybrid = each(step), p50(step, "vector").million, p50(step, "hybrid").million
-        filled = FILLED * MEMORY * 1e3 / (share["mapped"] + share["memory"])
-        stops = (filled, SLOW / vector, SLOW / hybrid)  # millions
-        rows.append([store, *(f"{value:,.0f}" for value in (*share.values(), *stops))])
+        share = each(step)
+        stops = [FILLED * MEMORY * 1e3 / (share["mapped"] + share["memory"])]  # millions
+        if step == "vectors":
+            stops += [SLOW / p50(step, kind).million for kind in ("vector", "hybrid")]
+        cells = [f"{value:,.0f}" for value in (*share.values(), *stops)]
+        rows.append([store, *cells, *["–"] * (6 - len(cells))])
     head = ["store", "bytes on disk", "of it read by searches", "bytes in each process that searches"]
     ends = (f"{MEMORY} GB are filled", f"p50 by vector is {SLOW} ms", f"p50 hybrid is {SLOW} ms")
     return [*head, *(f"millions of passages until {end}" for end in ends)], rows
@@ -159,11 +160,13 @@ def plan() -> Table:
 
 
 def shards() -> Table:
-    """Milliseconds until the slowest shard has answered."""
+    """How many times as long as usual, for one shard, it takes until the slowest has answered."""
     rows = []
     for case in json.loads((RESULTS / "shards.json").read_text(encoding="utf-8")):
         for number in case["plain"]:
             parts = (case[how][number] for how in ("plain", "hedged", "unbounded"))
-            times = [" / ".join(f"{value:,.0f}" for value in part) for part in parts]
-            rows.append([case["engine"], f"{case['load']:.0%}", number, *times, f"{case['added']:.1%}"])
-    return ["shard", "busy", "shards", "p50 / p95 / p99", "hedged", "without a bound", "requests added"], rows
+            times = [" / ".join(f"{value / case['usual']:,.1f}" for value in part) for part in parts]
+            name = f"{case['engine']}, {case['usual']:.0f} ms"
+            rows.append([name, f"{case['load']:.0%}", number, *times, f"{case['added']:.1%}"])
+    head = ["a shard, usually", "busy", "shards", "p50 / p95 / p99", "hedged", "without a bound"]
+    return [*head, "requests added"], rows
