@@ -207,6 +207,20 @@ def test_results_of_other_questions_are_not_written_over(
     assert run(capsys, *OWN, "--out", "r", "--limit", 1)[0] == exits.OK
 
 
+def test_without_a_model_what_needs_none_is_computed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By default those that the set has gold for; a judged metric says in one line what it needs, and has no value."""
+    code, out, err = run(capsys, *OWN[:2])
+    assert code == exits.OK and "judge" not in err
+    assert "ours_answer_found" in out and "ours_rouge_l" in out and "ndcg" not in out
+    code, out, err = run(capsys, *OWN[:2], "--metric", "faithfulness")
+    assert code == exits.OK
+    assert "faithfulness: a judge needs a language model; give --judge NAME, or set RAG_KIT_CHAT_MODEL" in err
+    code, out, err = run(capsys, *OWN[:2], "--metric", "faithfulness", "--judge", "extractive")
+    assert code == exits.USAGE and "needs a language model" in err
+
+
 def test_a_metric_without_gold_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing in the set is what the metric compares with: the table has no number, and a line says why."""
     code, _, err = run(capsys, *OWN, "--metric", "recall@2")
@@ -268,8 +282,8 @@ def test_ctrl_c(folder: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     until = time.monotonic() + 120
-    rows = folder / "r" / "rows.jsonl"
-    while not (rows.exists() and b"ours_answer_found" in rows.read_bytes()) and time.monotonic() < until:
+    log = folder / "r" / "log.jsonl"
+    while not (log.exists() and b"found: 40 degrees" in log.read_bytes()) and time.monotonic() < until:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
