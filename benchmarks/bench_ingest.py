@@ -28,10 +28,13 @@ SIZE = 16
 CHUNK = 400
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 SERVER = """
-import sys, time
+import sys, threading, time
 from support.openai_server import OpenAIServer
-wait = float(sys.argv[1])
-with OpenAIServer(embeddings=[lambda request: time.sleep(wait)]) as server:
+wait, places = float(sys.argv[1]), threading.Semaphore(int(sys.argv[2]))
+def answer(request):
+    with places:
+        time.sleep(wait)
+with OpenAIServer(embeddings=[answer]) as server:
     print(server.url, flush=True)
     sys.stdin.read()
 """
@@ -178,10 +181,10 @@ def alone(docs: Path, folder: Path, model: Embeddings, readers: Mapping[str, Any
 
 
 @contextmanager
-def scripted(wait: float) -> Iterator[str]:
-    """The address of an endpoint that takes so long for each request."""
+def scripted(wait: float, at_once: int = 1_000) -> Iterator[str]:
+    """The address of an endpoint that takes so long for each request, and serves so many at once."""
     with subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(wait)],
+        [sys.executable, "-c", SERVER, str(wait), str(at_once)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
