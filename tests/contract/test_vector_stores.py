@@ -251,7 +251,7 @@ class Failing(InMemoryVectorStore):
 
 async def test_hybrid_search_goes_on_where_the_store_fails(tmp_path: Path) -> None:
     """Whether the first search of vectors or the second fails, keywords are found, and a note says so."""
-    left = [0]
+    left = [9]
 
     class Breaking(InMemoryVectorStore):
         def similarity_search_by_vector(self, *args: Any, **kwargs: Any) -> list[Document]:
@@ -263,6 +263,7 @@ async def test_hybrid_search_goes_on_where_the_store_fails(tmp_path: Path) -> No
     with DocumentIndex.create(tmp_path / "a", embeddings=Points(), vector_store=Breaking) as index:
         index.upsert(rows(range(30)))
         index.flush()
+        assert len(index.search_dense("text", 50, {"empty": {"$exists": True}})) == 30
         retriever = index_retriever(index, k=3)
         for calls, part in ((0, "dense"), (1, "feedback")):
             left[0] = calls

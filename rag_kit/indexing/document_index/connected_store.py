@@ -149,9 +149,9 @@ class ConnectedStore:
                 # in one call a text has one vector; the same text below another title waits for the next
                 vectors: dict[str, list[float]] = {}
                 now = [n for n, vector in waiting.items() if vectors.setdefault(rows[n][0], vector) == vector]
-                waiting = {n: vector for n, vector in waiting.items() if n not in set(now)}
+                waiting = {n: waiting[n] for n in waiting.keys() - now}
                 with self._used() as store:
-                    held = [_held(rows[n][1], chroma=is_chroma(store)) for n in now]
+                    held = [_held(rows[n][1], store) for n in now]
                     self._known.vectors = vectors
                     try:
                         store.add_texts(
@@ -198,8 +198,11 @@ def _id(state: State, number: int) -> str:
     return str(uuid.UUID(state.uid[:16] + f"{number:016x}"))
 
 
-def _held(metadata: Mapping[str, Any], *, chroma: bool) -> tuple[dict[str, Any], set[str]]:
-    """The metadata that a store can hold, and the fields that it cannot; what is empty counts as missing."""
+def _held(metadata: dict[str, Any], store: VectorStore) -> tuple[dict[str, Any], set[str]]:
+    """The metadata that a store can hold, and the fields that it cannot; not each takes what is empty."""
+    chroma = is_chroma(store)
+    if not chroma and translator_of(store) is not None:
+        return metadata, set()
     fields = {key: value for key, value in metadata.items() if value not in (None, [], {})}
     lacking = {key for key, value in fields.items() if chroma and not _fits_chroma(key, value)}
     return {key: value for key, value in fields.items() if key not in lacking}, lacking
