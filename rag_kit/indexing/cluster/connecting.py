@@ -78,7 +78,7 @@ def _local_cluster(workers: int) -> Iterator[str]:
     path = os.pathsep.join(path or os.getcwd() for path in sys.path)
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "rag_kit.indexing.cluster.local", str(workers)],
+            [sys.executable, "-P", "-m", "rag_kit.indexing.cluster.local", str(workers)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -96,7 +96,7 @@ def _local_cluster(workers: int) -> Iterator[str]:
             process.stdin.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_CLOSE_SECONDS)
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
             process.wait()
             process.stdout.close()
