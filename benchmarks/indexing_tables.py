@@ -113,3 +113,24 @@ def keyword_note() -> str:
 def _mean(files: list[dict[str, float | None]], name: str) -> float | None:
     values = [value for file in files if (value := file.get(name)) is not None]
     return sum(values) / len(values) if values else None
+
+
+POSTGRES_HEAD = [
+    "vectors",
+    "rows that pass",
+    "recall@10 by HNSW",
+    "HNSW",
+    "reading all",
+    "what the index does",
+    "recall@10",
+]
+
+
+def postgres_vectors() -> list[list[str]]:
+    """One row a size and filter; times are medians."""
+    table: list[list[str]] = []
+    for row in json.loads((RESULTS / "postgres_vectors.json").read_text(encoding="utf-8"))["rows"]:
+        times = [f"{row[f'{name} ms']:.1f} ms" for name in ("hnsw", "exact", "kit")]
+        recalls = [f"{row[f'{name} recall']:.3f}" for name in ("hnsw", "kit")]
+        table.append([f"{row['rows']:,}", row["passing"], recalls[0], *times, recalls[1]])
+    return table

@@ -198,6 +198,7 @@ def render(page: str, content: dict[str, Any], loaded: Loaded) -> str:
         f"{indexing_tables.keyword_note()}",
         "scorer": table(scorer_table.HEAD, scorer_table.rows()),
         "scale": f"{table(scale_table.HEAD, scale_table.rows())}\n\n{scale_table.note()}",
+        "postgres-vectors": table(indexing_tables.POSTGRES_HEAD, indexing_tables.postgres_vectors()),
         "peers": peers(),
         "commands": commands(every),
         "versions": versions(every),

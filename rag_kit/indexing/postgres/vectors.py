@@ -28,9 +28,9 @@ EXACT_ROWS = 20_000
 _LONGEST, _LONGEST_INDEXED = 16_000, 4_000  # numbers of a vector that halfvec holds, and that HNSW takes
 _KEPT = 200  # candidates that HNSW keeps while it searches
 _LEAST, _PER_HIT = 30, 3  # candidates that are taken of it: at least, and for each hit that is asked for
-#: HNSW looks at no more than one row for so many of the tenant's, where a filter or other tenants leave it few of those
-#: that it looks at: to read all takes no longer then.
+#: Where a filter lets few rows through, HNSW gives one for so many of all at most: to read all takes no longer then.
 READ_PER_SCANNED = 30
+_VISITED = 20  # more than HNSW visits for each row that it gives; where it stops early, it gives worse ones
 _SPARE = 50  # so many more than are asked for are read at first
 _MARGIN = 0.0025  # above what half precision changes in the difference of two cosines
 _PAGE = 1000
@@ -86,7 +86,7 @@ class PostgresVectorLeg:
         for there, what in ((False, "missing from"), (True, "not what was written in")):
             if found[there]:
                 report.problems.append(f"vectors: {found[there]} rows are {what} the table that is searched")
-        if _is_large(connection.native) and not _graph(connection.native, state):
+        if _is_large(connection.native) and _graph(connection.native, state) is None:
             report.notes.append(
                 f"each vector search reads all vectors; HNSW takes {_LONGEST_INDEXED} numbers a vector, these have "
                 f"{state.dimension}"
@@ -135,34 +135,41 @@ class _Search:
         self, native: psycopg.Connection[Any], state: State, query: Vectors, where: Filter | None
     ) -> None:
         self._native, self._state, self._query = native, state, query
-        condition, values = where_sql(where)
-        join = "JOIN chunks c USING (tenant, n) " if where else ""
-        self._rows = f"FROM nearest l {join}WHERE l.model = %s AND {condition}"
-        self._values = [_model(state), *values]
+        self._condition, self._values = where_sql(where)
+        self._join = "JOIN chunks c USING (tenant, n) " if where else ""
 
     def by_graph(self, wanted: int) -> list[int] | None:
         """So many candidates by HNSW; ``None`` where reading all is quicker, or it finds too few that pass."""
-        if not _graph(self._native, self._state) or (rows := _estimate(self._native)) <= EXACT_ROWS:
+        tenant = _graph(self._native, self._state)
+        if tenant is None or (rows := _estimate(self._native)) <= EXACT_ROWS:
             return None
-        if (scanned := rows // READ_PER_SCANNED) < wanted:
+        if (given := rows // READ_PER_SCANNED) < wanted:
             return None
         size = self._state.dimension
         # without sorting there is no plan but along the index
         settings = (
             "SET LOCAL enable_sort = off; SET LOCAL hnsw.iterative_scan = relaxed_order; "
-            f"SET LOCAL hnsw.scan_mem_multiplier = 16; SET LOCAL hnsw.ef_search = {_KEPT}; "
-            f"SET LOCAL hnsw.max_scan_tuples = {scanned}"
+            f"SET LOCAL hnsw.scan_mem_multiplier = 64; SET LOCAL hnsw.ef_search = {_KEPT}; "
+            f"SET LOCAL hnsw.max_scan_tuples = {_VISITED * given}"
         )
-        query = f"SELECT n {self._rows} ORDER BY (l.unit::halfvec({size})) <#> %s::halfvec({size}) LIMIT %s"
+        nearest = (
+            "SELECT n, tenant FROM nearest WHERE tenant = %s AND model = %s "
+            f"ORDER BY (unit::halfvec({size})) <#> %s::halfvec({size}) LIMIT %s"
+        )
+        # OFFSET 0: row by row until enough pass, whatever the server believes of the condition
+        passes = f"(SELECT FROM chunks c WHERE c.n = l.n AND {self._condition} OFFSET 0)"
+        query = f"SELECT n FROM ({nearest}) AS l, LATERAL {passes} AS passes LIMIT %s"
+        values = [tenant, _model(self._state), self._query, given, *self._values, wanted]
         with self._native.transaction(force_rollback=True):
             self._native.execute(settings)
-            found = self._run(query, [*self._values, self._query, wanted])
+            found = self._run(query, values)
         return [n for (n,) in found] if len(found) == wanted else None
 
     def by_reading(self, k: int) -> list[int]:
         """The k nearest of all, and whatever half precision cannot tell from them."""
-        query = f"SELECT n, l.unit <#> %s::halfvec AS distance {self._rows}"
-        values = [self._query, *self._values]
+        query = "SELECT n, l.unit <#> %s::halfvec AS distance FROM nearest l "
+        query += f"{self._join}WHERE l.model = %s AND {self._condition}"
+        values = [self._query, _model(self._state), *self._values]
         found = self._run(f"{query} ORDER BY distance LIMIT %s", [*values, k + _SPARE])
         limit = found[min(k, len(found)) - 1][1] + _MARGIN if found else 0.0
         if len(found) == k + _SPARE and found[-1][1] <= limit:  # there may be more that are as near
@@ -172,7 +179,7 @@ class _Search:
     def _run(self, query: str, values: list[Any]) -> list[Any]:
         with self._native.cursor() as cursor:
             cursor.adapters.register_dumper(np.ndarray, _Reals)
-            # a plan that is kept would not know the model, and so could not take its index
+            # a plan that is kept would know neither tenant nor model, and so could not take their index
             return cursor.execute(query, values, prepare=False).fetchall()
 
 
@@ -217,9 +224,11 @@ def _is_half_of(half: bytes, row: Vectors) -> bool:
     return len(values) == len(row) and bool(np.allclose(values, row, rtol=2**-10, atol=2**-23))
 
 
-def _graph(native: psycopg.Connection[Any], state: State) -> bool:
-    """Whether the HNSW index of a model is there."""
-    return bool(native.execute("SELECT 1 WHERE to_regclass(%s) IS NOT NULL", (_name(state),)).fetchone())
+def _graph(native: psycopg.Connection[Any], state: State) -> str | None:
+    """The tenant, if it has an HNSW index of its vectors by the model."""
+    query = "SELECT current_setting('rag_kit.tenant') WHERE to_regclass(%s) IS NOT NULL"
+    found = native.execute(query, (_name(state),)).fetchone()
+    return None if found is None else str(found[0])
 
 
 def _is_large(native: psycopg.Connection[Any]) -> bool:
@@ -233,25 +242,26 @@ def _estimate(native: psycopg.Connection[Any]) -> int:
 
 
 def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
-    """Make the HNSW index of a model if it is wanted and lacking; readers go on, other writers of vectors wait."""
+    """Make the HNSW index of a tenant if it is wanted and lacking; readers go on, other writers of vectors wait."""
     size = state.dimension or 0
-    if size > _LONGEST_INDEXED or _graph(native, state) or not _is_large(native):
+    if size > _LONGEST_INDEXED or _graph(native, state) is not None or not _is_large(native):
         return
     # two that made one at the same time would wait for each other's rows for ever
     query = (
-        "SELECT pg_relation_size(oid), pg_size_bytes(current_setting('maintenance_work_mem')) FROM pg_class "
+        "SELECT current_setting('rag_kit.tenant'), (SELECT count(*) FROM nearest), "
+        "pg_size_bytes(current_setting('maintenance_work_mem')) FROM pg_class "
         "WHERE oid = 'nearest'::regclass AND pg_has_role(relowner, 'USAGE') "
-        "AND pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+        "AND pg_try_advisory_xact_lock('nearest'::regclass::oid::bigint)"
     )
-    found = native.execute(query, (_name(state),)).fetchone()
+    found = native.execute(query).fetchone()
     if found is None:
         return
-    needed = found[0] // (2 * size + 64) * (2 * size + 1200)
-    memory = max(found[1], min(needed, _MEMORY)) // 1024
+    tenant, rows, memory = found
+    memory = max(memory, min(rows * (2 * size + 1200), _MEMORY)) // 1024
     native.execute("SELECT set_config('maintenance_work_mem', %s, true)", (str(memory),))
     statement = sql.SQL(
-        "CREATE INDEX {} ON nearest USING hnsw ((unit::halfvec({})) halfvec_ip_ops) WHERE model = {}"
-    ).format(sql.Identifier(_name(state)), sql.Literal(size), sql.Literal(_model(state)))
+        "CREATE INDEX {} ON nearest USING hnsw ((unit::halfvec({})) halfvec_ip_ops) WHERE tenant = {} AND model = {}"
+    ).format(sql.Identifier(_name(state)), sql.Literal(size), sql.Literal(tenant), sql.Literal(_model(state)))
     try:
         with native.transaction():
             native.execute(statement)
@@ -267,5 +277,5 @@ def _model(state: State) -> str:
 
 
 def _name(state: State) -> str:
-    """The name of the HNSW index of a model."""
-    return f"nearest_{hashlib.sha256(_model(state).encode()).hexdigest()[:16]}"
+    """The name of the HNSW index of a tenant and model."""
+    return f"nearest_{hashlib.sha256(f'{state.uid} {_model(state)}'.encode()).hexdigest()[:16]}"
