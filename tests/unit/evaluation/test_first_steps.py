@@ -139,7 +139,7 @@ def test_a_report_of_a_comparison(tmp_path: Path) -> None:
     """What compare gave is enough: the results are in it."""
     comparison = compare([results("a", mrr=0.5), results("b", mrr=0.25)])
     text = write_report(comparison, tmp_path / "report.html").read_text(encoding="utf-8")
-    assert '"pipelines":["a","b"]' in text
+    assert ">a<" in text and ">b<" in text
 
 
 def test_a_folder_is_no_pipeline_and_an_index_no_text(tmp_path: Path) -> None:
