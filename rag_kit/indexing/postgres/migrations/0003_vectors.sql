@@ -1,5 +1,5 @@
 -- Vectors to search: those of the table vectors at length 1 and half precision, whose inner product is the cosine.
--- The HNSW index over those of a model is made once a tenant has more of them than are quickly read whole.
+-- The HNSW index over those of a tenant is made once it has more of them than are quickly read whole.
 CREATE TABLE nearest (
     n bigint, model text COLLATE "C" NOT NULL, unit halfvec NOT NULL, generation bigint NOT NULL,
     tenant text COLLATE "C" NOT NULL DEFAULT current_setting('rag_kit.tenant'),
