@@ -167,7 +167,7 @@ class Analyzer:
         else:
             terms = [*run, *_pairs(run)]
             if self.language != "en" and len(run) > 2:
-                terms += [word for word in load_segmenter()(run) if len(word) > 2]
+                terms += [word for word in load_segmenter()(run) if 2 < len(word) <= _MAX_TERM]
         return [term for term in terms if term not in self._own_stops] if self._own_stops else terms
 
     def __reduce__(self) -> Any:

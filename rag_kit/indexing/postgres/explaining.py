@@ -37,7 +37,7 @@ def explanation(error: psycopg.Error, location: Location) -> RagKitError:
     if 'extension "vector"' in text:
         state = "0A000"
     if isinstance(error, psycopg.DataError) or state.startswith(("22", "54")):
-        return InvalidInputError(f"A document cannot be stored in {location} ({text}).")
+        return InvalidInputError(f"{location} can neither hold nor look for what was given ({text}).")
     if isinstance(error, psycopg.ProgrammingError) and not state:
         return InvalidInputError(f"{location} is no URL that psycopg takes ({text}).")
     for key, advice in _ADVICE.items():

@@ -13,7 +13,8 @@ from rag_kit.errors import InvalidInputError
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.I)
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,59}")
-_SECRET = ("password", "sslpassword")
+_NEARLY = re.compile(r"\s*postgres(ql)?:|.*\bpassword\s*=", re.I)
+_SECRET = ("password", "sslpassword", "oauth_client_secret")
 _USAGE = "Write postgresql://USER@HOST:PORT/DATABASE?index=NAME&tenant=NAME"
 
 
@@ -46,7 +47,7 @@ class Location:
 
     def without_secrets(self, text: str) -> str:
         """A text, such as an error of the server's, in which no password of the URL stands."""
-        for secret in re.findall(r"://[^/?@]*?:([^/?@]+)@|[?&](?:ssl)?password=([^&]+)", self.conninfo):
+        for secret in re.findall(r"://[^/?@]*?:([^/?@]+)@|[?&][^=&]*(?:word|secret)=([^&]+)", self.conninfo):
             for value in filter(None, secret):
                 text = text.replace(value, "***").replace(unquote(value), "***")
         return text
@@ -67,6 +68,10 @@ def location_of(given: str | PathLike[str] | Location) -> Path | Location:
     if isinstance(given, Location):
         return given
     if not isinstance(given, str) or (scheme := _SCHEME.match(given)) is None:
+        if isinstance(given, str) and _NEARLY.match(given):  # a folder of this name would show the password
+            raise InvalidInputError(
+                f"What was given is neither a folder nor the URL of a database. {_USAGE}."
+            )
         return Path(given)
     if scheme[1].lower() not in ("postgresql", "postgres"):
         raise InvalidInputError(f"There is no index at {scheme[0]} URLs: name a folder. {_USAGE}.")
@@ -79,20 +84,26 @@ def location_of(given: str | PathLike[str] | Location) -> Path | Location:
             "In the URL of an index, write @ : / ? # % in a user, password or database as %40 %3A %2F %3F %23 %25. "
             f"{_USAGE}."
         )
-    own, kept, shown = {"index": "rag_kit", "tenant": ""}, list[str](), list[str]()
+    own, kept, shown = dict[str, str](), list[str](), list[str]()
     for part in filter(None, query.split("&")):
         key, equals, value = part.partition("=")
         if not equals:
             raise InvalidInputError(
                 f"The URL of an index has a part after ? that is not NAME=VALUE. {_USAGE}."
             )
-        if key in own:
-            own[key] = unquote(value)
+        key = unquote(key)  # as libpq does
+        if key in ("index", "tenant"):
+            try:
+                if own.setdefault(key, text := unquote(value, errors="strict")) != text:
+                    raise InvalidInputError(f"The URL of an index has two values of {key}=. {_USAGE}.")
+            except UnicodeDecodeError:  # replaced, two tenants would be one
+                raise InvalidInputError(f"{part[:80]} is no UTF-8. {_USAGE}.") from None
             shown.append(part)
             continue
         kept.append(part)
         if key not in _SECRET:
             shown.append(part)
+    own = {"index": "rag_kit", "tenant": "", **own}
     if not _NAME.fullmatch(own["index"]) or own["index"].startswith("pg_"):
         raise InvalidInputError(
             f"index={own['index'][:80]!r} cannot be the name of an index: it has small letters a-z, digits and _, at "

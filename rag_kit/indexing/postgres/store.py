@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,9 +60,7 @@ class PostgresStore(Store):
         self._writable = writable
         self._before_commit = before_commit
         self._views = threading.local()
-        self._pool: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
-            location.conninfo, min_size=0, max_size=_MOST, timeout=_WAIT, open=False, kwargs=dict(_CONNECT)
-        )
+        self._pools: dict[int, ConnectionPool[psycopg.Connection[Any]]] = {}
         with self.explained(), self._probe() as probe:
             self._skips_policies = _skips_policies(probe, location)
             types = _schema_of_types(probe)
@@ -75,7 +74,24 @@ class PostgresStore(Store):
         self._read = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), local])
         self._apart = sql.SQL("; ").join([sql.SQL("BEGIN"), local])
         self._write = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED"), local, turn])
-        self._pool.open()
+
+    @property
+    def _pool(self) -> ConnectionPool[psycopg.Connection[Any]]:
+        """The connections of this process: one that was forked must not speak on those of its parent."""
+        process = os.getpid()
+        if process not in self._pools:
+            made: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
+                self.path.conninfo,
+                min_size=0,
+                max_size=_MOST,
+                timeout=_WAIT,
+                open=False,
+                kwargs=dict(_CONNECT),
+            )
+            made.open()
+            if self._pools.setdefault(process, made) is not made:  # another thread was quicker
+                made.close()
+        return self._pools[process]
 
     @contextmanager
     def explained(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -35,11 +36,11 @@ def server() -> Iterator[str]:
 def test_a_password_is_not_shown() -> None:
     """The password of a URL stands in no text of the location, nor in its pickle; psycopg gets it."""
     location = location_of(
-        "postgres://ann:s%40fe@db:5/docs?password=geheim&index=a_1&tenant=x%26y&sslmode=require"
+        "postgres://ann:s%40fe@db:5/docs?%70assword=geheim&index=a_1&tenant=x%26y&sslmode=require"
     )
     assert not isinstance(location, Path)
     assert str(location) == "postgresql://ann@db:5/docs?index=a_1&tenant=x%26y&sslmode=require"
-    assert location.conninfo == "postgresql://ann:s%40fe@db:5/docs?password=geheim&sslmode=require"
+    assert location.conninfo == "postgresql://ann:s%40fe@db:5/docs?%70assword=geheim&sslmode=require"
     assert (location.index, location.tenant) == ("a_1", "x&y")
     assert (
         "geheim" not in repr(location) and location.without_secrets("no s@fe, no geheim") == "no ***, no ***"
@@ -58,6 +59,11 @@ def test_a_password_is_not_shown() -> None:
         "postgresql://host/db?index=pg_x",
         "postgresql://host/db?index=" + "a" * 61,
         "postgresql://host/db?tenant=a%00b",
+        "postgresql://host/db?tenant=%FF",  # would be the same tenant as %FE
+        "postgresql://host/db?tenant=a&tenant=b",
+        " postgresql://u:pass@host/db",
+        "postgresql:/u:pass@host/db",
+        "host=db password=pass@",
     ],
 )
 def test_urls_that_are_refused(url: str) -> None:
@@ -175,3 +181,31 @@ def test_pgvector_in_a_schema_of_its_own(server: str) -> None:
         index.upsert([Document("a pump", id="pump"), Document("a valve", id="valve")])
         assert index.search_dense("pump", k=1)[0][0].id == "pump"
         assert index.verify().ok
+
+
+@pytest.mark.timeout(120)
+def test_forked_processes(server: str) -> None:
+    """Processes forked from one that has an index open search side by side, and leave its connections alone."""
+    with DocumentIndex.create(f"{server}&index=forked") as index:
+        index.upsert([Document("A pump.", id="pump")])
+
+        def search() -> None:
+            for _ in range(50):
+                assert [document.id for document, _ in index.search_keyword("pump")] == ["pump"]
+
+        children = [multiprocessing.get_context("fork").Process(target=search, daemon=True) for _ in range(3)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(30)
+            child.kill()
+        assert [child.exitcode for child in children] == [0, 0, 0]
+        search()
+
+
+def test_a_long_run_of_rare_characters(server: str) -> None:
+    """A run of Chinese characters that no dictionary knows is stored and found, however long it is."""
+    run = "".join(map(chr, range(0x20000, 0x25000)))
+    with DocumentIndex.create(f"{server}&index=rare") as index:
+        index.upsert([Document(run, id="rare")])
+        assert index.search_keyword(run[700:703])[0][0].id == "rare"
