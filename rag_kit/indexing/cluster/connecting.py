@@ -15,6 +15,7 @@ from rag_kit.errors import ClusterError, InvalidInputError, MissingExtraError
 
 _CONNECT_SECONDS = 15.0
 _CLOSE_SECONDS = 3.0
+_MOST_PER_PROCESSOR = 16  # processes: so that a number mistyped does not take the machine down
 _ENVIRONMENT = {
     # the first death of a worker blames what it held, and what is blamed is tried by itself
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
@@ -26,7 +27,7 @@ def is_clustered(workers: int | None, scheduler: Any) -> bool:
     """Whether a cluster is asked for.
 
     Raises:
-        InvalidInputError: Both are given, or the number of workers is none.
+        InvalidInputError: Both are given, or the number of workers is none or too great for this machine.
         MissingExtraError: The extra is not installed.
     """
     if workers is None and scheduler is None:
@@ -35,8 +36,12 @@ def is_clustered(workers: int | None, scheduler: Any) -> bool:
         raise InvalidInputError(
             "workers= starts a cluster on this machine, scheduler= names one; give one of them."
         )
-    if scheduler is None and (type(workers) is not int or workers < 1):
-        raise InvalidInputError(f"workers={workers!r} is no number of processes; give 1 or more.")
+    most = _MOST_PER_PROCESSOR * (os.cpu_count() or 1)
+    if scheduler is None and (type(workers) is not int or not 1 <= workers <= most):
+        raise InvalidInputError(
+            f"workers={workers!r} is no number of processes for this machine; give 1 to {most}. More of them are the "
+            "work of a cluster: scheduler=."
+        )
     try:
         import distributed  # noqa: F401
     except ImportError as error:

@@ -185,7 +185,10 @@ class StoreLeg:
         if state.embedding is not None and record.generation < state.generation:
             report.behind("vectors", lost=max(record.generation, 0) < state.floor)
         if self._store is None:
-            report.notes.append("vectors: the vector store was not given, so it was not looked at")
+            report.notes.append(
+                f"vectors: {state.vector_store} was not given, so it was neither looked at nor filled; that is done in "
+                "Python, by DocumentIndex.open(folder, mode='w', embeddings=..., vector_store=...) and its repair()"
+            )
         elif record.embedding == state.embedding and record.upto <= state.generation:
             try:
                 _look_up(connection, state, self._store, record, report)

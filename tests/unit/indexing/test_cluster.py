@@ -199,10 +199,28 @@ class Locked(Embeddings):
         return [1.0]
 
 
+class Refused(Locked):
+    """Says its key, in several lines, where it cannot be sent or made on a worker."""
+
+    def __init__(self, place: str) -> None:
+        self.place, self.api_key = place, "sk-thisisakey"
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.place == "here":
+            raise ValueError(f"not sent:\napi_key={self.api_key}")
+        return {"api_key": self.api_key}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        raise ValueError(f"not made:\napi_key={state['api_key']}")
+
+
 def test_what_cannot_work_is_said_in_one_line(
-    client: Any, docs: Path, tmp_path: Path, monkeypatch: Any
+    client: Any, docs: Path, tmp_path: Path, monkeypatch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A scheduler that is not there, both arguments, a model that cannot be sent, other versions, files not seen."""
+    """A scheduler that is not there, both arguments, a model that cannot be sent, other versions, files not seen.
+
+    Neither a message nor the log says the key of a model.
+    """
     from rag_kit.indexing.cluster import connecting, worker
 
     index = tmp_path / "index"
@@ -212,6 +230,9 @@ def test_what_cannot_work_is_said_in_one_line(
         ({"scheduler": "nonsense://x"}, ClusterError, "No Dask scheduler answers"),
         ({"scheduler": client, "workers": 2}, InvalidInputError, "give one of them"),
         ({"workers": 0}, InvalidInputError, "workers=0"),
+        ({"workers": 10**6}, InvalidInputError, r"workers=1000000 .* give 1 to \d+\..*scheduler="),
+        ({"scheduler": client, "embeddings": Refused("here")}, ConfigurationError, "not sent: api_key="),
+        ({"scheduler": client, "embeddings": Refused("there")}, ClusterError, "cannot take part"),
         (
             {"scheduler": client, "embeddings": Locked()},
             ConfigurationError,
@@ -221,6 +242,7 @@ def test_what_cannot_work_is_said_in_one_line(
         with pytest.raises(error, match=words) as caught:
             ingest(docs, index, **given)
         assert "\n" not in str(caught.value) and not index.exists()
+        assert "thisisakey" not in str(caught.value) + caplog.text
     with monkeypatch.context() as patch:
         patch.setattr(worker, "__version__", "9.9")
         with pytest.raises(ClusterError, match="Install the same"):
