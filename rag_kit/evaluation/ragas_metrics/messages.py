@@ -18,7 +18,7 @@ _MOST = 10_000
 
 
 def ragas_messages(messages: Sequence[Any]) -> list[Any]:
-    """Messages (dicts with LangChain's ``type`` or with ``role``) as Ragas's; it knows no system messages.
+    """The message objects of Ragas for dicts with ``type`` (LangChain) or ``role``; system messages are left out.
 
     Raises:
         InvalidInputError: If one is no message, or they are more than 10,000; the message says which.
@@ -50,7 +50,11 @@ def ragas_messages(messages: Sequence[Any]) -> list[Any]:
 
 
 def ragas_calls(calls: Any, where: str) -> list[Any]:
-    """Tool calls (dicts with ``name`` and ``args``, or in OpenAI's form with ``function``) as Ragas's.
+    """The ``ToolCall`` objects of Ragas for dicts with ``name`` and ``args``, or in OpenAI's form with ``function``.
+
+    Args:
+        calls: The dicts.
+        where: What the calls belong to, such as ``message 2``; error messages name it.
 
     Raises:
         InvalidInputError: If one is no tool call, or they are more than 10,000.

@@ -1,4 +1,4 @@
-"""The folder of a run: what is computed is appended at once and survives a kill; then it is brought into rows.
+"""The folder of a run: each result is appended to a log at once and survives a kill; the rows are written last.
 
 ``log.jsonl`` holds outputs and cells, each under a key that says what it was computed from (`runs.keys`);
 ``rows.jsonl`` the rows of the last run, ``manifest.json`` what made them. What stands under a key is never computed

@@ -1,4 +1,4 @@
-"""Files to chunks on workers, ahead of their use and in order."""
+"""Convert files to chunks on workers: some files ahead of use, results in order."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.ingestion.looking import Sight
 
-_WINDOW, _AHEAD = (
-    64,
-    8,
-)  # files submitted at a time: at least so many, and so many for each thread of the workers
+_WINDOW = 64  # files submitted at a time, at least
+_AHEAD = 8  # and at least so many for each thread of the workers
 _GATHERED = 16  # results that are fetched together
 _MOST_DEATHS = 3
 

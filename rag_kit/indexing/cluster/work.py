@@ -168,7 +168,10 @@ class Cluster:
         )
 
     def ask(self, llm: Any, prompt: Any, values: dict[str, Any], schema: Any) -> Any:
-        """As `structured_call`, by the chat model of a worker."""
+        """A structured call on a worker, to be used in place of `structured_call`.
+
+        ``llm`` is not sent: each worker has the chat model among the `Parts` of the run.
+        """
         return self.call(worker.ask, prompt, values, schema)
 
     @contextmanager
@@ -201,7 +204,7 @@ class ClusterEmbeddings(Embeddings):
 
     @property
     def width(self) -> int:
-        """Batches to have under way: one for each thread, and one that waits for it."""
+        """How many batches are sent at a time: for each thread of the workers one, and one that waits in its queue."""
         return 2 * self._cluster.threads
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:

@@ -61,7 +61,7 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
     versions: str = field(default_factory=versions)
 
     def setup(self, worker: Any) -> None:
-        """Check that this worker can do the work."""
+        """Make the locks of this worker, and check that it has the same versions and sees the files; Dask calls it."""
         self.lock, self.model_lock = threading.Lock(), threading.Lock()
         self.idle: list[Converter] | None = []  # `None` when the run has ended
         if self.versions != versions():
@@ -76,7 +76,7 @@ class Parts(WorkerPlugin):  # type: ignore[misc]
             )
 
     def teardown(self, worker: Any) -> None:
-        """End the reader processes."""
+        """Close the converters, and so end their reader processes; Dask calls it when the run or the worker ends."""
         with self.lock:
             idle, self.idle = self.idle or [], None
         for converter in idle:
@@ -115,28 +115,31 @@ def convert(run: str, file: SourceFile) -> Any:
 
 
 def embed(run: str, texts: list[str]) -> Any:
-    """The vectors of texts as an array, or an error."""
+    """The vectors of texts as an array, or an error of the kit, returned and not raised."""
     try:
         parts = _parts(run)
         assert parts.embeddings is not None
-        with nullcontext() if _waits(parts.embeddings) else parts.model_lock:
+        with nullcontext() if _secedes(parts.embeddings) else parts.model_lock:
             return check_vectors(embed_documents(parts.embeddings, texts), len(texts), None)
     except RagKitError as error:
         return error
 
 
 def ask(run: str, prompt: Any, values: dict[str, Any], schema: Any) -> Any:
-    """The reply of the chat model, or an error."""
+    """The reply of the chat model of the run, or an error of the kit, returned and not raised."""
     try:
         llm = _parts(run).llm
-        _waits(llm)
+        _secedes(llm)
         return structured_call(llm, prompt, values, schema)
     except RagKitError as error:
         return error
 
 
-def _waits(model: Any) -> bool:
-    """Whether a model waits for an endpoint; then its call does so beside the worker's threads."""
+def _secedes(model: Any) -> bool:
+    """Give the thread of this task back to the worker if the model is an endpoint; whether that was done.
+
+    A call that only waits for an answer would keep a thread from other tasks.
+    """
     if is_endpoint := bool(connections_of(model)):
         secede()
     return is_endpoint

@@ -17,9 +17,11 @@ _BLOB = re.compile(r"CAST\(([\w.]+) AS BLOB\)")
 
 
 @lru_cache(maxsize=500)
-def translated(sql: str) -> str:
-    """A shared statement in PostgreSQL's words; a row's key is one among its tenant's."""
+def postgres_sql(sql: str) -> str:
+    """The PostgreSQL form of a statement that is written for SQLite: placeholders and the few words that differ."""
+    # keys are unique within a tenant, so conflicts are on (tenant, key)
     sql = sql.replace("%", "%%").replace("?", "%s").replace("ON CONFLICT (", "ON CONFLICT (tenant, ")
+    # the shared SQL uses instr as a condition only; PostgreSQL wants a boolean there
     return _BLOB.sub(r"blob(\1)", sql).replace("instr(", "0 < strpos(")
 
 
@@ -35,15 +37,15 @@ class PostgresConnection:
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Rows:
         """Run one statement."""
-        return self.native.execute(translated(sql), parameters, binary=True)
+        return self.native.execute(postgres_sql(sql), parameters, binary=True)
 
     def scan(self, sql: str) -> Iterator[Any]:
         """The rows of a large answer, fetched in blocks."""
         with self.native.cursor(f"scan_{next(_NUMBERS)}") as cursor:
             cursor.itersize = 2000
-            yield from cursor.execute(translated(sql), (), binary=True)
+            yield from cursor.execute(postgres_sql(sql), (), binary=True)
 
     def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> None:
         """Run one statement for each row of values, in one round trip."""
         with self.native.cursor() as cursor:
-            cursor.executemany(translated(sql), parameters)
+            cursor.executemany(postgres_sql(sql), parameters)

@@ -1,4 +1,4 @@
-"""What an error of PostgreSQL means for who uses an index, and what to do."""
+"""Turns an error of PostgreSQL into an error of the kit that says what to do."""
 
 from __future__ import annotations
 

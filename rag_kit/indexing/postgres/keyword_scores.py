@@ -28,13 +28,15 @@ _FILTERED = 8  # times as many where a filter may leave some out
 
 
 class Counts(NamedTuple):
-    """What a tenant's documents are in all.
+    """Totals over the documents of a tenant, which BM25 needs.
+
+    Each document has a slot: its place in the array of scores. A slot that a removed document leaves is used again.
 
     Attributes:
         documents: How many there are.
-        tokens: Their terms, repeats counted.
-        slots: Their numbers are below this.
-        generation: Of the store, which the postings have followed; -1 before the first.
+        tokens: How many terms they have together, repeats counted.
+        slots: How many slots there are, free ones too.
+        generation: The generation of the store that the postings are up to date with; -1 before the first.
     """
 
     documents: int = 0
@@ -94,9 +96,16 @@ def _weights(found: Postings, total: Counts) -> Scores:
 def best(
     native: Connection[Any], table: Scores, k: int, where: Filter | None
 ) -> list[tuple[str, int, float]]:
-    """Ids, slots and scores of the k best above zero that pass a filter, ties by id.
+    """Ids, slots and scores of the k best documents above zero that pass a filter, ties by id.
 
-    Candidates are looked up in the order of their scores, so a filter costs what it rejects.
+    The best-scored documents are filtered first, and four times as many where too few of them pass. So the cost
+    grows with what the filter rejects, not with the number of hits.
+
+    Args:
+        native: The connection of psycopg.
+        table: The score of each slot, see ``scores``.
+        k: How many documents.
+        where: The filter.
     """
     hits = np.flatnonzero(table > 0)
     fetch = (k + _TIES) * (_FILTERED if where else 1)
@@ -108,8 +117,10 @@ def best(
             lowest = float(table[top].min())
         found += passing(native, np.setdiff1d(top, tested).tolist(), where)
         tested = np.union1d(tested, top)
+        # scores are compared in steps of TIE: what differs by less is a tie, and goes by id
         steps = np.rint(table[[slot for _, slot in found]].astype(np.float64) / TIE).tolist()
         ranked = sorted((-step, key, slot) for step, (key, slot) in zip(steps, found, strict=True))[:k]
+        # done if nothing is left, or what is left scores too low even for a tie with the k-th
         if len(top) == len(hits) or (len(ranked) == k and lowest < -ranked[-1][0] * TIE - 2 * TIE):
             return [(key, slot, float(table[slot])) for _, key, slot in ranked]
         fetch *= 4

@@ -1,4 +1,4 @@
-"""The keyword leg in PostgreSQL as others may read it."""
+"""The keyword view of an index in PostgreSQL: what retrievers read of its keyword leg."""
 
 from __future__ import annotations
 

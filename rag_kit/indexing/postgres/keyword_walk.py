@@ -1,4 +1,4 @@
-"""The walk of ``BM25Index.spread`` over the tables of the keyword leg, as far as it can come."""
+"""``BM25Index.spread`` in PostgreSQL: only the documents that the walk can reach are read."""
 
 from __future__ import annotations
 
@@ -29,23 +29,35 @@ def spread(
     damping: float,
     max_df: int,
 ) -> list[tuple[str, float, list[str]]]:
-    """Ids, masses and terms of the k documents that a walk from some documents comes to most often.
+    """The k documents that a random walk over shared terms visits most often; see ``TermGraph.spread``.
 
-    Two rounds: from the seeds to what shares a term with them, and from there to what shares a term with these.
+    The walk has two rounds: from the seeds to documents that share a term with them, and on to documents that share
+    a term with those. Only these are read, and numbered by their place in the sorted array of their slots.
+
+    Args:
+        native: The connection of psycopg.
+        seeds: Weights of the documents that the walk begins at, by id.
+        k: How many documents.
+        where: A filter that each document on the way passes.
+        damping: Chance to go on rather than to begin again.
+        max_df: Terms in more documents than this are not followed.
+
+    Returns:
+        Of each document its id, how often the walk is there, and the terms that led to it.
     """
     query = "SELECT slot, id FROM keyword_documents JOIN chunks USING (n) WHERE id = ANY(%b::text[])"
     weights = {slot: seeds[key] for slot, key in native.execute(query, (list(seeds),))}
-    begun = [slot for _, slot in passing(native, list(weights), where)]
-    total = sum(weights[slot] for slot in begun)
+    starts = [slot for _, slot in passing(native, list(weights), where)]
+    total = sum(weights[slot] for slot in starts)
     if not total > 0:
         return []
-    near = _slots(_edges(native, begun, max_df))
+    near = _slots(_edges(native, starts, max_df))
     edges = _edges(native, [slot for _, slot in passing(native, near.tolist(), where)], max_df)
-    places = np.union1d(_slots(edges), np.array(begun, np.int64))
+    places = np.union1d(_slots(edges), np.array(starts, np.int64))
     ids = {slot: key for key, slot in passing(native, places.tolist(), where)}
-    size = counts(native).documents  # not fewer than the places, and what the rarity of a term is counted by
+    size = counts(native).documents  # of all, by which the rarity of a term is counted
     start, allowed = np.zeros(size), np.zeros(size, bool)
-    start[np.searchsorted(places, begun)] = [weights[slot] / total for slot in begun]
+    start[np.searchsorted(places, starts)] = [weights[slot] / total for slot in starts]
     allowed[: len(places)] = np.isin(places, list(ids))
     mass, terms = (graph := _graph(edges, places, size, max_df)).spread(start, damping, allowed)
     best = np.argsort(-mass[: len(places)], kind="stable")[:k]
@@ -57,20 +69,21 @@ def spread(
 
 
 def _edges(native: Connection[Any], slots: Sequence[int], max_df: int) -> dict[str, Slots]:
-    """The documents of each term of some documents that joins them to others."""
-    held = {term for terms in counted_terms(native, slots).values() for term in terms}
-    joining = sorted(term for term, count in frequencies(native, held).items() if 1 < count <= max_df)
-    found = dict(postings(native, joining))
-    return {term: found[term].slots for term in joining}
+    """The terms of some documents that other documents have too, and the slots of all documents with each."""
+    terms = {term for found in counted_terms(native, slots).values() for term in found}
+    shared = sorted(term for term, count in frequencies(native, terms).items() if 1 < count <= max_df)
+    postings_of = dict(postings(native, shared))
+    return {term: postings_of[term].slots for term in shared}
 
 
 def _slots(edges: Mapping[str, Slots]) -> Slots:
+    """The slots of all documents that some edge leads to, sorted."""
     return np.unique(np.concatenate([np.zeros(0, np.int64), *edges.values()]))
 
 
 def _graph(edges: Mapping[str, Slots], places: Slots, size: int, max_df: int) -> TermGraph:
-    """The graph of these edges, in which a document is called by its place."""
+    """The graph of these edges, whose documents are numbered by place."""
     documents = np.searchsorted(places, np.concatenate([np.zeros(0, np.int64), *edges.values()]))
     pointers = np.cumsum([0, *map(len, edges.values())])
-    held = Postings(pointers, documents.astype(np.int32), np.ones(len(documents), np.uint8))
-    return TermGraph(held, size, list(edges), max_df)
+    compact = Postings(pointers, documents.astype(np.int32), np.ones(len(documents), np.uint8))
+    return TermGraph(compact, size, list(edges), max_df)

@@ -29,7 +29,7 @@ class PostgresReplies:
     def put(self, answers: Mapping[str, Any]) -> None:
         """Keep replies, which must be plain JSON."""
         rows = [(key, json.dumps(answer)) for key, answer in sorted(answers.items())]
-        with self._store.apart() as connection:
+        with self._store.separate_transaction() as connection:
             connection.executemany(
                 "INSERT INTO replies (key, answer) VALUES (?, ?) ON CONFLICT (key) DO NOTHING", rows
             )

@@ -72,7 +72,7 @@ class PostgresStore(Store):
         turn = sql.SQL("SELECT pg_advisory_xact_lock({})").format(int.from_bytes(key, signed=True))
         # each is one round trip
         self._read = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), local])
-        self._apart = sql.SQL("; ").join([sql.SQL("BEGIN"), local])
+        self._separate = sql.SQL("; ").join([sql.SQL("BEGIN"), local])
         self._write = sql.SQL("; ").join([sql.SQL("BEGIN ISOLATION LEVEL READ COMMITTED"), local, turn])
 
     @property
@@ -162,10 +162,13 @@ class PostgresStore(Store):
                 self._give_back(native)
 
     @contextmanager
-    def apart(self) -> Iterator[Connection]:
-        """A small transaction that takes no turns with other writers, committed whatever the open one does."""
+    def separate_transaction(self) -> Iterator[Connection]:
+        """A transaction on a connection of its own, which does not wait for other writers.
+
+        It is committed at the end of the block, also if an open write transaction is rolled back later.
+        """
         with self.explained():
-            native = self._begun(self._apart)
+            native = self._begun(self._separate)
             try:
                 yield PostgresConnection(native)
                 native.execute("COMMIT")

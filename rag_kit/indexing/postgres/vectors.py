@@ -79,14 +79,17 @@ class PostgresVectorLeg:
         return best(unit(vectors[sound]) @ query, [rows[place][0] for place in sound], k)
 
     def verify(self, connection: Any, state: State, report: IndexReport) -> None:
-        """Compare each vector with the store's."""
+        """Compare the table that is searched with the vectors of the store; differences go into the report.
+
+        A note says why searches are slow where a large index has no HNSW graph.
+        """
         if state.dimension is None:
             return
         found = Counter(change.there for page in _changes(connection.native, state, -1) for change in page)
         for there, what in ((False, "missing from"), (True, "not what was written in")):
             if found[there]:
                 report.problems.append(f"vectors: {found[there]} rows are {what} the table that is searched")
-        if _is_large(connection.native) and _graph(connection.native, state) is None:
+        if _is_large(connection.native) and _tenant_with_graph(connection.native, state) is None:
             report.notes.append(
                 f"each vector search reads all vectors; HNSW takes {_LONGEST_INDEXED} numbers a vector, these have "
                 f"{state.dimension}"
@@ -140,7 +143,7 @@ class _Search:
 
     def by_graph(self, wanted: int) -> list[int] | None:
         """So many candidates by HNSW; ``None`` where reading all is quicker, or it finds too few that pass."""
-        tenant = _graph(self._native, self._state)
+        tenant = _tenant_with_graph(self._native, self._state)
         if tenant is None or (rows := _estimate(self._native)) <= EXACT_ROWS:
             return None
         if (given := rows // READ_PER_SCANNED) < wanted:
@@ -184,7 +187,14 @@ class _Search:
 
 
 class _Change(NamedTuple):
-    """A vector that the leg lacks or has otherwise; without a row if it is damaged."""
+    """A row of the store that the table ``nearest`` lacks, or has with other values.
+
+    Attributes:
+        n: The number of the chunk.
+        generation: When the store's vector was written.
+        row: The store's vector at length 1; ``None`` if it is damaged.
+        there: Whether ``nearest`` has a row for it.
+    """
 
     n: int
     generation: int
@@ -193,7 +203,7 @@ class _Change(NamedTuple):
 
 
 def _changes(native: psycopg.Connection[Any], state: State, since: int) -> Iterator[list[_Change]]:
-    """What the leg lacks or has otherwise of the vectors that were written after a generation, in pages."""
+    """Pages of the vectors written after a generation that ``nearest`` lacks, or has with other values."""
     size = state.dimension or 0
     with native.cursor("rag_kit_vectors") as cursor:
         cursor.execute(
@@ -224,10 +234,10 @@ def _is_half_of(half: bytes, row: Vectors) -> bool:
     return len(values) == len(row) and bool(np.allclose(values, row, rtol=2**-10, atol=2**-23))
 
 
-def _graph(native: psycopg.Connection[Any], state: State) -> str | None:
+def _tenant_with_graph(native: psycopg.Connection[Any], state: State) -> str | None:
     """The tenant, if it has an HNSW index of its vectors by the model."""
     query = "SELECT current_setting('rag_kit.tenant') WHERE to_regclass(%s) IS NOT NULL"
-    found = native.execute(query, (_name(state),)).fetchone()
+    found = native.execute(query, (_index_name(state),)).fetchone()
     return None if found is None else str(found[0])
 
 
@@ -244,7 +254,7 @@ def _estimate(native: psycopg.Connection[Any]) -> int:
 def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
     """Make the HNSW index of a tenant if it is wanted and lacking; readers go on, other writers of vectors wait."""
     size = state.dimension or 0
-    if size > _LONGEST_INDEXED or _graph(native, state) is not None or not _is_large(native):
+    if size > _LONGEST_INDEXED or _tenant_with_graph(native, state) is not None or not _is_large(native):
         return
     # two that made one at the same time would wait for each other's rows for ever
     query = (
@@ -261,7 +271,9 @@ def _make_graph(native: psycopg.Connection[Any], state: State) -> None:
     native.execute("SELECT set_config('maintenance_work_mem', %s, true)", (str(memory),))
     statement = sql.SQL(
         "CREATE INDEX {} ON nearest USING hnsw ((unit::halfvec({})) halfvec_ip_ops) WHERE tenant = {} AND model = {}"
-    ).format(sql.Identifier(_name(state)), sql.Literal(size), sql.Literal(tenant), sql.Literal(_model(state)))
+    ).format(
+        sql.Identifier(_index_name(state)), sql.Literal(size), sql.Literal(tenant), sql.Literal(_model(state))
+    )
     try:
         with native.transaction():
             native.execute(statement)
@@ -276,6 +288,6 @@ def _model(state: State) -> str:
     return f"{state.dimension} {state.embedding}"
 
 
-def _name(state: State) -> str:
+def _index_name(state: State) -> str:
     """The name of the HNSW index of a tenant and model."""
     return f"nearest_{hashlib.sha256(f'{state.uid} {_model(state)}'.encode()).hexdigest()[:16]}"
