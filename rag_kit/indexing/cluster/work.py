@@ -203,7 +203,7 @@ class ClusterEmbeddings(Embeddings):
         return getattr(vars(self)["underlying_embeddings"], name)
 
     @property
-    def width(self) -> int:
+    def concurrent_batches(self) -> int:
         """How many batches are sent at a time: for each thread of the workers one, and one that waits in its queue."""
         return 2 * self._cluster.threads
 

@@ -79,7 +79,7 @@ def embed_ahead(
         return [key for key, _ in texts], check_vectors(answer, len(texts), None), last
 
     is_endpoint = bool(connections_of(embeddings))
-    width = (max_concurrency or _REQUESTS) if is_endpoint else getattr(embeddings, "width", 1)
+    width = (max_concurrency or _REQUESTS) if is_endpoint else getattr(embeddings, "concurrent_batches", 1)
     vectors: dict[bytes, bytes] = {}
     with closing(map_ahead(embedded, _pieces(wanted), max_concurrency=width)) as made:
         for keys, array, last in made:
