@@ -96,7 +96,8 @@ def test_notebooks_are_committed_with_their_outputs(runner: ModuleType, path: Pa
     shown = [data for cell in cells for output in cell.outputs if (data := output.get("data"))]
     assert sum("text/html" in data for data in shown) >= 3
     pictures = [base64.b64decode(data["image/png"]) for data in shown if "image/png" in data]
-    assert len(pictures) >= {
+    drawings = [data["image/svg+xml"] for data in shown if "image/svg+xml" in data]
+    assert len(pictures) + len(drawings) >= {
         "five_retrievers": 2,
         "good_index": 5,
         "graphs_compared": 5,
@@ -105,6 +106,7 @@ def test_notebooks_are_committed_with_their_outputs(runner: ModuleType, path: Pa
     for picture in pictures:
         width, height = struct.unpack(">II", picture[16:24])
         assert width > 400 and height > 150 and len(picture) > 4_000
+    assert all(drawing.startswith("<svg") and drawing.count("<text") > 5 for drawing in drawings)
 
 
 def test_one_line_is_to_be_changed() -> None:
