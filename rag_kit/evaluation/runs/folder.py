@@ -45,8 +45,8 @@ class Known:
     outputs: dict[tuple[str, str], Record] = field(default_factory=dict)
     cells: dict[str, Record] = field(default_factory=dict)
 
-    def add(self, record: Record) -> bool:
-        """Take a record of the log up; whether it is one."""
+    def add(self, record: Record) -> None:
+        """Take a record of the log up; one of another form is left out."""
         try:
             if "output" in record:
                 Output.from_json(record["value"])
@@ -55,13 +55,15 @@ class Known:
                 Cell.from_json(record["value"])
                 self.cells[record["cell"]] = record
         except _ODD:
-            return False
-        return True
+            return
 
     def add_row(self, row: Row) -> None:
-        """Take the output and the cells of a row up."""
-        for record in records_of(row):
-            self.add(record)
+        """Take the output and the cells of a row up; what has no key is left out."""
+        if "output" in row.keys:
+            self.outputs[row.example.id, row.keys["output"]] = output_record(row)
+        for name in row.cells:
+            if name in row.keys:
+                self.cells[row.keys[name]] = cell_record(row, name)
 
     def records(self, without: Iterable[Row]) -> list[Record]:
         """Everything but what stands in these rows."""
@@ -70,12 +72,6 @@ class Known:
         cells = {key for row in rows for name, key in row.keys.items() if name != "output"}
         left = [record for key, record in self.outputs.items() if key not in outputs]
         return left + [record for key, record in self.cells.items() if key not in cells]
-
-
-def records_of(row: Row) -> list[Record]:
-    """A row as records of the log: its output and its cells; what has no key is left out."""
-    found = [output_record(row)] if "output" in row.keys else []
-    return found + [cell_record(row, name) for name in row.cells if name in row.keys]
 
 
 def output_record(row: Row) -> Record:
