@@ -10,7 +10,8 @@ import pytest
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.ranking import NAMES, RankingMetric, ranked_ids
+from rag_kit.evaluation.ranking.ids import ranked_ids
+from rag_kit.evaluation.ranking.metric import NAMES, RankingMetric
 from rag_kit.evaluation.scorers import METRICS, get_metric, get_metrics
 
 QRELS = {"q1": {"a": 1, "d": 1}, "q2": {"x": 1}, "q3": {"z": 1}}

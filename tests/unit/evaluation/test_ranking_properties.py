@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import DOCUMENT_IDS, Output, Passage
-from rag_kit.evaluation.ranking import RankingMetric
+from rag_kit.evaluation.ranking.metric import RankingMetric
 from rag_kit.evaluation.scorers import get_metric
 
 PAIRS = {
