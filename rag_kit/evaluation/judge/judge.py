@@ -70,8 +70,9 @@ class Judge:
         ConfigurationError: If a model that is named cannot be made, or there is none.
 
     Example:
-        >>> judge = Judge("openai:gpt-5.5", "none", max_calls=1000)   # doctest: +SKIP
-        >>> evaluate(pipeline, questions, ["faithfulness"], judge=judge)   # doctest: +SKIP
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> Judge(FakeListChatModel(responses=["{}"]), "none", max_calls=1000)
+        Judge('FakeListChatModel', embeddings='none', language='auto')
     """
 
     def __init__(
