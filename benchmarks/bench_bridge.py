@@ -8,14 +8,15 @@ loop, beside ``asyncio.run``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
 from harness import Row, at_most, interleaved, median_ratio
 from langchain_core.runnables import RunnableLambda
 
 from rag_kit.concurrency import run_coroutine
-from rag_kit.concurrency.steps import adrive, drive
+from rag_kit.concurrency.steps import Step, arun
+from rag_kit.concurrency.steps import run as run_steps
 
 T = TypeVar("T")
 STEPS = 10
@@ -30,10 +31,41 @@ async def _acall(value: int) -> int:
     return value + 1
 
 
-def _generator() -> Generator[int, int, int]:
+def _step(value: int, sync: Callable[[int], int]) -> Step[int]:
+    return Step("call", lambda context: sync(value), lambda context: _acall(value))
+
+
+def _generator(sync: Callable[[int], int] = _call) -> Generator[Step[int], int, int]:
     value = 0
     for _ in range(STEPS):
-        value = yield value
+        value = yield _step(value, sync)
+    return value
+
+
+def _drive(steps: Generator[Step[int], int, int]) -> int:
+    reply: Any = None
+    while True:
+        try:
+            step = steps.send(reply)
+        except StopIteration as done:
+            return int(done.value)
+        reply = step.sync(None)
+
+
+async def _adrive(steps: Generator[Step[int], int, int]) -> int:
+    reply: Any = None
+    while True:
+        try:
+            step = steps.send(reply)
+        except StopIteration as done:
+            return int(done.value)
+        reply = await step.native(None)
+
+
+async def _steps(sync: Callable[[int], int] = _call) -> int:
+    value = 0
+    for _ in range(STEPS):
+        value = await _step(value, sync)
     return value
 
 
@@ -42,13 +74,6 @@ class _Blocking:
 
     async def call(self, value: int) -> int:
         return _call(value)
-
-
-class _Runnable(_Blocking):
-    """As `_Blocking`, over a Runnable."""
-
-    async def call(self, value: int) -> int:
-        return RUNNABLE.invoke(value)
 
 
 class _Native:
@@ -97,7 +122,11 @@ def run(quick: bool = False) -> list[Row]:
 
     async def steps() -> None:
         for _ in range(many):
-            await adrive(_generator(), _acall)
+            await arun(_steps())
+
+    async def generators() -> None:
+        for _ in range(many):
+            await _adrive(_generator())
 
     async def coroutines() -> None:
         for _ in range(many):
@@ -110,12 +139,14 @@ def run(quick: bool = False) -> list[Row]:
     with runner:
         times = interleaved(
             {
-                "steps": lambda: [drive(_generator(), _call) for _ in range(many)],
+                "steps": lambda: [run_steps(_steps()) for _ in range(many)],
+                "generator": lambda: [_drive(_generator()) for _ in range(many)],
                 "coroutine": lambda: [_finished(_coroutine(blocking)) for _ in range(many)],
                 "out": lambda: [_written_out() for _ in range(many)],
-                "real steps": lambda: [drive(_generator(), RUNNABLE.invoke) for _ in range(many // 50)],
-                "real coroutine": lambda: [_finished(_coroutine(_Runnable())) for _ in range(many // 50)],
+                "real steps": lambda: [run_steps(_steps(RUNNABLE.invoke)) for _ in range(many // 50)],
+                "real generator": lambda: [_drive(_generator(RUNNABLE.invoke)) for _ in range(many // 50)],
                 "async steps": lambda: runner.run(steps()),
+                "async generator": lambda: runner.run(generators()),
                 "async coroutine": lambda: runner.run(coroutines()),
                 "async out": lambda: runner.run(awaited()),
             },
@@ -133,22 +164,22 @@ def run(quick: bool = False) -> list[Row]:
 
     return [
         at_most(
-            f"{STEPS} steps, blocking: coroutine without a loop / generator",
-            median_ratio(times, "coroutine", "steps"),
-            3.0,
-            f"{each('coroutine')}, {each('steps')}, written out {each('out')}",
+            f"{STEPS} steps, blocking: coroutine of steps / generator of steps",
+            median_ratio(times, "steps", "generator"),
+            2.0,
+            f"{each('steps')}, {each('generator')}, over an object {each('coroutine')}, written out {each('out')}",
         ),
         at_most(
             f"the same over {STEPS} Runnables",
-            median_ratio(times, "real coroutine", "real steps"),
+            median_ratio(times, "real steps", "real generator"),
             1.2,
             f"{1e6 * min(times['real steps']) / (many // 50) / STEPS:.0f} us a step",
         ),
         at_most(
-            f"{STEPS} steps, async: coroutine / generator",
-            median_ratio(times, "async coroutine", "async steps"),
+            f"{STEPS} steps, async: coroutine of steps / generator of steps",
+            median_ratio(times, "async steps", "async generator"),
             2.0,
-            f"{each('async coroutine')}, {each('async steps')}, written out {each('async out')}",
+            f"{each('async steps')}, {each('async generator')}, over an object {each('async coroutine')}",
         ),
         at_most(
             "a blocking call's event loop / asyncio.run",

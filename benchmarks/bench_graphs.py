@@ -193,8 +193,7 @@ class Sure(Evaluator):
 
     name = "sure"
 
-    def grade(self, question: str, passages: Sequence[Document], language: str) -> Any:
-        yield from ()
+    async def grade(self, question: str, passages: Sequence[Document], language: str) -> Any:
         return [Grading(1.0, "sure") for _ in passages]
 
 

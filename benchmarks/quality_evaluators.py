@@ -30,9 +30,9 @@ import evaluator_pairs
 from evaluator_pairs import Asked
 from evaluator_vectors import Known
 
+from rag_kit.concurrency.steps import run
 from rag_kit.graphs.evaluators import Evaluator, LexicalEvaluator, LLMEvaluator, Thresholds, fit_thresholds
 from rag_kit.graphs.evaluators.measuring import intervals, roc_auc
-from rag_kit.graphs.steps import run
 from rag_kit.models import chat_model
 
 RESULT = Path(__file__).resolve().parent / "results" / "evaluators.json"

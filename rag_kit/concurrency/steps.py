@@ -1,48 +1,111 @@
-"""Logic written once, as a generator of steps, and carried out either blocking or natively asynchronous."""
+"""Logic written once, as a coroutine that awaits steps, and carried out either blocking or on an event loop.
+
+A step is one action in two forms. The logic awaits nothing but steps and other logic, so whoever carries it out
+chooses the form: `run` calls the blocking one of each step, on no event loop at all; `arun` awaits the other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
-from typing import Any, TypeVar
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, Generic, TypeVar
 
-S = TypeVar("S")
+from rag_kit.errors import InvalidInputError
+
 T = TypeVar("T")
 
+Logic = Coroutine[Any, Any, T]
+"""What an ``async def`` function returns that awaits steps and other logic only."""
 
-def drive(steps: Generator[S, Any, T], carry_out: Callable[[S], Any]) -> T:
-    """Carry out the steps that a generator yields, one after the other, and send back what came of each.
+
+class Step(Generic[T]):
+    """One action, blocking and asynchronous; awaiting it gives its result, or raises what it raised.
+
+    Attributes:
+        name: Its name in messages about a branch that failed.
+        sync: Does it, blocking; takes the context that was given to `run`.
+        native: Does it without blocking the event loop; takes the context that was given to `arun`.
+    """
+
+    __slots__ = ("name", "native", "sync")
+
+    def __init__(self, name: str, sync: Callable[[Any], T], native: Callable[[Any], Awaitable[T]]) -> None:
+        self.name = name
+        self.sync = sync
+        self.native = native
+
+    def __await__(self) -> Generator[Step[T], T, T]:
+        return (yield self)
+
+
+def run(logic: Logic[T], context: Any = None) -> T:
+    """Carry out the logic, blocking.
 
     Args:
-        steps: The logic.
-        carry_out: Does one step; what it raises ends the whole.
+        logic: A coroutine that awaits steps.
+        context: Given to each step: a config, a budget.
 
     Returns:
-        What the generator returns.
+        What the coroutine returns.
+
+    Raises:
+        InvalidInputError: If the logic awaits something that is no step.
+        Exception: What the logic raises.
 
     Example:
-        >>> def logic():
-        ...     answer = yield "question"
+        >>> async def logic():
+        ...     answer = await Step("ask", lambda name: f"question to {name}", None)
         ...     return answer + "!"
-        >>> drive(logic(), str.upper)
-        'QUESTION!'
+        >>> run(logic(), "Ada")
+        'question to Ada!'
     """
-    reply: Any = None
+    resume: Callable[[Any], Any] = logic.send
+    value: Any = None
     while True:
         try:
-            step = steps.send(reply)
+            step = resume(value)
         except StopIteration as done:
             result: T = done.value
             return result
-        reply = carry_out(step)
+        try:
+            value = _checked(step).sync(context)
+            resume = logic.send
+        except BaseException as error:  # noqa: BLE001 - raised where the logic awaits the step
+            value, resume = error, logic.throw
 
 
-async def adrive(steps: Generator[S, Any, T], carry_out: Callable[[S], Awaitable[Any]]) -> T:
-    """As ``drive``; each step is awaited."""
-    reply: Any = None
+@types.coroutine
+def arun(logic: Logic[T], context: Any = None) -> Generator[Any, Any, T]:
+    """As `run`, without blocking the event loop.
+
+    Example:
+        >>> import asyncio
+        >>> async def ask(name):
+        ...     return f"question to {name}"
+        >>> async def logic():
+        ...     return await Step("ask", None, ask)
+        >>> asyncio.run(arun(logic(), "Ada"))
+        'question to Ada'
+    """
+    resume: Callable[[Any], Any] = logic.send
+    value: Any = None
     while True:
         try:
-            step = steps.send(reply)
+            step = resume(value)
         except StopIteration as done:
             result: T = done.value
             return result
-        reply = await carry_out(step)
+        try:
+            value = yield from _checked(step).native(context).__await__()
+            resume = logic.send
+        except BaseException as error:  # noqa: BLE001 - raised where the logic awaits the step
+            value, resume = error, logic.throw
+
+
+def _checked(step: Any) -> Step[Any]:
+    if not isinstance(step, Step):
+        raise InvalidInputError(
+            f"a coroutine that also runs without an event loop awaited {step!r:.80}; it may await steps only "
+            "(rag_kit.concurrency.steps.Step)"
+        )
+    return step

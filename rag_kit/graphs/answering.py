@@ -18,7 +18,7 @@ from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Turn, Update
-from rag_kit.graphs.steps import Steps, write
+from rag_kit.graphs.steps import write
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import render_passages
 from rag_kit.text.citations import DECLINED, is_declined
@@ -47,7 +47,7 @@ class Answering:
         self.max_passage_chars = max_passage_chars
         self.judge = CitationJudge(llm, prompts.folder)
 
-    def answer(
+    async def answer(
         self,
         question: str,
         documents: Sequence[Document],
@@ -57,7 +57,7 @@ class Answering:
         stream: bool = True,
         name: str = "answer",
         more: Mapping[str, Any] | None = None,
-    ) -> Steps[Update]:
+    ) -> Update:
         """Answer from the passages; with none the model is not asked and the answer declines.
 
         Args:
@@ -86,17 +86,17 @@ class Answering:
             **(more or {}),
         }
         prompt = self.prompts.pick(name, language, instructions)
-        text = yield write(self.llm, prompt, values, stream=stream and not self.guards.answer)
+        text = await write(self.llm, prompt, values, stream=stream and not self.guards.answer)
         return {"answer": text.strip(), "notes": notes}
 
-    def allowed_part(self, answer: str) -> Steps[str]:
+    async def allowed_part(self, answer: str) -> str:
         """The answer to a part of a question after the guards; "" if it declines, or they refuse it."""
         if is_declined(answer):
             return ""
-        verdict = yield from self.guards.check_answer(answer)
+        verdict = await self.guards.check_answer(answer)
         return "" if isinstance(verdict, Refusal) else verdict
 
-    def cite(self, state: Mapping[str, Any], context: RagContext) -> Steps[Update]:
+    async def cite(self, state: Mapping[str, Any], context: RagContext) -> Update:
         """Check every citation against its passage, let the guards see the answer, remember the turn.
 
         Returns:
@@ -104,7 +104,7 @@ class Answering:
         """
         question, answer, language = state["asked"], state["answer"], state["language"]
         update: Update = {"notes": []}
-        verdict = yield from self.guards.check_answer(answer)
+        verdict = await self.guards.check_answer(answer)
         if isinstance(verdict, Refusal):
             return refused(question, verdict)
         if verdict != answer:
@@ -112,7 +112,7 @@ class Answering:
             update["notes"] = ["answer: changed by a guard"]
         fitted = fitting(state["documents"], self.max_passage_chars)
         if context.citation_check == "model" and not is_extractive(self.llm):
-            found = yield from self.judge.cited(question, answer, fitted, language)
+            found = await self.judge.cited(question, answer, fitted, language)
             update["notes"] += found.pop("notes", [])
         else:
             found = cited(answer, fitted, language=language)

@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.state import AnswerCitation, Update
-from rag_kit.graphs.steps import Steps, ask
+from rag_kit.graphs.steps import ask
 from rag_kit.prompts import render_passages
 from rag_kit.text.citations import check_citations
 
@@ -77,9 +77,7 @@ class CitationJudge:
         self.llm = llm
         self.prompts = GraphPrompts(["check_citations"], folder)
 
-    def cited(
-        self, question: str, answer: str, documents: Sequence[Document], language: str
-    ) -> Steps[Update]:
+    async def cited(self, question: str, answer: str, documents: Sequence[Document], language: str) -> Update:
         """What `cited` gives, by the model's verdicts; where it has none for a statement, the words decide.
 
         A statement that the passages say in part is not supported. ``notes`` say where no verdict came.
@@ -99,7 +97,7 @@ class CitationJudge:
             "statements": render_passages([Document(text) for text in cites]),
             "count": len(asked),
         }
-        found = yield ask(self.llm, self.prompts.pick("check_citations", language), values, fallback=_error)
+        found = await ask(self.llm, self.prompts.pick("check_citations", language), values, fallback=_error)
         if isinstance(found, Exception):
             return {
                 **by_words,

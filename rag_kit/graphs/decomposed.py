@@ -27,7 +27,7 @@ from rag_kit.graphs.plain import PlainNodes
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report, transient
 from rag_kit.graphs.state import QuestionInput, RagState, Update
-from rag_kit.graphs.steps import Steps, ask, attempt, beside, fetch, inner, write
+from rag_kit.graphs.steps import ask, attempt, beside, fetch, inner, write
 from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
 from rag_kit.text import fold
 from rag_kit.text.citations import renumbered
@@ -140,11 +140,11 @@ class _Nodes:
         self.plain, answering = plain, plain.answering
         self.llm, self.prompts, self.guards = answering.llm, answering.prompts, answering.guards
 
-    def condense(self, state: DecomposedState, context: DecomposedContext) -> Steps[Command[Any]]:
+    async def condense(self, state: DecomposedState, context: DecomposedContext) -> Command[Any]:
         """Make a follow-up question stand alone; no model call at the first turn of a thread."""
-        return (yield from self.plain.opening.begin(state, context, {"parts": []}, goto="decompose"))
+        return await self.plain.opening.begin(state, context, {"parts": []}, goto="decompose")
 
-    def decompose(self, state: DecomposedState, context: DecomposedContext) -> Steps[Command[Any]]:
+    async def decompose(self, state: DecomposedState, context: DecomposedContext) -> Command[Any]:
         """Split the question, unless it asks for one thing or the calls that are left do not suffice for parts."""
         most = context.max_parts
         if context.max_calls is not None:
@@ -155,7 +155,7 @@ class _Nodes:
             return Command(update={"notes": [note]}, goto="retrieve")
         prompt = self.prompts.pick("decompose", state["language"], context.decompose_instructions)
         values = {"question": state["search_query"], "count": most}
-        written = yield ask(self.llm, prompt, values, fallback=None)
+        written = await ask(self.llm, prompt, values, fallback=None)
         if written is None:
             note = "decompose: the model gave no usable parts; answered in one piece"
             return Command(update={"notes": [note]}, goto="retrieve")
@@ -167,11 +167,11 @@ class _Nodes:
             update={"parts": [Hop(question=part, answer="") for part in parts]}, goto="answer_parts"
         )
 
-    def answer_parts(self, state: DecomposedState, context: DecomposedContext) -> Steps[Command[Any]]:
+    async def answer_parts(self, state: DecomposedState, context: DecomposedContext) -> Command[Any]:
         """Search for each part and answer it, all at the same time."""
         questions = [part["question"] for part in state["parts"]]
         left = None if context.deadline is None else context.deadline - state["usage"]["seconds"]
-        fan = yield beside(
+        fan = await beside(
             [inner(question, lambda q=question: self._part(q, state, context)) for question in questions],  # type: ignore[misc]
             on_error="skip",
             timeout=None if left is None else _SHARE * left,
@@ -199,32 +199,32 @@ class _Nodes:
         update: Update = {"parts": parts, "documents": documents, "notes": notes}
         return Command(update=update, goto="merge" if answered else "retrieve")
 
-    def _part(
+    async def _part(
         self, question: str, state: DecomposedState, context: DecomposedContext
-    ) -> Steps[tuple[list[Document], str] | Exception]:
+    ) -> tuple[list[Document], str] | Exception:
         """The passages for a part that this user may see, and the answer to it; or why there is none."""
-        given = yield attempt(
+        given = await attempt(
             fetch(self.plain.retriever, question, k=context.k, filter=context.filter), _is_of_one_part
         )
         if isinstance(given, Exception):
             return given
-        documents = yield from self.guards.allowed(given)
+        documents = await self.guards.allowed(given)
         answering, language = self.plain.answering, state["language"]
         options: dict[str, Any] = {"instructions": context.answer_instructions, "stream": False}
-        written = yield attempt(
+        written = await attempt(
             inner("answer", lambda: answering.answer(question, documents, language, **options)),
             _is_of_one_part,
         )
         if isinstance(written, Exception):
             return written
-        return documents, (yield from answering.allowed_part(written["answer"]))
+        return documents, (await answering.allowed_part(written["answer"]))
 
-    def merge(self, state: DecomposedState, context: DecomposedContext) -> Steps[Update]:
+    async def merge(self, state: DecomposedState, context: DecomposedContext) -> Update:
         """Make one answer of the answers to the parts; where the model fails, these stand as they are."""
         prompt = self.prompts.pick("merge_answers", state["language"], context.merge_instructions)
         values = {"question": state["search_query"], "history": hop_history(state["parts"], None)}
         merged = write(self.llm, prompt, values, stream=not self.guards.answer)
-        text = yield attempt(merged, _is_of_one_part)
+        text = await attempt(merged, _is_of_one_part)
         if isinstance(text, Exception):
             return _concatenated(state, context, text)
         return {"answer": text.strip()}

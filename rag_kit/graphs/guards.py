@@ -10,8 +10,9 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from rag_kit.concurrency.bridge import acall_function, call_function
+from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.steps import Step, Steps, bounded
+from rag_kit.graphs.steps import bounded
 from rag_kit.graphs.storing import storable
 
 
@@ -60,7 +61,7 @@ class Guards:
         ...     if "password" in question:
         ...         return Refusal("I do not talk about passwords.", reason="policy")
         >>> guards = Guards(question=[no_secrets])
-        >>> from rag_kit.graphs.steps import run
+        >>> from rag_kit.concurrency.steps import run
         >>> run(guards.check_question("What is the password?"), {}).message
         'I do not talk about passwords.'
     """
@@ -75,28 +76,28 @@ class Guards:
             if callable(given) or not isinstance(given, Sequence) or not all(map(callable, given)):
                 raise InvalidInputError(f"Guards({kind}=...) takes a list of functions, e.g. [check].")
 
-    def check_question(self, question: str) -> Steps[str | Refusal]:
+    async def check_question(self, question: str) -> str | Refusal:
         """The question as the guards leave it, or the refusal."""
-        return (yield from _checked(self.question, question, "question"))
+        return await _checked(self.question, question, "question")
 
-    def check_completed(self, completed: str, seen: str) -> Steps[str | Refusal]:
+    async def check_completed(self, completed: str, seen: str) -> str | Refusal:
         """A question that gained words from a conversation: what is harmless in parts may not be in one piece.
 
         Args:
             completed: The question as it stands alone.
             seen: The question that the guards have seen; they are not asked twice about the same text.
         """
-        return completed if completed == seen else (yield from self.check_question(completed))
+        return completed if completed == seen else (await self.check_question(completed))
 
-    def check_answer(self, answer: str) -> Steps[str | Refusal]:
+    async def check_answer(self, answer: str) -> str | Refusal:
         """The answer as the guards leave it, or the refusal."""
-        return (yield from _checked(self.answer, answer, "answer"))
+        return await _checked(self.answer, answer, "answer")
 
-    def allowed(self, documents: Sequence[Document]) -> Steps[list[Document]]:
+    async def allowed(self, documents: Sequence[Document]) -> list[Document]:
         """The passages that the guards leave, as a checkpointer takes them."""
         kept = list(documents)
         for guard in self.passages:
-            given = yield _call(guard, kept)
+            given = await _call(guard, kept)
             if not isinstance(given, Sequence) or not all(isinstance(item, Document) for item in given):
                 raise InvalidInputError(
                     f"the passages guard {_name(guard)} gave {type(given).__name__}; it must give a list of Documents."
@@ -105,9 +106,9 @@ class Guards:
         return [storable(document) for document in kept]
 
 
-def _checked(guards: Sequence[TextGuard], text: str, what: str) -> Steps[str | Refusal]:
+async def _checked(guards: Sequence[TextGuard], text: str, what: str) -> str | Refusal:
     for guard in guards:
-        verdict = yield _call(guard, text)
+        verdict = await _call(guard, text)
         if isinstance(verdict, Refusal):
             return verdict
         if verdict is not None:
@@ -120,7 +121,7 @@ def _checked(guards: Sequence[TextGuard], text: str, what: str) -> Steps[str | R
     return text
 
 
-def _call(guard: Callable[..., Any], value: Any) -> Step:
+def _call(guard: Callable[..., Any], value: Any) -> Step[Any]:
     """Call a guard of either kind in either form; one that may block runs in a thread under ``ainvoke``."""
     return bounded(
         Step(

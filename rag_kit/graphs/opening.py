@@ -16,7 +16,7 @@ from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Turn, Update, cleared
-from rag_kit.graphs.steps import Steps, ask, fetch
+from rag_kit.graphs.steps import ask, fetch
 from rag_kit.prompts import Markup, render_history
 from rag_kit.text import check_question, detect_language
 
@@ -38,9 +38,9 @@ class Opening:
         self.prompts = prompts
         self.guards = guards
 
-    def checked(
+    async def checked(
         self, state: Mapping[str, Any], context: RagContext, own: Update
-    ) -> Steps[Update | Command[Any]]:
+    ) -> Update | Command[Any]:
         """Let the guards see the question; nothing of an earlier turn of the thread is left but its history.
 
         Args:
@@ -57,12 +57,12 @@ class Opening:
         question = check_question(state.get("question"), example="{'question': 'How ...?'}")
         language = detect_language(question) if context.language == "auto" else context.language
         update: Update = {**cleared(question, language), **own}
-        verdict = yield from self.guards.check_question(question)
+        verdict = await self.guards.check_question(question)
         if isinstance(verdict, Refusal):
             return turned_away(verdict, update)
         return {**update, "asked": verdict, "search_query": verdict}
 
-    def begin(
+    async def begin(
         self,
         state: Mapping[str, Any],
         context: RagContext,
@@ -72,7 +72,7 @@ class Opening:
         max_history: int | None = None,
         asked_complete: bool = False,
         fallback: Any = None,
-    ) -> Steps[Command[Any]]:
+    ) -> Command[Any]:
         """As ``checked``, and a follow-up is made to stand alone; no model call at the first turn of a thread.
 
         Args:
@@ -84,7 +84,7 @@ class Opening:
             asked_complete: Whether ``asked`` becomes the complete question too: the graph writes to that one.
             fallback: What to take for a rewriting that failed, or a function of the error.
         """
-        update = yield from self.checked(state, context, own)
+        update = await self.checked(state, context, own)
         if isinstance(update, Command):
             return update
         if history := state.get("history"):
@@ -92,11 +92,11 @@ class Opening:
             instructions: str | None = getattr(context, "condense_instructions", None)
             prompt = self.prompts.pick("condense", update["language"], instructions)
             values = {"question": seen, "history": rendered(history, max_history)}
-            query = yield ask(self.llm, prompt, values, fallback=fallback)
+            query = await ask(self.llm, prompt, values, fallback=fallback)
             if query is None:
                 update["notes"] = Overwrite([NOT_REWRITTEN])
             else:
-                whole = yield from self.guards.check_completed(query.query, seen)
+                whole = await self.guards.check_completed(query.query, seen)
                 if isinstance(whole, Refusal):
                     return turned_away(whole, {**update, **own})
                 update["search_query"] = whole
@@ -105,12 +105,12 @@ class Opening:
                 report("condensed", search_query=whole)
         return Command(update=update, goto=goto)
 
-    def retrieve(
+    async def retrieve(
         self, retriever: BaseRetriever, state: Mapping[str, Any], context: RagContext
-    ) -> Steps[Update]:
+    ) -> Update:
         """Fetch the passages that this user may see."""
-        found = yield fetch(retriever, state["search_query"], k=context.k, filter=context.filter)
-        documents = yield from self.guards.allowed(found)
+        found = await fetch(retriever, state["search_query"], k=context.k, filter=context.filter)
+        documents = await self.guards.allowed(found)
         report("retrieved", passages=len(documents))
         return {"documents": documents}
 

@@ -19,7 +19,6 @@ from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.opening import Opening
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.state import PlainRagState, QuestionInput, Update
-from rag_kit.graphs.steps import Steps
 from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
 from rag_kit.text import warm_up
 
@@ -103,22 +102,20 @@ class PlainNodes:
         self.answering = Answering(llm, prompts, guards, max_passage_chars)
         warm_up()
 
-    def condense(self, state: PlainRagState, context: PlainRagContext) -> Steps[Command[Any]]:
+    async def condense(self, state: PlainRagState, context: PlainRagContext) -> Command[Any]:
         """Make a follow-up question stand alone; no model call at the first turn of a thread."""
-        return (yield from self.opening.begin(state, context, {}, goto="retrieve"))
+        return await self.opening.begin(state, context, {}, goto="retrieve")
 
-    def retrieve(self, state: PlainRagState, context: PlainRagContext) -> Steps[Update]:
+    async def retrieve(self, state: PlainRagState, context: PlainRagContext) -> Update:
         """Fetch the passages that this user may see."""
-        return (yield from self.opening.retrieve(self.retriever, state, context))
+        return await self.opening.retrieve(self.retriever, state, context)
 
-    def answer(self, state: PlainRagState, context: PlainRagContext) -> Steps[Update]:
+    async def answer(self, state: PlainRagState, context: PlainRagContext) -> Update:
         """Answer from the passages alone."""
         # a thread's follow-up is answered in its stand-alone form, or its pronouns would refer to nothing
-        return (
-            yield from self.answering.answer(
-                state["search_query"],
-                state["documents"],
-                state["language"],
-                instructions=context.answer_instructions,
-            )
+        return await self.answering.answer(
+            state["search_query"],
+            state["documents"],
+            state["language"],
+            instructions=context.answer_instructions,
         )

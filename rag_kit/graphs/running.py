@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -14,6 +14,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite, RetryPolicy
 
 from rag_kit.concurrency import Budget, use_budget
+from rag_kit.concurrency.steps import Logic, arun, run
 from rag_kit.errors import (
     BudgetExceededError,
     ConfigurationError,
@@ -23,12 +24,11 @@ from rag_kit.errors import (
 )
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.state import Update, Usage
-from rag_kit.graphs.steps import Step, arun, run
 
 ContextT = TypeVar("ContextT", bound=RagContext)
 
-#: A node: reads the state and the run's settings, yields steps, returns some keys of the state or a ``Command``.
-Body = Callable[[Any, Any], Generator[Step, Any, Update | Command[Any]]]
+#: A node: reads the state and the run's settings, awaits steps, returns some keys of the state or a ``Command``.
+Body = Callable[[Any, Any], Logic[Update | Command[Any]]]
 
 #: What a node gives instead when a cap of the run is reached: of state, settings and error; None raises the error.
 OnCap = Callable[[Any, Any, BudgetExceededError], Update | Command[Any] | None]

@@ -1,16 +1,15 @@
-"""The steps a node may take, each in both forms; a node is written once, as a generator of them."""
+"""The steps a node may take, each in both forms; a node is written once, as a coroutine that awaits them."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
 from rag_kit.concurrency import FanOut, afan_out, fan_out, run_in_thread
-from rag_kit.concurrency import steps as driver
+from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.documents import Filter
 from rag_kit.errors import ModelError
 from rag_kit.models import RAISE, astructured_call, atext_call, structured_call, text_call
@@ -20,41 +19,6 @@ from rag_kit.retrieval.compose import acall_retriever, call_retriever
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Step:
-    """One action, blocking and asynchronous; the generator that yields it is sent its result.
-
-    Attributes:
-        name: Its name in messages about a branch that failed.
-        sync: Does it, blocking.
-        native: Does it without blocking the event loop.
-    """
-
-    name: str
-    sync: Callable[[RunnableConfig], Any]
-    native: Callable[[RunnableConfig], Awaitable[Any]]
-
-
-Steps = Generator[Step, Any, T]
-
-
-def run(steps: Steps[T], config: RunnableConfig) -> T:
-    """Carry out the steps, blocking.
-
-    Example:
-        >>> def logic():
-        ...     return (yield compute(lambda: 2)) + 1
-        >>> run(logic(), {})
-        3
-    """
-    return driver.drive(steps, lambda step: step.sync(config))
-
-
-async def arun(steps: Steps[T], config: RunnableConfig) -> T:
-    """Carry out the steps without blocking the event loop."""
-    return await driver.adrive(steps, lambda step: step.native(config))
-
-
 def ask(
     llm: Runnable[Any, Any],
     prompt: PromptTemplate,
@@ -62,7 +26,7 @@ def ask(
     *,
     fallback: Any = RAISE,
     timeout: float | None = None,
-) -> Step:
+) -> Step[Any]:
     """Ask a model for the object that the prompt's schema describes; its tokens are not streamed.
 
     The tokens of a grader or a rewriter are not the answer, so ``stream_mode="messages"`` leaves them out.
@@ -82,7 +46,7 @@ def write(
     *,
     timeout: float | None = None,
     stream: bool = True,
-) -> Step:
+) -> Step[Any]:
     """Ask a model for text; its tokens are streamed, unless `stream` is off."""
 
     def streamed(config: RunnableConfig) -> RunnableConfig:
@@ -97,7 +61,7 @@ def write(
 
 def fetch(
     retriever: Runnable[Any, Any], query: str, *, k: int | None = None, filter: Filter | None = None
-) -> Step:
+) -> Step[Any]:
     """Call any LangChain retriever; a call that hangs is abandoned at the run's deadline.
 
     Raises:
@@ -112,7 +76,7 @@ def fetch(
     )
 
 
-def bounded(step: Step) -> Step:
+def bounded(step: Step[T]) -> Step[Any]:
     """A step that is abandoned at the run's deadline: for code of others, which may hang.
 
     Raises:
@@ -138,7 +102,7 @@ def _only(fan: FanOut[T]) -> T:
     return cast("T", outcome.value)
 
 
-def compute(work: Callable[[], Any], *, name: str = "compute", thread: bool = False) -> Step:
+def compute(work: Callable[[], Any], *, name: str = "compute", thread: bool = False) -> Step[Any]:
     """Call a function that has no asynchronous form.
 
     Args:
@@ -154,12 +118,12 @@ def compute(work: Callable[[], Any], *, name: str = "compute", thread: bool = Fa
 
 
 def beside(
-    branches: Sequence[Step],
+    branches: Sequence[Step[Any]],
     *,
     on_error: Literal["raise", "skip"] = "raise",
     timeout: float | None = None,
     max_concurrency: int | None = None,
-) -> Step:
+) -> Step[Any]:
     """Do several steps side by side; answered by their ``FanOut``, in the order given."""
     options: dict[str, Any] = {
         "names": [branch.name for branch in branches],
@@ -180,7 +144,7 @@ def beside(
     return Step("beside", sync, native)
 
 
-def can_wait() -> Step:
+def can_wait() -> Step[Any]:
     """Whether the run can wait for a person: LangGraph puts a saver, also a parent's, into the configuration."""
 
     def sync(config: RunnableConfig) -> bool:
@@ -192,14 +156,14 @@ def can_wait() -> Step:
     return Step("checkpointer", sync, native)
 
 
-def inner(name: str, make: Callable[[], Steps[Any]]) -> Step:
+def inner(name: str, make: Callable[[], Logic[Any]]) -> Step[Any]:
     """Steps as one step: a branch of `beside` that has several steps of its own."""
     return Step(name, lambda config: run(make(), config), lambda config: arun(make(), config))
 
 
 def attempt(
-    step: Step, allowed: Callable[[Exception], bool] = lambda error: isinstance(error, ModelError)
-) -> Step:
+    step: Step[Any], allowed: Callable[[Exception], bool] = lambda error: isinstance(error, ModelError)
+) -> Step[Any]:
     """A step that the run can do without: an error that is allowed, by default a model's, is handed back."""
 
     def sync(config: RunnableConfig) -> Any:

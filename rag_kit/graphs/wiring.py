@@ -14,11 +14,12 @@ from langgraph.pregel import Pregel
 from langgraph.typing import StateT
 from typing_extensions import TypedDict, is_typeddict
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError, did_you_mean
 from rag_kit.graphs.context import RagContext
 from rag_kit.graphs.running import RETRY, Body, OnCap, node
 from rag_kit.graphs.state import QuestionInput, RagOutput, RagState, Update
-from rag_kit.graphs.steps import Step, Steps, bounded
+from rag_kit.graphs.steps import bounded
 
 #: What ``invoke`` gives back: `RagOutput`, or the whole state.
 Output = Literal["answer", "full"]
@@ -192,8 +193,8 @@ class RagGraph(StateGraph[StateT, Any, QuestionInput, Any], Generic[StateT]):
             self._add_schema(seen)
         runnable = spec.runnable
 
-        def body(state: Any, context: RagContext) -> Steps[Update]:
-            given: Update = yield bounded(
+        async def body(state: Any, context: RagContext) -> Update:
+            given: Update = await bounded(
                 Step(
                     name,
                     lambda config: runnable.invoke(state, config),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +14,7 @@ from rag_kit.concurrency import charge_call, charge_tokens, check_budget, remain
 from rag_kit.errors import ModelRateLimitedError
 
 from .failures import RETRYABLE, Failure, classify, map_model_error, retry_after
-from .steps import Answer, Ask, Enter, Leave, Pause
+from .steps import give_back_place, pause, request, take_place
 from .tokens import text_of, used_tokens
 
 FIRST_PAUSE = 0.5
@@ -79,18 +78,15 @@ class Reply:
     kind: Failure | None = None
 
 
-def ask(
+async def ask(
     runnable: Runnable[Any, Any],
     messages: list[BaseMessage],
     tally: Tally,
     *,
     model: Any,
     timeout: float | None,
-) -> Generator[Any, Any, Reply]:
+) -> Reply:
     """Ask, and ask again after a rate limit, a server error, a time-out or a broken connection.
-
-    Yields:
-        ``Ask`` and ``Pause`` steps; ``Enter`` and ``Leave`` where requests have places.
 
     Returns:
         The value, or a failure that retrying cannot mend: refused, final, a bad answer.
@@ -99,31 +95,31 @@ def ask(
         BudgetExceededError: A cap is reached.
         ModelError: Unauthorised, still failing after the retries, or unknown.
     """
-    pause = FIRST_PAUSE
+    wait_next = FIRST_PAUSE
     while True:
         if tally.places:
-            yield Enter()
+            await take_place()
         charge_call()
         tally.calls += 1
-        answer: Answer = yield Ask(runnable, messages, timeout)
+        answer = await request(runnable, messages, timeout)
         if answer.error is None:
             tally.charge(answer.value, messages)
             if tally.places:
-                yield Leave()
+                await give_back_place()
             return Reply(answer.value)
         kind = classify(answer.error)
         if kind in (Failure.REFUSED, Failure.FINAL, Failure.OUTPUT):
             return Reply(error=answer.error, kind=kind)
         left = remaining_seconds()
         if left is not None and left <= _GRACE and kind is not Failure.RATE_LIMITED:
-            yield Pause(left)
+            await pause(left)
             check_budget()
         mapped = map_model_error(answer.error, model=model)
         if kind not in RETRYABLE or tally.retries < 1 or tally.tokens_seen.started:
             raise mapped
         wished = retry_after(answer.error) if kind in (Failure.RATE_LIMITED, Failure.SERVER) else None
         # Jitter, so that branches that failed together don't come back together.
-        wait = wished if wished is not None else pause * random.uniform(0.75, 1.25)
+        wait = wished if wished is not None else wait_next * random.uniform(0.75, 1.25)
         if wait > LONGEST_PAUSE or (left is not None and wait >= left):
             allowed = LONGEST_PAUSE if left is None else min(left, LONGEST_PAUSE)
             if isinstance(mapped, ModelRateLimitedError):
@@ -132,5 +128,5 @@ def ask(
                 )
             raise mapped
         tally.retries -= 1
-        pause *= 2
-        yield Pause(wait)
+        wait_next *= 2
+        await pause(wait)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -22,7 +22,7 @@ from .problems import problem_in
 from .redact import secrets_of, short
 from .schema import target_of
 from .settings import check_limits, check_parts, prompt_language
-from .steps import Format, Render
+from .steps import formatted, rendered
 from .tokens import estimate_tokens, text_of
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class StructuredResult:
 
 
 class Ladder:
-    """The logic of one structured call, as steps."""
+    """The logic of one structured call."""
 
     def __init__(
         self,
@@ -99,11 +99,11 @@ class Ladder:
         self.fallback = fallback
         self.tally = Tally(retries=max_retries, places=places)
 
-    def run(self) -> Generator[Any, Any, StructuredResult]:
-        """The steps of the whole call, with the caller's failure policy at their end."""
+    async def run(self) -> StructuredResult:
+        """The whole call, with the caller's failure policy at their end."""
         failure: ModelError | BudgetExceededError
         try:
-            return (yield from self._converse())
+            return await self._converse()
         except (ModelError, BudgetExceededError) as error:
             if self.fallback is RAISE:
                 raise
@@ -112,8 +112,8 @@ class Ladder:
         logger.warning("structured call fell back: %s", failure)
         return self._result(value, "fallback", error=str(failure))
 
-    def _converse(self) -> Generator[Any, Any, StructuredResult]:
-        messages: list[BaseMessage] = yield Format(self.prompt, self.values)
+    async def _converse(self) -> StructuredResult:
+        messages = await formatted(self.prompt, self.values)
         refused = False
         for index in range(first_method(self.original), len(METHODS) - 1):
             method = METHODS[index]
@@ -122,8 +122,8 @@ class Ladder:
                 continue
             sent = messages
             if method == "json_mode":  # providers want the word JSON and the form in the prompt
-                sent = yield from self._with_instructions(messages)
-            reply = yield from self._ask(runnable, sent)
+                sent = await self._with_instructions(messages)
+            reply = await self._ask(runnable, sent)
             if reply.kind is Failure.REFUSED:
                 refused = True
                 continue
@@ -134,15 +134,13 @@ class Ladder:
                 return self._result(value, method)
             logger.info("answer by %s did not fit: %s", method, short(str(problem)))
             if problem.truncated and text:
-                return (yield from self._repair(text, problem))
-            return (yield from self._text(messages))
-        return (yield from self._text(messages, remember=refused))
+                return await self._repair(text, problem)
+            return await self._text(messages)
+        return await self._text(messages, remember=refused)
 
-    def _text(
-        self, messages: list[BaseMessage], remember: bool = False
-    ) -> Generator[Any, Any, StructuredResult]:
-        sent = yield from self._with_instructions(messages)
-        reply = yield from self._ask(self.model, sent)
+    async def _text(self, messages: list[BaseMessage], remember: bool = False) -> StructuredResult:
+        sent = await self._with_instructions(messages)
+        reply = await self._ask(self.model, sent)
         if reply.kind is Failure.REFUSED:
             raise map_model_error(cast(Exception, reply.error), model=self.original)
         if remember:
@@ -150,15 +148,15 @@ class Ladder:
         value, problem, text = self._read(reply)
         if problem is None:
             return self._result(value, "text")
-        return (yield from self._repair(text, problem))
+        return await self._repair(text, problem)
 
-    def _repair(self, text: str, problem: UnreadableError) -> Generator[Any, Any, StructuredResult]:
+    async def _repair(self, text: str, problem: UnreadableError) -> StructuredResult:
         if not text.strip():
             raise ModelOutputError(f"The model gave no usable answer: {problem}.")
         told = problem_in(self.language)(str(problem))
         values = {"reply": text[:_MAX_REPLY], "schema": self._schema_text(), "error": told}
-        messages: list[BaseMessage] = yield Render("repair_json", self.language, values)
-        reply = yield from self._ask(self.model, messages)
+        messages = await rendered("repair_json", self.language, values)
+        reply = await self._ask(self.model, messages)
         if reply.kind is Failure.REFUSED:
             raise map_model_error(cast(Exception, reply.error), model=self.original)
         value, still, _ = self._read(reply)
@@ -169,8 +167,8 @@ class Ladder:
             )
         return self._result(value, "text", repaired=True)
 
-    def _ask(self, runnable: Runnable[Any, Any], messages: list[BaseMessage]) -> Generator[Any, Any, Reply]:
-        reply = yield from ask(runnable, messages, self.tally, model=self.original, timeout=self.timeout)
+    async def _ask(self, runnable: Runnable[Any, Any], messages: list[BaseMessage]) -> Reply:
+        reply = await ask(runnable, messages, self.tally, model=self.original, timeout=self.timeout)
         if reply.kind is Failure.FINAL:
             raise map_model_error(cast(Exception, reply.error), model=self.original)
         return reply
@@ -199,10 +197,8 @@ class Ladder:
             raise ModelOutputError(f"The model did not answer: {self._said(problem)}.")
         return None, problem, text
 
-    def _with_instructions(self, messages: list[BaseMessage]) -> Generator[Any, Any, list[BaseMessage]]:
-        added: list[BaseMessage] = yield Render(
-            "structured_output", self.language, {"schema": self._schema_text()}
-        )
+    async def _with_instructions(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+        added = await rendered("structured_output", self.language, {"schema": self._schema_text()})
         text = "\n\n".join(text_of(message) for message in added)
         last = messages[-1] if messages else None
         # Many chat templates refuse two user messages in a row, so it joins the last one.

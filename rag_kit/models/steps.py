@@ -1,8 +1,7 @@
-"""The steps of a call as data, so that one piece of logic serves the sync and the async face.
+"""The steps of a call to a model.
 
-The logic is a generator that yields steps; a driver carries each out, sync or async, and sends back what came
-of it. Exceptions of the model come back as values: nothing that holds a request with its headers ever
-becomes the context of an exception of ours.
+Exceptions of the model come back as values: nothing that holds a request with its headers ever becomes the context
+of an exception of ours.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -19,7 +18,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency import fan_out, remaining_seconds, run_in_thread
-from rag_kit.concurrency import steps as concurrency
+from rag_kit.concurrency.steps import Logic, Step, arun
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError
 from rag_kit.prompts import PromptTemplate, load_prompt
 from rag_kit.prompts.folders import VARIABLE
@@ -38,157 +37,152 @@ _loaded: dict[tuple[str, str, str | None], tuple[float, PromptTemplate | None]] 
 
 
 @dataclass(frozen=True)
-class Ask:
-    """Invoke a runnable with messages; answered by an ``Answer``."""
-
-    runnable: Runnable[Any, Any]
-    messages: list[BaseMessage]
-    timeout: float | None
-
-
-@dataclass(frozen=True)
 class Answer:
-    """What came of an ``Ask``: a value, or the exception."""
+    """What a model gave: a value, or the exception."""
 
     value: Any = None
     error: Exception | None = None
 
 
 @dataclass(frozen=True)
-class Pause:
-    """Wait some seconds; answered by None."""
+class Calling:
+    """What the steps of one call are carried out with.
 
-    seconds: float
+    Attributes:
+        config: Passed down to the model and to the caller's prompt.
+        slot: The place that requests wait for on an event loop; None: they do not wait.
+    """
 
-
-@dataclass(frozen=True)
-class Render:
-    """Fill in one of the kit's own prompts; answered by its messages."""
-
-    name: str
-    language: str
-    values: Mapping[str, Any]
+    config: RunnableConfig | None
+    slot: Slot | None = None
 
 
-@dataclass(frozen=True)
-class Format:
-    """Fill in the caller's prompt; answered by its messages."""
-
-    prompt: Runnable[Any, Any]
-    values: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Enter:
-    """Take the place that the next requests need; only where there are such places."""
+async def arun_with_slot(logic: Logic[T], calling: Calling) -> T:
+    """Carry out the logic on an event loop; the place is given back, however it ends."""
+    try:
+        return await arun(logic, calling)
+    finally:
+        if calling.slot is not None:
+            calling.slot.drop()
 
 
-@dataclass(frozen=True)
-class Leave:
+def request(runnable: Runnable[Any, Any], messages: list[BaseMessage], timeout: float | None) -> Step[Answer]:
+    """Invoke a runnable with messages."""
+    return Step(
+        "model",
+        lambda calling: _ask(runnable, messages, timeout, calling.config),
+        lambda calling: _aask(runnable, messages, timeout, calling.config),
+    )
+
+
+def pause(seconds: float) -> Step[None]:
+    """Wait some seconds."""
+    return Step("pause", lambda calling: time.sleep(seconds), lambda calling: asyncio.sleep(seconds))
+
+
+def take_place() -> Step[None]:
+    """Take the place that the next requests need; blocking calls have none to wait for."""
+
+    async def native(calling: Calling) -> None:
+        if calling.slot is not None:
+            await calling.slot.take()
+
+    return Step("place", lambda calling: None, native)
+
+
+def give_back_place() -> Step[None]:
     """Give the place back: the answer is there, and charged."""
 
+    async def native(calling: Calling) -> None:
+        if calling.slot is not None:
+            await calling.slot.give_back()
 
-Step = Ask | Pause | Render | Format | Enter | Leave
-
-
-def drive(steps: Generator[Step, Any, T], config: RunnableConfig | None) -> T:
-    """Carry out the steps, blocking."""
-
-    def carry_out(step: Step) -> Any:
-        if isinstance(step, Ask):
-            return _ask(step, config)
-        if isinstance(step, Format):
-            if (direct := _formatted(step, config)) is not None:
-                return direct
-            return step.prompt.invoke(step.values, config).to_messages()
-        if isinstance(step, Render):
-            return render(step)
-        # blocking calls have no places to wait for
-        return time.sleep(step.seconds) if isinstance(step, Pause) else None
-
-    return concurrency.drive(steps, carry_out)
+    return Step("place", lambda calling: None, native)
 
 
-async def adrive(
-    steps: Generator[Step, Any, T], config: RunnableConfig | None, slot: Slot | None = None
-) -> T:
-    """Carry out the steps without blocking the event loop; requests wait for the place, if there is one."""
+def rendered(name: str, language: str, values: Mapping[str, Any]) -> Step[list[BaseMessage]]:
+    """Fill in one of the kit's own prompts; its file is read again when the last reading is 2 seconds old."""
 
-    async def carry_out(step: Step) -> Any:
-        if isinstance(step, Ask):
-            return await _aask(step, config)
-        if isinstance(step, Format):
-            if (direct := _formatted(step, config)) is not None:
-                return direct
-            return (await step.prompt.ainvoke(step.values, config)).to_messages()
-        if isinstance(step, Pause):
-            return await asyncio.sleep(step.seconds)
-        if isinstance(step, Enter | Leave):
-            if slot is None:
-                return None
-            return await (slot.take() if isinstance(step, Enter) else slot.give_back())
-        prompt = _recent(step)  # else a file is read, which would block the loop
-        return _filled(prompt, step) if prompt is not None else await run_in_thread(render, step)
+    async def native(calling: Calling) -> list[BaseMessage]:
+        prompt = _recent(name, language)  # else a file is read, which would block the loop
+        if prompt is None:
+            prompt = await run_in_thread(_load, name, language)
+        return _filled(prompt, values)
 
-    try:
-        return await concurrency.adrive(steps, carry_out)
-    finally:
-        if slot is not None:
-            slot.drop()
+    return Step(
+        name, lambda calling: _filled(_recent(name, language) or _load(name, language), values), native
+    )
 
 
-def render(step: Render) -> list[BaseMessage]:
-    """Fill in one of the kit's prompts; its file is read again when the last reading is 2 seconds old."""
-    prompt = _recent(step)
-    if prompt is None:
-        prompt = load_prompt(step.name, language=step.language)
-        if len(_loaded) >= _MOST_LOADED:
-            _loaded.clear()
-        _loaded[_place(step)] = (time.monotonic(), prompt)
-    return _filled(prompt, step)
+def formatted(prompt: Runnable[Any, Any], values: Mapping[str, Any]) -> Step[list[BaseMessage]]:
+    """Fill in the caller's prompt."""
+
+    def sync(calling: Calling) -> list[BaseMessage]:
+        direct = _formatted(prompt, values, calling.config)
+        return prompt.invoke(values, calling.config).to_messages() if direct is None else direct
+
+    async def native(calling: Calling) -> list[BaseMessage]:
+        direct = _formatted(prompt, values, calling.config)
+        return (await prompt.ainvoke(values, calling.config)).to_messages() if direct is None else direct
+
+    return Step("prompt", sync, native)
 
 
-def _filled(prompt: PromptTemplate, step: Render) -> list[BaseMessage]:
-    if step.name != "structured_output":
-        return prompt.format_messages(**step.values)
-    # The same text for each call of a schema, so it is filled in once for a content of the prompt file.
-    key = ((prompt.metadata or {}).get("hash"), step.values["schema"])
-    if key not in _instructions:
-        if len(_instructions) >= _MOST_LOADED:
-            _instructions.clear()
-        _instructions[key] = prompt.format_messages(**step.values)
-    return _instructions[key]
+def _load(name: str, language: str) -> PromptTemplate:
+    prompt = load_prompt(name, language=language)
+    if len(_loaded) >= _MOST_LOADED:
+        _loaded.clear()
+    _loaded[_place(name, language)] = (time.monotonic(), prompt)
+    return prompt
 
 
-def _recent(step: Render) -> PromptTemplate | None:
-    read, prompt = _loaded.get(_place(step), (0.0, None))
+def _recent(name: str, language: str) -> PromptTemplate | None:
+    read, prompt = _loaded.get(_place(name, language), (0.0, None))
     return prompt if time.monotonic() - read < _FRESH_SECONDS else None
 
 
-def _place(step: Render) -> tuple[str, str, str | None]:
-    return step.name, step.language, os.environ.get(VARIABLE)
+def _place(name: str, language: str) -> tuple[str, str, str | None]:
+    return name, language, os.environ.get(VARIABLE)
 
 
-def _formatted(step: Format, config: RunnableConfig | None) -> list[BaseMessage] | None:
+def _filled(prompt: PromptTemplate, values: Mapping[str, Any]) -> list[BaseMessage]:
+    if set(values) != {"schema"}:
+        return prompt.format_messages(**values)
+    # The same text for each call of a schema, so it is filled in once for a content of the prompt file.
+    key = ((prompt.metadata or {}).get("hash"), values["schema"])
+    if key not in _instructions:
+        if len(_instructions) >= _MOST_LOADED:
+            _instructions.clear()
+        _instructions[key] = prompt.format_messages(**values)
+    return _instructions[key]
+
+
+def _formatted(
+    prompt: Runnable[Any, Any], values: Mapping[str, Any], config: RunnableConfig | None
+) -> list[BaseMessage] | None:
     """The messages, where nothing would be told of the prompt's own run; else None."""
-    prompt = step.prompt
     # Where anybody listens, ``call_config`` has added a handler of the kit's own.
     if type(prompt) not in _PLAIN_PROMPTS or config is None or has_handlers(config):
         return None
-    return cast("ChatPromptTemplate", prompt).format_messages(**step.values)
+    return cast("ChatPromptTemplate", prompt).format_messages(**values)
 
 
-def _limit(step: Ask) -> float | None:
-    known = [seconds for seconds in (step.timeout, remaining_seconds()) if seconds is not None]
+def _limit(timeout: float | None) -> float | None:
+    known = [seconds for seconds in (timeout, remaining_seconds()) if seconds is not None]
     return min(known) if known else None
 
 
-def _ask(step: Ask, config: RunnableConfig | None) -> Answer:
-    limit = _limit(step)
+def _ask(
+    runnable: Runnable[Any, Any],
+    messages: list[BaseMessage],
+    timeout: float | None,
+    config: RunnableConfig | None,
+) -> Answer:
+    limit = _limit(timeout)
 
     def invoke() -> Answer:
         try:
-            return Answer(step.runnable.invoke(step.messages, config))
+            return Answer(runnable.invoke(messages, config))
         except BudgetExceededError:
             raise
         except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring
@@ -205,13 +199,18 @@ def _ask(step: Ask, config: RunnableConfig | None) -> Answer:
     raise outcome.error or TimeoutError(f"no answer within {limit:g} s")
 
 
-async def _aask(step: Ask, config: RunnableConfig | None) -> Answer:
-    limit = _limit(step)
+async def _aask(
+    runnable: Runnable[Any, Any],
+    messages: list[BaseMessage],
+    timeout: float | None,
+    config: RunnableConfig | None,
+) -> Answer:
+    limit = _limit(timeout)
     try:
         if limit is None:
-            return Answer(await acall_runnable(step.runnable, step.messages, config))
+            return Answer(await acall_runnable(runnable, messages, config))
         async with asyncio.timeout(limit):
-            return Answer(await acall_runnable(step.runnable, step.messages, config))
+            return Answer(await acall_runnable(runnable, messages, config))
     except BudgetExceededError:
         raise
     except Exception as error:  # noqa: BLE001 - handed on as a value, see the module's docstring

@@ -9,11 +9,12 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel
 
 from rag_kit.concurrency import budget_scope
+from rag_kit.concurrency.steps import run
 
 from .ladder import RAISE, Ladder, StructuredResult
 from .settings import MAX_RETRIES, call_config
 from .slots import Slot
-from .steps import adrive, drive
+from .steps import Calling, arun_with_slot
 
 __all__ = [
     "RAISE",
@@ -42,7 +43,7 @@ def structured_call_detailed(
     """``structured_call``, with the way it went: method, calls, tokens, repair, fallback."""
     call = Ladder(model, prompt, values, schema, timeout, max_retries, fallback)
     with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
-        return drive(call.run(), call_config(config, model, prompt, call.tally.tokens_seen))
+        return run(call.run(), Calling(call_config(config, model, prompt, call.tally.tokens_seen)))
 
 
 async def astructured_call_detailed(
@@ -63,7 +64,8 @@ async def astructured_call_detailed(
     """``structured_call_detailed`` without blocking; a cancelled task stops at once and is never retried."""
     call = Ladder(model, prompt, values, schema, timeout, max_retries, fallback, places=slot is not None)
     with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
-        return await adrive(call.run(), call_config(config, model, prompt, call.tally.tokens_seen), slot)
+        calling = Calling(call_config(config, model, prompt, call.tally.tokens_seen), slot)
+        return await arun_with_slot(call.run(), calling)
 
 
 def structured_call(

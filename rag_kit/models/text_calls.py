@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency import budget_scope
+from rag_kit.concurrency.steps import run
 from rag_kit.errors import ModelOutputError
 
 from .attempts import Tally, ask
@@ -19,7 +19,7 @@ from .native import refusal_of, salvage
 from .redact import secrets_of, short
 from .settings import MAX_RETRIES, call_config, check_limits, check_parts
 from .slots import Slot
-from .steps import Format, adrive, drive
+from .steps import Calling, arun_with_slot, formatted
 from .tokens import text_of
 
 
@@ -68,10 +68,8 @@ def text_call(
     check_parts(model, prompt, values)
     tally = Tally(retries=max_retries)
     with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
-        return drive(
-            _steps(model, prompt, values, tally, timeout),
-            call_config(config, model, prompt, tally.tokens_seen),
-        )
+        calling = Calling(call_config(config, model, prompt, tally.tokens_seen))
+        return run(_text(model, prompt, values, tally, timeout), calling)
 
 
 async def atext_call(
@@ -95,18 +93,15 @@ async def atext_call(
     check_parts(model, prompt, values)
     tally = Tally(retries=max_retries, places=slot is not None)
     with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
-        return await adrive(
-            _steps(model, prompt, values, tally, timeout),
-            call_config(config, model, prompt, tally.tokens_seen),
-            slot,
-        )
+        calling = Calling(call_config(config, model, prompt, tally.tokens_seen), slot)
+        return await arun_with_slot(_text(model, prompt, values, tally, timeout), calling)
 
 
-def _steps(
+async def _text(
     model: Any, prompt: Runnable[Any, Any], values: Mapping[str, Any], tally: Tally, timeout: float | None
-) -> Generator[Any, Any, str]:
-    messages: list[BaseMessage] = yield Format(prompt, values)
-    reply = yield from ask(quick(model, timeout), messages, tally, model=model, timeout=timeout)
+) -> str:
+    messages = await formatted(prompt, values)
+    reply = await ask(quick(model, timeout), messages, tally, model=model, timeout=timeout)
     if reply.kind is not None:
         text = salvage(cast(Exception, reply.error))
         if not text:

@@ -29,7 +29,7 @@ from rag_kit.query_construction.ir import to_filter
 from rag_kit.query_construction.relaxing import relaxed, show
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
-from rag_kit.retrieval.rewrite_call import Batch, Call, Steps
+from rag_kit.retrieval.rewrite_steps import Call, side_by_side
 
 if TYPE_CHECKING:
     from rag_kit.query_construction.self_query import SelfQueryRetriever
@@ -61,19 +61,19 @@ class SelfQueryCall:
         self._where: Filter | None = None
         self._listed: dict[int, Document] = {}
 
-    def steps(self) -> Steps[list[Document]]:
+    async def steps(self) -> list[Document]:
         """The whole call."""
-        schema = yield from self._schema()
-        made = yield from self._construct(schema)
+        schema = await self._schema()
+        made = await self._construct(schema)
         self._tell(made)
         asked = made.limit if self.owner.enable_limit else None
         limit = min(self.request.k, asked or self.request.k)
         if asked is not None and asked > self.request.k:
             self._note(f"{asked} documents were asked for; k={self.request.k} holds")
-        found = yield from self._find(made, made.directive, limit)
+        found = await self._find(made, made.directive, limit)
         if not found:
             for directive, dropped in relaxed(made.directive, self.owner.relax, self.owner.max_relaxations):
-                found = yield from self._find(made, directive, limit)
+                found = await self._find(made, directive, limit)
                 if found:
                     self._note(f"relaxed: nothing passes the whole filter; dropped {dropped}")
                     break
@@ -82,7 +82,7 @@ class SelfQueryCall:
                 tell_degraded(_log, self.owner.get_name(), note)
         return self._finish(found[:limit], made)
 
-    def _schema(self) -> Steps[Schema]:
+    async def _schema(self) -> Schema:
         """The fields, with values of those rows only that the caller may see."""
         owner = self.owner
         if owner.schema_ is not None:
@@ -96,12 +96,12 @@ class SelfQueryCall:
         schema = kept.get(key)
         if schema is None:
             call = Call("schema", partial(owner._discover, where), partial(owner._adiscover, where))
-            result = yield Batch([call], "raise", owner.timeout, self._left(), None)
+            result = await side_by_side([call], "raise", owner.timeout, self._left(), None)
             schema = result.values[0]
             owner._schemas = {**dict(list(kept.items())[1 - _KEPT_SCHEMAS :]), key: schema}
         return schema
 
-    def _construct(self, schema: Schema) -> Steps[ConstructedQuery]:
+    async def _construct(self, schema: Schema) -> ConstructedQuery:
         owner = self.owner
         if owner._model is not None:
             config = self.request.child("self_query")
@@ -113,8 +113,8 @@ class SelfQueryCall:
             )
             error: BaseException | None = BudgetExceededError("deadline", owner.deadline or 0)
             if self._model_budget.remaining_seconds() != 0:
-                batch = Batch([call], "skip", None, None, None, self._model_budget)
-                (outcome,) = (yield batch).outcomes
+                batch = side_by_side([call], "skip", None, None, None, self._model_budget)
+                (outcome,) = (await batch).outcomes
                 if outcome.ok and outcome.value is not None:
                     made: ConstructedQuery = outcome.value
                     return made
@@ -132,9 +132,9 @@ class SelfQueryCall:
         for repair in made.repairs:
             self._note(f"repaired: {repair}")
 
-    def _find(
+    async def _find(
         self, made: ConstructedQuery, directive: FilterDirective | None, limit: int
-    ) -> Steps[list[Document]]:
+    ) -> list[Document]:
         """Search under a filter; where words find nothing, list what passes."""
         try:
             self._where = combine_filters(self.request.filter, to_filter(directive))
@@ -143,29 +143,29 @@ class SelfQueryCall:
             self._where = self.request.filter
         text = self.question if self.owner.use_original_query else made.query
         if made.sort is not None:
-            return (yield from self._sorted(text, made.sort, limit))
+            return await self._sorted(text, made.sort, limit)
         found: list[Document] = []
         for query in dict.fromkeys(query for query in (text, self.question) if query.strip()):
-            found = yield from self._search(query, limit)
+            found = await self._search(query, limit)
             if found:
                 break
         # A question that is all filter asks for whatever passes; the rest of it only ranks.
         restricted = directive is not None
         if restricted and len(found) < limit and (not text or not found):
-            listed = yield from self._list(limit + len(found))
+            listed = await self._list(limit + len(found))
             if listed is not None:
                 keys = {key for of_one in document_keys([found], None) for key in of_one}
                 more = [doc for doc in listed if document_keys([[doc]], None)[0][0] not in keys]
                 found = [*found, *more[: limit - len(found)]]
         return found
 
-    def _sorted(self, text: str, sort: Sort, limit: int) -> Steps[list[Document]]:
+    async def _sorted(self, text: str, sort: Sort, limit: int) -> list[Document]:
         candidates: list[Document] | None = None
         if not text:
-            candidates = yield from self._list(_MAX_SORTED)
+            candidates = await self._list(_MAX_SORTED)
         if candidates is None:
             depth = self.owner.fetch_k or max(100, 10 * self.request.k)
-            candidates = yield from self._search(text or self.question, max(depth, limit))
+            candidates = await self._search(text or self.question, max(depth, limit))
             self._note(f"sorted by {sort.field} among the {len(candidates)} best")
         else:
             self._note(f"sorted by {sort.field} among all {len(candidates)} that pass")
@@ -173,11 +173,11 @@ class SelfQueryCall:
         known.sort(key=lambda doc: _order(doc.metadata[sort.field]), reverse=sort.descending)
         return known[:limit]
 
-    def _search(self, query: str, k: int) -> Steps[list[Document]]:
+    async def _search(self, query: str, k: int) -> list[Document]:
         owner = self.owner
         settings: dict[str, Any] = {"config": self.request.child("retriever"), "k": k, "filter": self._where}
         arguments = (owner.retriever, query)
-        outcome = yield from self._do(
+        outcome = await self._do(
             owner.retriever.get_name(), call_retriever, acall_retriever, *arguments, **settings
         )
         if not outcome.ok:
@@ -189,7 +189,7 @@ class SelfQueryCall:
         passes = compile_filter(self._where)
         return [doc for doc in outcome.value or [] if passes(doc.metadata)]
 
-    def _list(self, limit: int) -> Steps[list[Document] | None]:
+    async def _list(self, limit: int) -> list[Document] | None:
         """Rows that pass, in the collection's order; ``None`` where rows cannot be listed."""
         source = self.owner._source
         if source is None:
@@ -199,7 +199,7 @@ class SelfQueryCall:
         except FilterError as error:
             self._note(f"rows were not listed: {error}")
             return None
-        outcome = yield from self._do("rows", source.documents, source.adocuments, visible, limit)
+        outcome = await self._do("rows", source.documents, source.adocuments, visible, limit)
         if not outcome.ok:
             self._note(f"degraded: {describe_failure('listing the rows that pass', outcome.error)}")
             return None
@@ -232,10 +232,10 @@ class SelfQueryCall:
             done.append(result)
         return done
 
-    def _do(self, name: str, sync: Any, native: Any, *arguments: Any, **settings: Any) -> Steps[Outcome[Any]]:
+    async def _do(self, name: str, sync: Any, native: Any, *arguments: Any, **settings: Any) -> Outcome[Any]:
         """Do one thing within the time-out and the deadline."""
         call = Call(name, partial(sync, *arguments, **settings), partial(native, *arguments, **settings))
-        result = yield Batch([call], "skip", self.owner.timeout, self._left(), None)
+        result = await side_by_side([call], "skip", self.owner.timeout, self._left(), None)
         return result.outcomes[0]
 
     def _note(self, text: str) -> None:

@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr, field_validator, model_validator
 
+from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.chat import is_extractive
@@ -27,7 +28,6 @@ from rag_kit.retrieval.base import Request, check_count
 from rag_kit.retrieval.bounded import CappedRetriever
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.prompting import LanguagePrompts
-from rag_kit.retrieval.rewrite_call import adrive, drive
 
 
 class SelfQueryRetriever(CappedRetriever):
@@ -278,8 +278,8 @@ class SelfQueryRetriever(CappedRetriever):
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         call = SelfQueryCall(self, query, request)
-        return drive(call.steps(), call.budget)
+        return run(call.steps(), call.budget)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         call = SelfQueryCall(self, query, request)
-        return await adrive(call.steps(), call.budget)
+        return await arun(call.steps(), call.budget)

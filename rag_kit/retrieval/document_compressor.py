@@ -16,7 +16,6 @@ from langchain_core.runnables import Runnable
 from rag_kit.concurrency import run_in_thread
 from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, peek_score, with_provenance
 from rag_kit.retrieval.refine_call import RefineCall, RefiningError
-from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.showing import Shown
 
 SCORE_KEY = "relevance_score"
@@ -56,10 +55,10 @@ class DocumentCompressor(Shown):
             if isinstance(value, Runnable):
                 yield value
 
-    def compressed(
+    async def compressed(
         self, documents: Sequence[Document], call: RefineCall, *, stage: str, retriever: str
-    ) -> Steps[list[Document]]:
-        """Compress documents; a generator that does all waiting through ``call``.
+    ) -> list[Document]:
+        """Compress documents; a coroutine that does all waiting through ``call``.
 
         Args:
             documents: At least one, best first.
@@ -84,7 +83,7 @@ class DocumentCompressor(Shown):
                 return await run_in_thread(on_thread)
             return await self._call(self.compressor.acompress_documents, given, call)
 
-        found = yield from call.do(name, on_thread, without_blocking)
+        found = await call.do(name, on_thread, without_blocking)
         return self._matched(found, documents, call, name, retriever)
 
     @staticmethod

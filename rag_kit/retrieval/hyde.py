@@ -16,7 +16,8 @@ from rag_kit.models.clients import aembed_documents, embed_documents
 from rag_kit.prompts.schemas import Passages
 from rag_kit.retrieval.by_vector import VectorSearch
 from rag_kit.retrieval.embedded import embedded
-from rag_kit.retrieval.rewrite_call import Call, RewriteCall, Search, Steps, texts_of
+from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
+from rag_kit.retrieval.rewrite_steps import Call
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
 from rag_kit.retrieval.vector import VectorRetriever
 
@@ -89,9 +90,9 @@ class HyDERetriever(RewritingRetriever):
             raise InvalidInputError("The vector store names no embedding model; give embeddings=.")
         return self
 
-    def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
+    async def _rewrite(self, question: str, call: RewriteCall) -> list[Search]:
         asked = [{"question": question, "number": number, "count": self.n} for number in range(1, self.n + 1)]
-        answers = yield from call.ask(asked)
+        answers = await call.ask(asked)
         written = [text[:MAX_PASSAGE_CHARS] for text in texts_of(answers, "passages")]
         passages = self._usable(written, question, call, most=self.n, max_chars=MAX_PASSAGE_CHARS)
         if answers and not passages:
@@ -99,9 +100,7 @@ class HyDERetriever(RewritingRetriever):
         if self.mode == "text" or not passages:
             return [Search(passage, "passage") for passage in passages]
         texts = [question, *passages] if self.include_original else passages
-        vectors = yield from call.do(
-            Call("embedding", partial(self._embed, texts), partial(self._aembed, texts))
-        )
+        vectors = await call.do(Call("embedding", partial(self._embed, texts), partial(self._aembed, texts)))
         if vectors is None:
             return []
         import numpy as np
@@ -131,9 +130,9 @@ class HyDERetriever(RewritingRetriever):
         store: VectorStore = self.retriever.vectorstore  # type: ignore[attr-defined]
         return self.embeddings or store.embeddings
 
-    def _steps(self, question: str, call: RewriteCall) -> Steps[list[Document]]:
+    async def _steps(self, question: str, call: RewriteCall) -> list[Document]:
         try:
-            return (yield from super()._steps(question, call))
+            return await super()._steps(question, call)
         except BranchError as error:
             if self.mode == "text" or self.on_error == "raise" or not call.extra.pop("queries", None):
                 raise
@@ -141,7 +140,7 @@ class HyDERetriever(RewritingRetriever):
             model = type(self._embeddings()).__name__
             call.note(f"degraded: {self.task}: the search with the vector of {model} failed: {error}")
             call.note(f"degraded: {self.task}: searched with the question alone")
-            found = yield from call.search([Search(question, "original")])
+            found = await call.search([Search(question, "original")])
             return self._merge(question, call, found)
 
     def _embed(self, texts: list[str]) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import BaseModel, field_validator, model_validator
 
 from rag_kit.prompts.schemas import Passages
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
+from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
 from rag_kit.retrieval.vector import VectorRetriever
 
@@ -70,8 +70,8 @@ class Query2DocRetriever(RewritingRetriever):
             values = {"mode": "dense", **values}
         return values
 
-    def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
-        answers = yield from call.ask([{"question": question}])
+    async def _rewrite(self, question: str, call: RewriteCall) -> list[Search]:
+        answers = await call.ask([{"question": question}])
         written = [text[:MAX_PASSAGE_CHARS] for text in texts_of(answers, "passages")]
         passages = self._usable(written, question, call, most=1, max_chars=MAX_PASSAGE_CHARS)
         if answers and not passages:

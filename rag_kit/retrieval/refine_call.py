@@ -10,11 +10,12 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency import Budget, Outcome
 from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.steps import Logic
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, structured_call
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
-from rag_kit.retrieval.rewrite_steps import Batch, Call, Steps
+from rag_kit.retrieval.rewrite_steps import Call, side_by_side
 
 if TYPE_CHECKING:
     from rag_kit.retrieval.refining import RefiningRetriever
@@ -60,7 +61,7 @@ class RefineCall:
             f"model: {calls} call{'' if calls == 1 else 's'}, {self.budget.tokens} tokens" if calls else None
         )
 
-    def search(self, k: int) -> Steps[list[Document]]:
+    async def search(self, k: int) -> list[Document]:
         """Ask the inner retriever.
 
         Raises:
@@ -69,14 +70,14 @@ class RefineCall:
         retriever = self.owner.retriever
         settings: dict[str, Any] = {"config": self.request.child("retriever"), "k": k}
         settings["filter"] = self.request.filter
-        found: list[Document] = yield from self.do(
+        found: list[Document] = await self.do(
             retriever.get_name(),
             partial(call_retriever, retriever, self.query, **settings),
             partial(acall_retriever, retriever, self.query, **settings),
         )
         return found
 
-    def do(self, name: str, sync: Callable[[], T], native: Callable[[], Awaitable[T]]) -> Steps[T]:
+    async def do(self, name: str, sync: Callable[[], T], native: Callable[[], Awaitable[T]]) -> T:
         """Do one thing, within the time-out and the deadline.
 
         Args:
@@ -88,23 +89,23 @@ class RefineCall:
             BranchError: It failed or was late; its own error is the ``__cause__``.
             BudgetExceededError: No time is left.
         """
-        (outcome,) = yield from self.do_all([Call(name, sync, native)])
+        (outcome,) = await self.do_all([Call(name, sync, native)])
         if not outcome.ok:
             raise self.failure(outcome)
         return cast("T", outcome.value)
 
-    def do_all(self, calls: Sequence[Call]) -> Steps[list[Outcome[Any]]]:
+    async def do_all(self, calls: Sequence[Call]) -> list[Outcome[Any]]:
         """Do several things side by side; one outcome each, in their order.
 
         Raises:
             BudgetExceededError: No time is left.
         """
-        result = yield Batch(calls, "skip", self.owner.timeout, self._left(), self._width())
+        result = await side_by_side(calls, "skip", self.owner.timeout, self._left(), self._width())
         return self._checked(result.outcomes)
 
-    def ask(
+    async def ask(
         self, model: Any, prompt: Any, values: Sequence[Mapping[str, Any]], form: Any, names: Sequence[str]
-    ) -> Steps[list[Outcome[Any]]]:
+    ) -> list[Outcome[Any]]:
         """Ask a model, once for each set of values, side by side.
 
         Of more sets than ``max_calls`` allows, the first ones are asked.
@@ -141,14 +142,14 @@ class RefineCall:
             )
         outcomes: list[Outcome[Any]] = []
         if calls:
-            result = yield Batch(calls, "skip", None, left, self._width(), self._model_clock())
+            result = await side_by_side(calls, "skip", None, left, self._width(), self._model_clock())
             outcomes = self._checked(result.outcomes)
         refused = [
             Outcome[Any](name, error=BudgetExceededError("calls", cap or 0)) for name in names[len(calls) :]
         ]
         return outcomes + refused
 
-    def attempt(self, name: str, steps: Steps[T], instead: str) -> Steps[T | None]:
+    async def attempt(self, name: str, steps: Logic[T], instead: str) -> T | None:
         """Take steps that may fail.
 
         Args:
@@ -164,7 +165,7 @@ class RefineCall:
             InvalidInputError: Always: a wrong argument is the caller's mistake and would fail every time.
         """
         try:
-            return (yield from steps)
+            return await steps
         except InvalidInputError:
             raise
         except Exception as error:

@@ -11,13 +11,13 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import field_validator
 
+from rag_kit.concurrency.steps import Logic, arun, run
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import add_note, document_keys
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rewrite_steps import Steps, adrive, drive
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class RefiningRetriever(BudgetedRetriever):
         return value
 
     @abstractmethod
-    def _refine(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:
+    def _refine(self, documents: list[Document], call: RefineCall) -> Logic[list[Document]]:
         """Work on the documents, best first and without repeats; ``call.notes`` are added afterwards."""
 
     @abstractmethod
@@ -64,18 +64,18 @@ class RefiningRetriever(BudgetedRetriever):
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         call = RefineCall(self, query, request)
-        return drive(self._steps(call), call.budget)
+        return run(self._steps(call), call.budget)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         call = RefineCall(self, query, request)
-        return await adrive(self._steps(call), call.budget)
+        return await arun(self._steps(call), call.budget)
 
-    def _steps(self, call: RefineCall) -> Steps[list[Document]]:
+    async def _steps(self, call: RefineCall) -> list[Document]:
         k = call.request.k
         wanted = self._wanted(k) if self.fetch_k is None else self.fetch_k
-        found = yield from call.search(max(k, wanted))
+        found = await call.search(max(k, wanted))
         distinct = self._distinct(found, call)
-        refined = (yield from self._refine(distinct, call)) if distinct else []
+        refined = (await self._refine(distinct, call)) if distinct else []
         if cost := call.cost():
             call.note(cost)
         for note in call.notes:

@@ -20,12 +20,12 @@ from rag_kit.retrieval.batching import groups_of
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.merging import Found
 from rag_kit.retrieval.rewrite_memory import MISSING, Memory
-from rag_kit.retrieval.rewrite_steps import Batch, Call, Steps, adrive, drive
+from rag_kit.retrieval.rewrite_steps import Call, side_by_side
 
 if TYPE_CHECKING:
     from rag_kit.retrieval.rewriting import RewritingRetriever
 
-__all__ = ["Batch", "Call", "RewriteCall", "Search", "Steps", "adrive", "drive", "texts_of"]
+__all__ = ["RewriteCall", "Search", "texts_of"]
 
 # The rest of a deadline is for the search; without it a slow model would leave no time for any result.
 _SHARE_OF_MODEL = 0.75
@@ -94,9 +94,9 @@ class RewriteCall:
         served = self.memory.served
         return [f"{told}, {served} answer{'' if served == 1 else 's'} from the cache" if served else told]
 
-    def ask(
+    async def ask(
         self, values: Sequence[Mapping[str, Any]], *, prompt: Any = None, form: Any = None, name: str = ""
-    ) -> Steps[list[Any]]:
+    ) -> list[Any]:
         """Ask the model, once for each set of values, side by side.
 
         Args:
@@ -120,7 +120,7 @@ class RewriteCall:
             {key: value for key, value in given.items() if key in prompt.input_variables} for given in values
         ]
         keys = self.memory.keys(owner.llm, prompt, known, schema, self.request.config)
-        answers = yield from self.memory.recall(keys, schema)
+        answers = await self.memory.recall(keys, schema)
         missing = [place for place, answer in enumerate(answers) if answer is MISSING]
         if missing:
             labels = [name if len(values) == 1 else f"{name} {place + 1}" for place in missing]
@@ -128,7 +128,7 @@ class RewriteCall:
                 self._model_call(label, prompt, known[place], schema)
                 for label, place in zip(labels, missing, strict=True)
             ]
-            result = yield Batch(calls, "skip", None, None, self._width(), self._model_budget)
+            result = await side_by_side(calls, "skip", None, None, self._width(), self._model_budget)
             for place, outcome in zip(missing, result.outcomes, strict=True):
                 if outcome.ok:
                     answers[place] = outcome.value
@@ -137,19 +137,19 @@ class RewriteCall:
                     self._failed(outcome.name, outcome.error)
         return [answer for answer in answers if answer is not MISSING]
 
-    def do(self, call: Call) -> Steps[Any]:
+    async def do(self, call: Call) -> Any:
         """Do one other thing, such as embedding texts.
 
         Returns:
             What it gave; ``None`` if it failed, which is noted (``on_error="skip"``) or raised.
         """
-        result = yield Batch([call], "skip", self.owner.timeout, self._left(), None)
+        result = await side_by_side([call], "skip", self.owner.timeout, self._left(), None)
         (outcome,) = result.outcomes
         if not outcome.ok:
             self._failed(outcome.name, outcome.error)
         return outcome.value
 
-    def search(self, searches: Sequence[Search]) -> Steps[list[Found]]:
+    async def search(self, searches: Sequence[Search]) -> list[Found]:
         """Search side by side; a technique may do so several times, one after the other.
 
         Returns:
@@ -183,7 +183,7 @@ class RewriteCall:
                     partial(group.acall, acall_retriever, retriever, search.query, **settings),
                 )
             )
-        result = yield Batch(calls, owner.on_error, owner.timeout, self._left(), self._width())
+        result = await side_by_side(calls, owner.on_error, owner.timeout, self._left(), self._width())
         for line in result.degradations:
             self.note(f"degraded: {line}")
         self._answered = self._answered or bool(result.values)

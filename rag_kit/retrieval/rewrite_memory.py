@@ -14,7 +14,7 @@ from rag_kit.models import RewriteCache
 from rag_kit.models.json_schema import SchemaMismatchError
 from rag_kit.models.rewrite_cache import call_key
 from rag_kit.models.schema import Target
-from rag_kit.retrieval.rewrite_steps import Batch, Steps, in_thread
+from rag_kit.retrieval.rewrite_steps import in_thread, side_by_side
 
 MISSING: Any = object()
 """Stands for an answer that is not in the cache."""
@@ -53,12 +53,12 @@ class Memory:
             return [None] * len(values)
         return [call_key(model, prompt, each, schema, config) for each in values]
 
-    def recall(self, keys: Sequence[str | None], schema: Any) -> Steps[list[Any]]:
+    async def recall(self, keys: Sequence[str | None], schema: Any) -> list[Any]:
         """The answer to each key, or ``MISSING``."""
         known = [key for key in keys if key is not None]
         if self._cache is None or not known:
             return [MISSING] * len(keys)
-        outcome = yield from self._do(partial(self._cache.get, known))
+        outcome = await self._do(partial(self._cache.get, known))
         found = outcome.value or {}
         answers = [_read(found[key], schema) if key is not None and key in found else MISSING for key in keys]
         self.served += sum(answer is not MISSING for answer in answers)
@@ -69,14 +69,14 @@ class Memory:
         if key is not None:
             self._new[key] = answer.model_dump(mode="json") if isinstance(answer, BaseModel) else answer
 
-    def store(self) -> Steps[None]:
+    async def store(self) -> None:
         """Write the new answers."""
         if self._cache is not None and self._new:
-            yield from self._do(partial(self._cache.put, self._new))
+            await self._do(partial(self._cache.put, self._new))
             self._new = {}
 
-    def _do(self, work: Callable[[], Any]) -> Steps[Outcome[Any]]:
-        result = yield Batch([in_thread("rewrite cache", work)], "skip", None, None, None)
+    async def _do(self, work: Callable[[], Any]) -> Outcome[Any]:
+        result = await side_by_side([in_thread("rewrite cache", work)], "skip", None, None, None)
         (outcome,) = result.outcomes
         if not outcome.ok:
             # The answer is the same without a cache, so that is no reason to raise.

@@ -1,7 +1,7 @@
 """The base of retrievers that have a model rewrite the question, search with what it wrote, and fuse.
 
-A technique says what to ask the model for and what to search with; it is written once, as a generator of
-``Batch``es of calls, and driven either by threads or natively asynchronous.
+A technique says what to ask the model for and what to search with; it is written once, as a coroutine that awaits
+steps, and carried out either on threads or on an event loop.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 
+from rag_kit.concurrency.steps import Logic, arun, run
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import RewriteCache
@@ -27,7 +28,7 @@ from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.fusion import check_fusion, check_weights
 from rag_kit.retrieval.merging import Merging, merge
 from rag_kit.retrieval.prompting import LanguagePrompts
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, adrive, drive
+from rag_kit.retrieval.rewrite_call import RewriteCall, Search
 from rag_kit.retrieval.variants import dropped_note, usable_variants
 
 _log = logging.getLogger(__name__)
@@ -173,23 +174,23 @@ class RewritingRetriever(BudgetedRetriever):
         return self._prompts.choose(question)
 
     @abstractmethod
-    def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
+    def _rewrite(self, question: str, call: RewriteCall) -> Logic[list[Search]]:
         """Ask the model, and say what to search with; an empty list leads to the plain search."""
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         call = RewriteCall(self, query, request)
-        return drive(self._steps(query, call), call.budget)
+        return run(self._steps(query, call), call.budget)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         call = RewriteCall(self, query, request)
-        return await adrive(self._steps(query, call), call.budget)
+        return await arun(self._steps(query, call), call.budget)
 
-    def _steps(self, question: str, call: RewriteCall) -> Steps[list[Document]]:
-        rewritten = yield from self._rewrite(question, call)
+    async def _steps(self, question: str, call: RewriteCall) -> list[Document]:
+        rewritten = await self._rewrite(question, call)
         if rewritten or call.settled:
-            yield from call.memory.store()
+            await call.memory.store()
         searches = [*self._original(question, call, rewritten), *rewritten]
-        found = yield from call.search(searches)
+        found = await call.search(searches)
         return self._merge(question, call, found)
 
     def _original(self, question: str, call: RewriteCall, rewritten: Sequence[Search]) -> list[Search]:

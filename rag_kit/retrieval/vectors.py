@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rewrite_steps import Call, Steps
+from rag_kit.retrieval.rewrite_steps import Call
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,9 +31,9 @@ def check_embeddings(embeddings: Any) -> Embeddings:
     return embeddings
 
 
-def embed(
+async def embed(
     embeddings: Embeddings, query: str, texts: Sequence[str], call: RefineCall, name: str
-) -> Steps[tuple[np.ndarray, np.ndarray]]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Embed a query and texts, at the same time.
 
     Returns:
@@ -45,7 +45,7 @@ def embed(
     """
     import numpy as np
 
-    outcomes = yield from call.do_all(
+    outcomes = await call.do_all(
         [
             Call(
                 f"{name}, query embedding",

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from rag_kit.graphs.evaluators import Evaluator, Grading, Thresholds
-from rag_kit.graphs.steps import Steps, compute
+from rag_kit.graphs.steps import compute
 
 
 class Marked(Evaluator):
@@ -26,9 +26,9 @@ class Marked(Evaluator):
         self.default = default
         self.asked: list[list[str]] = []
 
-    def grade(self, question: str, passages: Sequence[Document], language: str) -> Steps[list[Grading]]:
+    async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         self.asked.append([passage.page_content for passage in passages])
-        return (yield compute(lambda: [Grading(self.score(p.page_content), "by mark") for p in passages]))
+        return await compute(lambda: [Grading(self.score(p.page_content), "by mark") for p in passages])
 
     def score(self, text: str) -> float:
         return next((score for mark, score in self.marks.items() if mark in text), self.default)

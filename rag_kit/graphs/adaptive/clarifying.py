@@ -15,7 +15,7 @@ from rag_kit.graphs.answering import refused
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
-from rag_kit.graphs.steps import Steps, ask, can_wait
+from rag_kit.graphs.steps import ask, can_wait
 from rag_kit.text import MAX_QUESTION_CHARS
 
 MAX_REPLY = 2_000
@@ -37,37 +37,37 @@ class ClarifyingNodes:
         self.prompts = prompts
         self.guards = guards
 
-    def ask_back(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
+    async def ask_back(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Write the question back; where nobody can reply within this run, it is the answer."""
         language = state["language"]
         prompt = self.prompts.pick("clarify_question", language, context.clarify_question_instructions)
         values = {"question": state["search_query"], "reason": state["reason"]}
-        written = yield ask(self.llm, prompt, values, fallback=None)
+        written = await ask(self.llm, prompt, values, fallback=None)
         notes = [] if written else ["clarify: the model gave nothing usable; a general question was asked"]
         back = written.query if written else _USUAL[language]
-        verdict = yield from self.guards.check_answer(back)
+        verdict = await self.guards.check_answer(back)
         if isinstance(verdict, Refusal):
             return Command(update={**forgotten(), **refused(state["asked"], verdict)}, goto=END)
-        waits = yield can_wait()
+        waits = await can_wait()
         if context.clarify and waits:
             return Command(update={"question_back": verdict, "notes": notes}, goto="clarify")
         notes.append("clarify: the answer is a question back; ask again with what is missing")
         update = {"question_back": verdict, "answer": verdict, "status": "clarify", "notes": notes}
         return Command(update=update, goto="finish")
 
-    def clarify(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
+    async def clarify(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Wait for the user's reply; it joins the question, which is then judged anew."""
         reply = _text(interrupt({"question": state["question_back"], "asked": state["asked"]}))
         if not reply:
             note = "clarify: the reply holds no text; looked up as it is"
             return Command(update={"route": "single", "notes": [note]}, goto="single")
-        verdict = yield from self.guards.check_question(reply)
+        verdict = await self.guards.check_question(reply)
         if isinstance(verdict, Refusal):
             return Command(update={**forgotten(), **refused(state["asked"], verdict)}, goto=END)
         # the reply alone may be harmless, and so may the question alone
         asked, query = (_joined(state[key], verdict, state["language"]) for key in ("asked", "search_query"))
-        whole = yield from self.guards.check_question(asked)
-        search = whole if query == asked else (yield from self.guards.check_question(query))
+        whole = await self.guards.check_question(asked)
+        search = whole if query == asked else (await self.guards.check_question(query))
         for one in (whole, search):
             if isinstance(one, Refusal):
                 return Command(update={**forgotten(), **refused(state["asked"], one)}, goto=END)

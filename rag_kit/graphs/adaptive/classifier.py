@@ -8,9 +8,10 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 
 from rag_kit.concurrency.bridge import acall_function, call_function
+from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.adaptive.state import Route
-from rag_kit.graphs.steps import Step, bounded
+from rag_kit.graphs.steps import bounded
 from rag_kit.prompts.adapting import Classification
 from rag_kit.text.complexity import question_kind
 
@@ -62,7 +63,7 @@ def route_of(found: Classification) -> Route | None:
     return _ROUTES.get(found.complexity) if found.intent == "question" else None
 
 
-def called(classifier: Classifier, question: str, earlier: Sequence[str]) -> Step:
+def called(classifier: Classifier, question: str, earlier: Sequence[str]) -> Step[Any]:
     """Call a classifier of either kind in either form; one that may block runs in a thread under ``ainvoke``."""
 
     def sync(config: RunnableConfig) -> Any:

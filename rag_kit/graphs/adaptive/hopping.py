@@ -15,7 +15,7 @@ from rag_kit.graphs.adaptive.state import AdaptiveState, Hop
 from rag_kit.graphs.answering import Answering
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import Steps, ask, fetch
+from rag_kit.graphs.steps import ask, fetch
 from rag_kit.prompts import Markup, render_history
 from rag_kit.text import fold
 from rag_kit.text.citations import DECLINED, renumbered
@@ -33,7 +33,7 @@ class HoppingNodes:
         self.retriever, self.answering = retriever, answering
         self.llm, self.prompts, self.guards = answering.llm, answering.prompts, answering.guards
 
-    def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
+    async def next_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Ask for the next fact, with those found so far in view; or go on to the answer."""
         hops = state["hops"]
         if len(hops) >= context.max_hops:
@@ -46,7 +46,7 @@ class HoppingNodes:
         question = state["search_query"]
         prompt = self.prompts.pick("next_hop", state["language"], context.next_hop_instructions)
         values = {"question": question, "history": hop_history(hops), "count": context.max_hops - len(hops)}
-        found = yield ask(self.llm, prompt, values, fallback=None)
+        found = await ask(self.llm, prompt, values, fallback=None)
         query, notes = "" if found is None or found.done else found.query, []
         if found is None:
             notes.append("hops: the model gave no usable sub-question")
@@ -62,27 +62,27 @@ class HoppingNodes:
     def _conclude(self, *notes: str) -> Command[Any]:
         return Command(update={"sub_question": "", "notes": list(notes)}, goto="conclude")
 
-    def search_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Update]:
+    async def search_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Fetch passages for the sub-question; those that this user may not see are left out."""
-        found = yield fetch(self.retriever, state["sub_question"], k=context.k, filter=context.filter)
-        documents = yield from self.guards.allowed(found)
+        found = await fetch(self.retriever, state["sub_question"], k=context.k, filter=context.filter)
+        documents = await self.guards.allowed(found)
         report("retrieved", passages=len(documents))
         return {"hop_documents": [*state["hop_documents"], documents]}
 
-    def answer_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Update]:
+    async def answer_hop(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Note what the passages say to the sub-question; the note is for the next steps, not for the user."""
         question, documents = state["sub_question"], state["hop_documents"][-1]
-        written = yield from self.answering.answer(
+        written = await self.answering.answer(
             question, documents, state["language"], instructions=context.answer_instructions, stream=False
         )
-        text = yield from self.answering.allowed_part(renumbered(written["answer"], {}))
+        text = await self.answering.allowed_part(renumbered(written["answer"], {}))
         text = " ".join(text.split())[:MAX_NOTED]
         return {"hops": [*state["hops"], Hop(question=question, answer=text)]}
 
-    def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Update]:
+    async def conclude(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Answer from the passages of all steps; what was hop_history on the way is no source."""
         documents = interleaved(state["hop_documents"])
-        update = yield from self.answering.answer(
+        update = await self.answering.answer(
             state["search_query"],
             documents,
             state["language"],

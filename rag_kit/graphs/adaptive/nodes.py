@@ -14,7 +14,7 @@ from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.opening import Opening, rendered
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Turn, Update
-from rag_kit.graphs.steps import Steps, ask, write
+from rag_kit.graphs.steps import ask, write
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import Markup, render_history
 from rag_kit.text.citations import is_declined, renumbered
@@ -41,15 +41,11 @@ class AdaptiveNodes:
         self.llm, self.prompts, self.guards = answering.llm, answering.prompts, answering.guards
         self.opening = Opening(self.llm, self.prompts, self.guards)
 
-    def begin(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
+    async def begin(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
-        return (
-            yield from self.opening.begin(
-                state, context, forgotten(), goto="classify", max_history=MAX_HISTORY
-            )
-        )
+        return await self.opening.begin(state, context, forgotten(), goto="classify", max_history=MAX_HISTORY)
 
-    def classify(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
+    async def classify(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Choose the way by the words of the user alone: no passage and no answer is shown to the classifier."""
         if context.route != "auto":
             return self._go_to(context.route, {"reason": "set by the context"}, [])
@@ -57,7 +53,7 @@ class AdaptiveNodes:
         earlier = [turn["question"] for turn in state.get("history") or []]
         earlier += [item["reply"] for item in state["clarifications"]]
         if self.classifier is not None:
-            found = yield called(self.classifier, question, earlier)
+            found = await called(self.classifier, question, earlier)
         else:
             instructions = context.classify_question_instructions
             prompt = self.prompts.pick("classify_question", state["language"], instructions)
@@ -67,7 +63,7 @@ class AdaptiveNodes:
                 else Markup("")
             )
             values = {"question": question, "history": history}
-            found = yield ask(self.llm, prompt, values, fallback=None)
+            found = await ask(self.llm, prompt, values, fallback=None)
         if found is None:
             return self._go_to(
                 "single", {}, ["classify: the model gave nothing usable; looked up in one step"]
@@ -93,7 +89,7 @@ class AdaptiveNodes:
         report("classified", route=route, reason=classified.get("reason", ""))
         return Command(update={**classified, "route": route, "notes": notes}, goto=_NODES[route])
 
-    def direct(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Command[Any]]:
+    async def direct(self, state: AdaptiveState, context: AdaptiveContext) -> Command[Any]:
         """Answer without looking anything up; a model that cannot hands over to the search."""
         note = "direct: the model cannot answer without passages; looked up in one step"
         handed_over: Command[Any] = Command(update={"route": "single", "notes": [note]}, goto="single")
@@ -102,20 +98,20 @@ class AdaptiveNodes:
         prompt = self.prompts.pick("direct_answer", state["language"], context.direct_answer_instructions)
         history = rendered(state.get("history"), MAX_HISTORY)
         values = {"question": state["search_query"], "history": history}
-        text = yield write(self.llm, prompt, values, stream=not self.guards.answer)
+        text = await write(self.llm, prompt, values, stream=not self.guards.answer)
         if is_declined(text):
             return handed_over
         # a number in brackets would read as a citation, and nothing stands behind it
         return Command(update={"answer": renumbered(text, {}).strip()}, goto="finish")
 
-    def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Steps[Update]:
+    async def finish(self, state: AdaptiveState, context: AdaptiveContext) -> Update:
         """Check what leaves: citations where something was looked up, guards wherever they have not seen it yet."""
         asked, answer, route = state["asked"], state["answer"], state["route"]
         if route == "multi":
-            update = yield from self.answering.cite(state, context)
+            update = await self.answering.cite(state, context)
             return {**update, **(forgotten() if update["status"] == "refused" else {})}
         if route == "direct":
-            verdict = yield from self.guards.check_answer(answer)
+            verdict = await self.guards.check_answer(answer)
             if isinstance(verdict, Refusal):
                 return {**refused(asked, verdict), **forgotten()}
             notes = ["direct: nothing was looked up"]

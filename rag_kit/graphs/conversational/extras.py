@@ -14,7 +14,7 @@ from rag_kit.graphs.conversational.state import ConversationalState
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import Steps, ask
+from rag_kit.graphs.steps import ask
 from rag_kit.prompts import Markup, render_passages
 
 _MAX_HISTORY = 8_000
@@ -32,7 +32,7 @@ class ExtraNodes:
         self.nodes = nodes
         self.max_facts = max_facts
 
-    def remember(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
+    async def remember(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Note what the user said about themselves: from the user's own words alone, never from passages."""
         store, user_id = get_runtime().store, context.user_id
         if store is None or not user_id:
@@ -41,24 +41,24 @@ class ExtraNodes:
             "remember_facts", state["language"], context.remember_facts_instructions
         )
         values = {"question": state["asked"], "facts": store_of.rendered(state["facts"])}
-        noted = yield ask(self.nodes.llm, prompt, values, fallback=_error)
+        noted = await ask(self.nodes.llm, prompt, values, fallback=_error)
         if isinstance(noted, Exception):
             return _left_out("remember", noted)
         if not noted.facts:
             return {}
         # read again, since another run of the same user may have written meanwhile
-        known = yield store_of.read(store, user_id)
+        known = await store_of.read(store, user_id)
         if isinstance(known, Exception):
             return _unkept(known)
         kept = store_of.merged(known, noted.facts, state["asked"], self.max_facts)
         if kept != known:
-            failed = yield store_of.write(store, user_id, kept)
+            failed = await store_of.write(store, user_id, kept)
             if isinstance(failed, Exception):
                 return _unkept(failed)
             report("remembered", facts=len([fact for fact in kept if fact not in known]))
         return {"facts": kept}
 
-    def suggest(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
+    async def suggest(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Offer questions that the passages answer and that were not asked yet; guards see each."""
         count = min(context.related_questions, MAX_RELATED)
         prompt = self.nodes.prompts.pick(
@@ -72,13 +72,13 @@ class ExtraNodes:
             "history": shown(earlier, state.get("summary") or "", _MAX_HISTORY) if earlier else Markup(""),
             "count": count,
         }
-        offered = yield ask(self.nodes.llm, prompt, values, fallback=_error)
+        offered = await ask(self.nodes.llm, prompt, values, fallback=_error)
         if isinstance(offered, Exception):
             return _left_out("related questions", offered)
         asked = [state["asked"], state["search_query"], *(turn["question"] for turn in earlier)]
         kept: list[str] = []
         for question in worth_asking(offered.queries, state["documents"], asked, count):
-            verdict = yield from self.nodes.guards.check_answer(question)
+            verdict = await self.nodes.guards.check_answer(question)
             if not isinstance(verdict, Refusal):
                 kept.append(verdict)
         report("suggested", questions=len(kept))

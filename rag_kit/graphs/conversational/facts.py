@@ -10,8 +10,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.steps import Step
 from rag_kit.text import content_words, fold
 
 MAX_FACT_CHARS = 200
@@ -50,7 +50,7 @@ def namespace(user_id: str) -> tuple[str, str, str]:
     return ("rag_kit", check_user_id(user_id).replace(".", "%2E"), "facts")
 
 
-def signed_in(user_id: str) -> Step:
+def signed_in(user_id: str) -> Step[Any]:
     """Refuse another user's id where the server knows who asks.
 
     LangGraph's server puts the identity that its authentication found into the run's configuration.
@@ -72,7 +72,7 @@ def signed_in(user_id: str) -> Step:
     return Step("user", sync, native)
 
 
-def read(store: BaseStore, user_id: str) -> Step:
+def read(store: BaseStore, user_id: str) -> Step[Any]:
     """The facts about a user.
 
     One item is fetched by its exact name: a search by prefix would also match the names of other users that begin
@@ -82,7 +82,7 @@ def read(store: BaseStore, user_id: str) -> Step:
     return _on_store(store, "read facts", operation, _texts)
 
 
-def write(store: BaseStore, user_id: str, facts: Sequence[str]) -> Step:
+def write(store: BaseStore, user_id: str, facts: Sequence[str]) -> Step[Any]:
     """Put the facts about a user in place of those before."""
     operation = PutOp(namespace(user_id), KEY, {"facts": list(facts)}, index=False)
     return _on_store(store, "write facts", operation, lambda _: None)
@@ -168,7 +168,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _on_store(store: BaseStore, name: str, operation: Any, then: Callable[[Any], Any]) -> Step:
+def _on_store(store: BaseStore, name: str, operation: Any, then: Callable[[Any], Any]) -> Step[Any]:
     """One operation; what the store raises is handed back as an exception object, for the run's notes."""
 
     def sync(config: RunnableConfig) -> Any:

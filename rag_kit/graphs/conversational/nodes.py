@@ -22,7 +22,7 @@ from rag_kit.graphs.opening import NOT_REWRITTEN, Opening, turned_away
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import Steps, ask, attempt, write
+from rag_kit.graphs.steps import ask, attempt, write
 from rag_kit.prompts import Markup
 from rag_kit.text import warm_up
 
@@ -67,14 +67,14 @@ class ConversationalNodes:
         self.answering = Answering(llm, self.prompts, guards, max_passage_chars)
         warm_up()
 
-    def begin(self, state: ConversationalState, context: ConversationalContext) -> Steps[Command[Any]]:
+    async def begin(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
         """See whether the question may be asked, read what is known about the user; no model is called."""
         own = {"asked": "", "facts": [], "related_questions": []}
-        update = yield from self.opening.checked(state, context, own)
+        update = await self.opening.checked(state, context, own)
         if isinstance(update, Command):
             return update
         if context.user_id:
-            known, notes = yield from self._recall(context.user_id)
+            known, notes = await self._recall(context.user_id)
             update["facts"] = known
             update["notes"] = Overwrite(notes)
         history, summary = state.get("history") or [], state.get("summary") or ""
@@ -83,20 +83,20 @@ class ConversationalNodes:
         needed = history or summary or update["facts"]
         return Command(update=update, goto="condense" if needed else "retrieve")
 
-    def _recall(self, user_id: str) -> Steps[tuple[list[str], list[str]]]:
+    async def _recall(self, user_id: str) -> tuple[list[str], list[str]]:
         store = get_runtime().store
         if not self.remembers:
             return [], ["memory: this graph was built without remember=True; user_id is not used"]
-        yield store_of.signed_in(user_id)
+        await store_of.signed_in(user_id)
         if store is None:
             return [], ["memory: the graph has no store; nothing is known or remembered about the user"]
-        found = yield store_of.read(store, user_id)
+        found = await store_of.read(store, user_id)
         if isinstance(found, Exception):
             return [], [f"memory: the facts about the user could not be read ({type(found).__name__})"]
         report("recalled", facts=len(found))
         return found, []
 
-    def summarise(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
+    async def summarise(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Put the older turns into the summary; without one the newest turns alone are used."""
         most = context.max_history_chars
         older, newer = split(state["history"], context.max_history_turns, most)
@@ -106,7 +106,7 @@ class ConversationalNodes:
             "history": shown(older, state.get("summary") or ""),
             "max_chars": summary_chars(most),
         }
-        written = yield attempt(write(self.llm, prompt, values, stream=False))
+        written = await attempt(write(self.llm, prompt, values, stream=False))
         if isinstance(written, ModelError):
             return _unsummarised(written)
         report("summarised", turns=len(older))
@@ -116,7 +116,7 @@ class ConversationalNodes:
             "notes": [f"summarise: {len(older)} older turns were put into the summary"],
         }
 
-    def condense(self, state: ConversationalState, context: ConversationalContext) -> Steps[Command[Any]]:
+    async def condense(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
         """Make the question stand alone: without the conversation, and without knowing who asks."""
         known = state["facts"]
         history, summary = state.get("history") or [], state.get("summary") or ""
@@ -132,36 +132,34 @@ class ConversationalNodes:
         else:
             name, instructions = "condense", context.condense_instructions
         prompt = self.prompts.pick(name, state["language"], instructions)
-        query = yield ask(self.llm, prompt, values, fallback=None)
+        query = await ask(self.llm, prompt, values, fallback=None)
         if query is None:
             return Command(update={"notes": [NOT_REWRITTEN]}, goto="retrieve")
-        whole = yield from self.guards.check_completed(query.query, state["asked"])
+        whole = await self.guards.check_completed(query.query, state["asked"])
         if isinstance(whole, Refusal):
             return turned_away(whole, {"facts": []})
         report("condensed", search_query=whole)
         return Command(update={"search_query": whole}, goto="retrieve")
 
-    def retrieve(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
+    async def retrieve(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Fetch the passages that this user may see."""
-        return (yield from self.opening.retrieve(self.retriever, state, context))
+        return await self.opening.retrieve(self.retriever, state, context)
 
-    def answer(self, state: ConversationalState, context: ConversationalContext) -> Steps[Update]:
+    async def answer(self, state: ConversationalState, context: ConversationalContext) -> Update:
         """Answer from the passages alone; what is known about the user only says what matters to them."""
         known = state["facts"]
-        return (
-            yield from self.answering.answer(
-                state["search_query"],
-                state["documents"],
-                state["language"],
-                name="answer_for_user" if known else "answer",
-                instructions=context.answer_for_user_instructions if known else context.answer_instructions,
-                more={"facts": store_of.rendered(known)} if known else None,
-            )
+        return await self.answering.answer(
+            state["search_query"],
+            state["documents"],
+            state["language"],
+            name="answer_for_user" if known else "answer",
+            instructions=context.answer_for_user_instructions if known else context.answer_instructions,
+            more={"facts": store_of.rendered(known)} if known else None,
         )
 
-    def cite(self, state: ConversationalState, context: ConversationalContext) -> Steps[Command[Any]]:
+    async def cite(self, state: ConversationalState, context: ConversationalContext) -> Command[Any]:
         """Check every citation; then, side by side, remember and offer questions, where that is wanted."""
-        update = yield from self.answering.cite(state, context)
+        update = await self.answering.cite(state, context)
         extras = []
         if update["status"] != "refused":
             if self.remembers and context.user_id and get_runtime().store is not None:

@@ -23,7 +23,6 @@ from rag_kit.graphs.opening import Opening
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import Steps
 
 _REASONS = {
     "correct": "correct: at least one passage is above {upper:.2f}; the passages are refined",
@@ -50,19 +49,19 @@ class CragNodes:
         self.opening = Opening(llm, prompts, guards)
         self.answering = Answering(llm, prompts, guards, max_passage_chars)
 
-    def begin(self, state: CragState, context: CragContext) -> Steps[Command[Any]]:
+    async def begin(self, state: CragState, context: CragContext) -> Command[Any]:
         """Check the question, and make a follow-up stand alone; no model call at the first turn of a thread."""
-        return (yield from self.opening.begin(state, context, _cleared_state(), goto="retrieve"))
+        return await self.opening.begin(state, context, _cleared_state(), goto="retrieve")
 
-    def retrieve(self, state: CragState, context: CragContext) -> Steps[Update]:
+    async def retrieve(self, state: CragState, context: CragContext) -> Update:
         """Fetch the passages that this user may see."""
-        update = yield from self.opening.retrieve(self.retriever, state, context)
+        update = await self.opening.retrieve(self.retriever, state, context)
         return {"retrieved": update["documents"], **update}
 
-    def grade(self, state: CragState, context: CragContext) -> Steps[Update]:
+    async def grade(self, state: CragState, context: CragContext) -> Update:
         """Judge all passages at once, and choose the paper's action by the thresholds."""
         passages = state["retrieved"]
-        gradings = yield from judged_by(
+        gradings = await judged_by(
             self.evaluator,
             state["search_query"],
             passages,
@@ -81,13 +80,13 @@ class CragNodes:
             "notes": [f"grade: {_reason(action, gradings, limits)}", *unjudged("grade", gradings)],
         }
 
-    def refine(self, state: CragState, context: CragContext) -> Steps[Update]:
+    async def refine(self, state: CragState, context: CragContext) -> Update:
         """Keep the strips of the passages that help, in the order of the passages."""
         known = [
             Grading(item["score"], item.get("reason", ""), item.get("calls_for"))
             for item in state["gradings"]
         ]
-        chosen = yield from select_strips(
+        chosen = await select_strips(
             self.evaluator,
             state["search_query"],
             state["retrieved"],
@@ -104,7 +103,7 @@ class CragNodes:
         notes = [f"refine: {kept} of {len(chosen.strips)} strips kept", *_selection_notes("refine", chosen)]
         return {"internal": chosen.documents, "strips": chosen.strips, "notes": notes}
 
-    def generate(self, state: CragState, context: CragContext) -> Steps[Update]:
+    async def generate(self, state: CragState, context: CragContext) -> Update:
         """Answer from what the action left: the refined passages, the selected ones of the web, or both."""
         internal, external = state["internal"], state["external"]
         update: Update = {}
@@ -117,14 +116,14 @@ class CragNodes:
                 [{**strip, "kept": strip["kept"] and strip["origin"] == "web"} for strip in state["strips"]]
             )
         documents = [*internal, *external]
-        answered = yield from self.answering.answer(
+        answered = await self.answering.answer(
             state["search_query"], documents, state["language"], instructions=context.answer_instructions
         )
         return {**update, **answered, "internal": internal, "documents": documents}
 
-    def cite(self, state: CragState, context: CragContext) -> Steps[Update]:
+    async def cite(self, state: CragState, context: CragContext) -> Update:
         """Check every citation against the passage that it names."""
-        update = yield from self.answering.cite(state, context)
+        update = await self.answering.cite(state, context)
         # a refused answer's passages must not leave either
         return {**update, **_cleared_state()} if update["status"] == "refused" else update
 

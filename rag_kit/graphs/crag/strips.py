@@ -12,7 +12,6 @@ from rag_kit.documents import copy_document, with_provenance
 from rag_kit.graphs.crag.state import Strip
 from rag_kit.graphs.evaluators import Evaluator, Grading, LexicalEvaluator
 from rag_kit.graphs.evaluators.base import judged_by
-from rag_kit.graphs.steps import Steps
 from rag_kit.text import sentences
 
 #: A passage of so many sentences is one strip as it stands.
@@ -66,7 +65,7 @@ def cut(text: str, size: int = 3) -> list[tuple[int, int]]:
     return [(group[0].start, group[-1].end) for group in groups]
 
 
-def select_strips(
+async def select_strips(
     evaluator: Evaluator,
     question: str,
     passages: Sequence[Document],
@@ -79,7 +78,7 @@ def select_strips(
     known: Sequence[Grading] | None = None,
     keep_one: bool = False,
     instructions: str | None = None,
-) -> Steps[Selection]:
+) -> Selection:
     """Cut passages into strips, grade these, and join those that are good enough, in the order of the passages.
 
     Args:
@@ -108,7 +107,7 @@ def select_strips(
     whole = _whole(judged, passages) if reuse else set()
     asked = [place for place in judged if place not in whole]
     parts = [_part(passages[number], start, end) for number, start, end in asked]
-    fresh = yield from judged_by(evaluator, question, parts, language, instructions=instructions)
+    fresh = await judged_by(evaluator, question, parts, language, instructions=instructions)
     by_place = dict(zip(asked, fresh, strict=True))
     scored = [(place, known[place[0]] if known and place in whole else by_place[place]) for place in judged]
     # the best first; of equals the earlier one, whose passage ranks higher

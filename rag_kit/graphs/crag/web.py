@@ -20,10 +20,11 @@ from langgraph.errors import GraphBubbleUp
 
 from rag_kit._redact import redact
 from rag_kit.concurrency import run_coroutine, run_in_thread
+from rag_kit.concurrency.steps import Step
 from rag_kit.documents import clean_text
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.graphs.crag.web_results import web_documents
-from rag_kit.graphs.steps import Step, Steps, beside, fetch
+from rag_kit.graphs.steps import beside, fetch
 from rag_kit.models.clients import acall_runnable
 
 logger = logging.getLogger("rag_kit.graphs.crag")
@@ -53,9 +54,9 @@ class WebSearch:
         self.argument = _argument(self.tool) if self.tool is not None else None
         self.name = clean_text(str(self.tool.name if self.tool is not None else search.get_name()))[:100]
 
-    def find(
+    async def find(
         self, query: str, *, most: int, chars: int, timeout: float
-    ) -> Steps[tuple[list[Document], str | None]]:
+    ) -> tuple[list[Document], str | None]:
         """Search, within bounds; a search that fails is told and ends nothing.
 
         Args:
@@ -72,7 +73,7 @@ class WebSearch:
         """
         # the one place where anything leaves: who runs the graph can see what did
         logger.info("web search with %s: %s", self.name, clean_text(redact(query)))
-        ran = yield beside([self._step(query, most)], on_error="skip", timeout=timeout)
+        ran = await beside([self._step(query, most)], on_error="skip", timeout=timeout)
         [outcome] = ran.outcomes
         if isinstance(outcome.error, (BudgetExceededError, GraphBubbleUp)):
             raise outcome.error
@@ -89,7 +90,7 @@ class WebSearch:
             return [], why
         return found, None
 
-    def _step(self, query: str, most: int) -> Step:
+    def _step(self, query: str, most: int) -> Step[Any]:
         name = f"web search ({self.name})"
         if isinstance(self.search, BaseRetriever):
             step = fetch(self.search, query, k=most)

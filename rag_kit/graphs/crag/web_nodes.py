@@ -19,7 +19,7 @@ from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import Steps, ask, can_wait
+from rag_kit.graphs.steps import ask, can_wait
 
 MAX_WEB_QUERY = 400
 _YES = {"yes", "yes please", "y", "true", "ok", "okay", "sure", "approve", "approved"}
@@ -81,7 +81,7 @@ class WebNodes:
         self.guards = guards
         self.web = web
 
-    def rewrite_query(self, state: CragState, context: CragContext) -> Steps[Command[Any]]:
+    async def rewrite_query(self, state: CragState, context: CragContext) -> Command[Any]:
         """Turn the question into keywords; where there is no web search, say so and go on."""
         question = state["search_query"]
         if self.web is None:
@@ -92,7 +92,7 @@ class WebNodes:
             report("no_web_search")
             return Command(update={"notes": [note]}, goto="generate")
         prompt = self.prompts.pick("web_query", state["language"], context.web_query_instructions)
-        found = yield ask(self.llm, prompt, {"question": question}, fallback=None)
+        found = await ask(self.llm, prompt, {"question": question}, fallback=None)
         notes = []
         if found is None:
             query = _line(question)
@@ -103,10 +103,10 @@ class WebNodes:
         update = {"web_query": query, "notes": notes}
         return Command(update=update, goto="approve" if context.approve_web else "web_search")
 
-    def approve(self, state: CragState, context: CragContext) -> Steps[Command[Any]]:
+    async def approve(self, state: CragState, context: CragContext) -> Command[Any]:
         """Ask a person whether the query may leave; resume with True, False or another query."""
         query = state["web_query"]
-        if not (yield can_wait()):
+        if not (await can_wait()):
             # a run that cannot wait would end here without an answer, and nobody could let it go on
             why = "a person's approval was asked for, and without a checkpointer nobody can be waited for"
             report("web_refused")
@@ -117,7 +117,7 @@ class WebNodes:
             report("web_refused")
             return Command(update={"web_query": "", "notes": [f"web: not searched, {why}"]}, goto="generate")
         if edited != "":
-            verdict = yield from self.guards.check_question(edited)
+            verdict = await self.guards.check_question(edited)
             if isinstance(verdict, Refusal):
                 note = f"web: not searched, a guard refused the query: {verdict.reason or 'no reason given'}"
                 return Command(update={"web_query": "", "notes": [note]}, goto="generate")
@@ -128,17 +128,17 @@ class WebNodes:
         report("web_approved", web_query=query)
         return Command(update={"web_query": query}, goto="web_search")
 
-    def web_search(self, state: CragState, context: CragContext) -> Steps[Update]:
+    async def web_search(self, state: CragState, context: CragContext) -> Update:
         """Search the web within bounds; a search that fails is noted."""
         assert self.web is not None, "rewrite_query leads here only with a web search"
         query = state["web_query"]
-        found, why = yield from self.web.find(
+        found, why = await self.web.find(
             query,
             most=context.web_results,
             chars=context.web_result_chars,
             timeout=context.web_timeout,
         )
-        allowed = yield from self.guards.allowed(found)
+        allowed = await self.guards.allowed(found)
         report("searched_web", web_query=query, results=len(allowed), failed=why is not None)
         if why is not None:
             return {"notes": [f"web: {why}"]}
@@ -147,10 +147,10 @@ class WebNodes:
             "notes": [f"web: searched with {self.web.name} for {query!r}, {len(allowed)} results"],
         }
 
-    def select_external(self, state: CragState, context: CragContext) -> Steps[Update]:
+    async def select_external(self, state: CragState, context: CragContext) -> Update:
         """Keep the strips of the web's results that help; the same evaluator and thresholds as for passages."""
         results = state["web_documents"]
-        chosen = yield from select_strips(
+        chosen = await select_strips(
             self.evaluator,
             state["search_query"],
             results,

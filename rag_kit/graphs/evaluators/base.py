@@ -13,10 +13,10 @@ from typing import Any
 from langchain_core.documents import Document
 from langgraph.errors import GraphBubbleUp
 
+from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import redact
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
-from rag_kit.graphs.steps import Steps
 
 _LONGEST = 200
 
@@ -78,8 +78,8 @@ class Evaluator(ABC):
     takes_instructions: bool = False
 
     @abstractmethod
-    def grade(self, question: str, passages: Sequence[Document], language: str) -> Steps[list[Grading]]:
-        """Judge passages: a generator of steps, so that it runs under ``invoke`` and ``ainvoke`` alike.
+    def grade(self, question: str, passages: Sequence[Document], language: str) -> Logic[list[Grading]]:
+        """Judge passages: a coroutine that awaits steps, so that it runs under ``invoke`` and ``ainvoke`` alike.
 
         One that calls nothing may as well return its list.
 
@@ -120,14 +120,14 @@ def unjudged(node: str, gradings: Sequence[Grading]) -> list[str]:
     return [f"{node}: {len(failed)} of {len(gradings)} passages could not be judged: {why}"]
 
 
-def judged_by(
+async def judged_by(
     evaluator: Evaluator,
     question: str,
     passages: Sequence[Document],
     language: str,
     *,
     instructions: str | None = None,
-) -> Steps[list[Grading]]:
+) -> list[Grading]:
     """Ask an evaluator to grade passages, and check that it gives each a confidence between -1 and 1.
 
     Args:
@@ -146,16 +146,14 @@ def judged_by(
         {"instructions": instructions} if instructions and evaluator.takes_instructions else {}
     )
     made: Any = evaluator.grade(question, passages, language, **more)
-    if inspect.iscoroutine(made):
-        made.close()
-    gradings = (yield from made) if inspect.isgenerator(made) else made
+    gradings = (await made) if inspect.isawaitable(made) else made
     if not isinstance(gradings, (list, tuple)) or not all(isinstance(one, Grading) for one in gradings):
         given = type(gradings).__name__
         if isinstance(gradings, (list, tuple)):
             given += f" with {next(type(one).__name__ for one in gradings if not isinstance(one, Grading))}"
         raise InvalidInputError(
             f"the evaluator {evaluator.name} gave a {given}; its grade must give a list of Grading(score, reason), "
-            "or be a generator that returns one. A function that gives numbers can be the evaluator as it is."
+            "or be a coroutine that awaits steps. A function that gives numbers can be the evaluator as it is."
         )
     if len(gradings) != len(passages):
         raise InvalidInputError(

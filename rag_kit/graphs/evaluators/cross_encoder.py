@@ -13,7 +13,7 @@ from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.function import function_step
 from rag_kit.graphs.evaluators.reading import Missing, finite_number, value_per_passage
 from rag_kit.graphs.evaluators.thresholds import Thresholds
-from rag_kit.graphs.steps import Steps, beside
+from rag_kit.graphs.steps import beside
 from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
 
 
@@ -38,7 +38,7 @@ class CrossEncoderEvaluator(Evaluator):
         >>> class Shared(BaseCrossEncoder):
         ...     def score(self, text_pairs):
         ...         return [len(set(a.split()) & set(b.split())) - 1 for a, b in text_pairs]
-        >>> from rag_kit.graphs.steps import run
+        >>> from rag_kit.concurrency.steps import run
         >>> judged = run(CrossEncoderEvaluator(Shared()).grade("a loud fan", [Document("the fan")], "en"), {})
         >>> judged[0].score
         0.0
@@ -64,12 +64,12 @@ class CrossEncoderEvaluator(Evaluator):
         self.scale = scale
         self.thresholds = thresholds or type(self).thresholds
 
-    def grade(self, question: str, passages: Sequence[Document], language: str) -> Steps[list[Grading]]:
+    async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
         if not passages:
             return []
         pairs = [(question, passage.page_content) for passage in passages]
-        fan = yield beside([function_step(self.name, self.model.score, pairs)], on_error="skip")
+        fan = await beside([function_step(self.name, self.model.score, pairs)], on_error="skip")
         (outcome,) = fan.outcomes
         if outcome.error is not None:
             return [self.ungraded(outcome.error) for _ in passages]

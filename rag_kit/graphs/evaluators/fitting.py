@@ -12,6 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
 
+from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, judged_by
 from rag_kit.graphs.evaluators.coerce import as_evaluator
@@ -25,7 +26,6 @@ from rag_kit.graphs.evaluators.measuring import (
     roc_auc,
 )
 from rag_kit.graphs.evaluators.thresholds import Thresholds
-from rag_kit.graphs.steps import Steps, arun, run
 from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
 
 Pair = tuple[str, "Document | str", bool]
@@ -159,9 +159,9 @@ async def afit_thresholds(
     return _fit(*judged, **{**settings, "evaluator": judge.name})
 
 
-def _judge(
+async def _judge(
     evaluator: Evaluator, pairs: Any, language: str
-) -> Steps[tuple[list[float], list[bool], list[int]]]:
+) -> tuple[list[float], list[bool], list[int]]:
     """Confidences, labels and the number of the question of each pair; NaN where one could not be judged."""
     if isinstance(pairs, (str, bytes)) or not isinstance(pairs, Sequence):
         raise InvalidInputError("pairs must be a list of (question, passage, relevant).")
@@ -183,7 +183,7 @@ def _judge(
     numbers: dict[str, int] = {}
     groups: list[int] = []
     for question, documents, wanted in lots:
-        gradings = yield from judged_by(evaluator, question, documents, language)
+        gradings = await judged_by(evaluator, question, documents, language)
         scores += [
             float("nan") if grading.reason.startswith("not graded") else grading.score for grading in gradings
         ]

@@ -10,11 +10,12 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.reading import Missing, read_grade, value_per_passage
 from rag_kit.graphs.evaluators.thresholds import Thresholds
-from rag_kit.graphs.steps import Step, Steps, beside
+from rag_kit.graphs.steps import beside
 from rag_kit.models.clients import acall_runnable
 from rag_kit.retrieval.rerank.base import both_ways
 
@@ -49,7 +50,7 @@ class FunctionEvaluator(Evaluator):
             used for none of the passages.
 
     Example:
-        >>> from rag_kit.graphs.steps import run
+        >>> from rag_kit.concurrency.steps import run
         >>> fan = FunctionEvaluator(lambda question, passage: "fan" in passage.page_content)
         >>> [one.score for one in run(fan.grade("Why?", [Document("The fan."), Document("A pump.")], "en"), {})]
         [1.0, -1.0]
@@ -85,7 +86,7 @@ class FunctionEvaluator(Evaluator):
         self.max_concurrency = max_concurrency
         self.thresholds = thresholds or type(self).thresholds
 
-    def grade(self, question: str, passages: Sequence[Document], language: str) -> Steps[list[Grading]]:
+    async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
         if not passages:
             return []
@@ -94,7 +95,7 @@ class FunctionEvaluator(Evaluator):
             calls = [self._call(question, passage) for passage in given]
         else:
             calls = [function_step(self.name, self.func, question, given)]
-        fan = yield beside(calls, on_error="skip", max_concurrency=self.max_concurrency)
+        fan = await beside(calls, on_error="skip", max_concurrency=self.max_concurrency)
         for outcome in fan.outcomes:
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
@@ -113,7 +114,7 @@ class FunctionEvaluator(Evaluator):
             )
         return [self.ungraded(one) if isinstance(one, Missing) else self._grading(*one) for one in read]
 
-    def _call(self, question: str, passage: Document) -> Step:
+    def _call(self, question: str, passage: Document) -> Step[Any]:
         text = passage.page_content
         if not self.chain:
             return function_step(self.name, self.func, question, text if self.as_text else passage)
@@ -133,7 +134,7 @@ class FunctionEvaluator(Evaluator):
         return Grading(score, reason or f"judged by {self.name}")
 
 
-def function_step(name: str, func: Callable[..., Any], *arguments: Any) -> Step:
+def function_step(name: str, func: Callable[..., Any], *arguments: Any) -> Step[Any]:
     """A step that calls a user's function; under ``ainvoke`` it is awaited, or runs on a thread.
 
     Raises:

@@ -9,10 +9,11 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
-from rag_kit.graphs.steps import Step, Steps, beside, compute
+from rag_kit.graphs.steps import beside, compute
 from rag_kit.models import embedding_name
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.models.extractive.evidence import PassageText, passage_text
@@ -51,7 +52,7 @@ class LexicalEvaluator(Evaluator):
         InvalidInputError: ``embeddings`` is no embedding model, or ``period`` not from 0 to 1.
 
     Example:
-        >>> from rag_kit.graphs.steps import run
+        >>> from rag_kit.concurrency.steps import run
         >>> found = [Document("Jane Austen wrote Emma in 1815."), Document("Emma is a town in Missouri.")]
         >>> [one.score > 0 for one in run(LexicalEvaluator().grade("Who wrote Emma?", found, "en"), {})]
         [True, False]
@@ -82,7 +83,7 @@ class LexicalEvaluator(Evaluator):
         if thresholds is not None:
             self.thresholds = thresholds
 
-    def grade(self, question: str, passages: Sequence[Document], language: str) -> Steps[list[Grading]]:
+    async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``."""
         if not passages:
             return []
@@ -94,7 +95,7 @@ class LexicalEvaluator(Evaluator):
         trouble = ""
         embeddings = self._reader(question)
         if embeddings is not None:
-            fan = yield beside(
+            fan = await beside(
                 [_question(embeddings, question), _texts(embeddings, passages)], on_error="skip"
             )
             if failed := [outcome.error for outcome in fan.outcomes if outcome.error is not None]:
@@ -104,7 +105,7 @@ class LexicalEvaluator(Evaluator):
                 if cosines is None:
                     trouble = "the embedding model gave vectors that do not fit together"
         long = sum(len(one.text) for one in texts) > _MANY_CHARACTERS
-        found, share = yield compute(
+        found, share = await compute(
             lambda: (usefulness(question, texts, cosines), self._stated(question, texts)),
             name=self.name,
             thread=long,
@@ -151,7 +152,7 @@ def _reason(found: Usefulness) -> str:
     return ", ".join(parts)
 
 
-def _question(embeddings: Embeddings, text: str) -> Step:
+def _question(embeddings: Embeddings, text: str) -> Step[Any]:
     return Step(
         "embed the question",
         lambda config: embed_query(embeddings, text),
@@ -159,7 +160,7 @@ def _question(embeddings: Embeddings, text: str) -> Step:
     )
 
 
-def _texts(embeddings: Embeddings, passages: Sequence[Document]) -> Step:
+def _texts(embeddings: Embeddings, passages: Sequence[Document]) -> Step[Any]:
     texts = [one.page_content for one in passages]
     return Step(
         "embed the passages",

@@ -13,7 +13,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.graphs.prompting import GraphPrompts
-from rag_kit.graphs.steps import Steps, ask, beside
+from rag_kit.graphs.steps import ask, beside
 from rag_kit.prompts import render_passages
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.numbering import read_numbers
@@ -47,7 +47,7 @@ class LLMEvaluator(Evaluator):
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
-        >>> from rag_kit.graphs.steps import run
+        >>> from rag_kit.concurrency.steps import run
         >>> reply = '{"grades": [{"id": 1, "relevant": true, "score": 0.9, "reason": "It says why."}]}'
         >>> model = FakeListChatModel(responses=[reply])
         >>> judged = run(LLMEvaluator(model).grade("Why is it loud?", [Document("Worn, so loud.")], "en"), {})
@@ -80,14 +80,14 @@ class LLMEvaluator(Evaluator):
         self.prompts = GraphPrompts(["grade_passage", "grade_passages"], prompts)
         self.thresholds = thresholds or type(self).thresholds
 
-    def grade(
+    async def grade(
         self,
         question: str,
         passages: Sequence[Document],
         language: str,
         *,
         instructions: str | None = None,
-    ) -> Steps[list[Grading]]:
+    ) -> list[Grading]:
         """Judge passages; see ``Evaluator.grade``.
 
         Args:
@@ -108,7 +108,7 @@ class LLMEvaluator(Evaluator):
             if not single:
                 values["count"] = len(batch)
             calls.append(ask(self.llm, prompt, values, timeout=self.timeout))
-        fan = yield beside(calls, on_error="skip", max_concurrency=self.max_concurrency)
+        fan = await beside(calls, on_error="skip", max_concurrency=self.max_concurrency)
         gradings: list[Grading] = []
         for batch, outcome in zip(batches, fan.outcomes, strict=True):
             if outcome.error is not None:

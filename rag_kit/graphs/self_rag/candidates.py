@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.errors import ModelOutputError
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.self_rag.beams import answer_so_far, plain
@@ -27,7 +28,7 @@ from rag_kit.graphs.self_rag.scores import (
     usefulness_score,
 )
 from rag_kit.graphs.self_rag.state import Beam, Candidate, Scoring
-from rag_kit.graphs.steps import Step, Steps, ask, write
+from rag_kit.graphs.steps import ask, write
 from rag_kit.prompts import PromptTemplate, render_passages
 from rag_kit.text import sentences
 from rag_kit.text.citations import renumbered
@@ -71,14 +72,14 @@ class Writer:
         context: SelfRagContext,
         scoring: Scoring,
         fallback: Any = None,
-    ) -> Step:
+    ) -> Step[Any]:
         """Ask whether documents are to be looked up for the next segment; answered by a `Reply`."""
         values = {"question": question, "answer": answer_so_far(beam)}
         prompt = self._prompt("retrieve_needed", language, context)
         step = ask(self._model(scoring), prompt, values, fallback=fallback or unreadable)
         return with_tokens(step, wanted=scoring == "logprobs")
 
-    def candidate(
+    async def candidate(
         self,
         question: str,
         segment: int,
@@ -88,7 +89,7 @@ class Writer:
         language: str,
         context: SelfRagContext,
         scoring: Scoring,
-    ) -> Steps[Candidate]:
+    ) -> Candidate:
         """Write one continuation and judge it; a text that ends or repeats the answer is not judged."""
         answer = answer_so_far(beam)
         values: dict[str, Any] = {
@@ -106,7 +107,7 @@ class Writer:
         prompt = self._prompt(name, language, context)
         scored = scoring == "logprobs"
         step = write(self._model(scoring), prompt, {**values, **source_text}, stream=False)
-        written: Reply = yield with_tokens(step, wanted=scored)
+        written: Reply = await with_tokens(step, wanted=scored)
         text = tidy(written.value, context.segment_sentences)
         one = Candidate(
             segment=segment, beam=beam["number"], passage=passage, source=None if source is None else str(source),
@@ -123,7 +124,7 @@ class Writer:
         prompt = self._prompt(name, language, context)
         judged = {"question": question, "answer": answer, "statement": text, **source_text}
         step = ask(self._model(scoring), prompt, judged, fallback=unreadable)
-        verdict: Reply = yield with_tokens(step, wanted=scored)
+        verdict: Reply = await with_tokens(step, wanted=scored)
         names = ("usefulness",) if passage is None else ("relevance", "support", "usefulness")
         one["labels"] = {
             each: _WORST[each] if verdict.value is None else str(getattr(verdict.value, each))

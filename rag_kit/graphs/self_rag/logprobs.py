@@ -14,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import RunnableConfig, merge_configs
 
-from rag_kit.graphs.steps import Step
+from rag_kit.concurrency.steps import Step
 from rag_kit.models.endpoint import quick
 
 #: Alternatives asked for at each token. Five labels are the most; the rest is room for capitals and quotes.
@@ -64,7 +64,7 @@ def with_logprobs(llm: Any) -> Runnable[Any, Any]:
     return bound
 
 
-def with_tokens(step: Step, *, wanted: bool = True) -> Step:
+def with_tokens(step: Step[Any], *, wanted: bool = True) -> Step[Any]:
     """A step that calls the model as before and returns a `Reply`: its value with the tokens of the answer.
 
     Args:

@@ -13,7 +13,6 @@ from rag_kit.graphs.self_rag.candidates import unreadable
 from rag_kit.graphs.self_rag.context import SelfRagContext
 from rag_kit.graphs.self_rag.state import SelfRagState, emptied, fresh
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import Steps
 
 
 class Ends:
@@ -31,22 +30,20 @@ class Ends:
         self.mode = mode
         self.after_begin = after_begin
 
-    def begin(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+    async def begin(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Ask the guards, forget the last turn, make a follow-up question stand alone."""
-        return (
-            yield from self.opening.begin(
-                state,
-                context,
-                fresh(self.mode),
-                goto=self.after_begin,
-                asked_complete=True,
-                fallback=unreadable,
-            )
+        return await self.opening.begin(
+            state,
+            context,
+            fresh(self.mode),
+            goto=self.after_begin,
+            asked_complete=True,
+            fallback=unreadable,
         )
 
-    def cite(self, state: SelfRagState, context: SelfRagContext) -> Steps[Update]:
+    async def cite(self, state: SelfRagState, context: SelfRagContext) -> Update:
         """Check every citation against its passage, let the guards see the answer."""
-        update = yield from self.answering.cite(state, context)
+        update = await self.answering.cite(state, context)
         if update["status"] == "refused":
             return {**update, **emptied()}
         if update["status"] == "uncited" and not state["documents"]:

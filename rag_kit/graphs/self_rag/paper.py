@@ -9,6 +9,7 @@ from typing import Any, Literal
 from langchain_core.retrievers import BaseRetriever
 from langgraph.types import Command, Overwrite
 
+from rag_kit.concurrency.steps import Step
 from rag_kit.documents import document_key
 from rag_kit.errors import (
     BudgetExceededError,
@@ -36,7 +37,7 @@ from rag_kit.graphs.self_rag.records import changed, crowned, failed_candidate, 
 from rag_kit.graphs.self_rag.scores import RETRIEVE, certain, retrieval_probability, wants_retrieval
 from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagState
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import Step, Steps, beside, fetch, inner
+from rag_kit.graphs.steps import beside, fetch, inner
 from rag_kit.text.citations import DECLINED
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class Paper:
         self.writer = writer
         self.tries_logprobs = scoring == "logprobs" or (scoring == "auto" and may_have_logprobs(writer.llm))
 
-    def decide_retrieval(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+    async def decide_retrieval(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Decide for each way to go on whether documents are looked up for the next segment."""
         beams = state["beams"] or [first_beam()]
         open_ones = [beam for beam in beams if not beam["ended"]]
@@ -73,7 +74,7 @@ class Paper:
         answers: list[Reply] = []
         if state["segment"] == 0 and self.tries_logprobs:
             scoring = "logprobs"
-            answer = yield self.writer.decision(asked, beams[0], language, context, scoring, _refused)
+            answer = await self.writer.decision(asked, beams[0], language, context, scoring, _refused)
             if not answer.tokens:
                 scoring = "labels"
                 notes.append("scoring: the model gave no log-probabilities; its labels count as certain")
@@ -81,7 +82,7 @@ class Paper:
                 answers = [answer]
         if not answers:
             asks = [self.writer.decision(asked, beam, language, context, scoring) for beam in open_ones]
-            answers = yield from _all(asks)
+            answers = await _all(asks)
         decided: dict[int, Beam] = {}
         for beam, answer in zip(open_ones, answers, strict=True):
             if answer.value is None:
@@ -105,7 +106,7 @@ class Paper:
         }
         return Command(update=update, goto="retrieve" if any(wanted) else "generate_direct")
 
-    def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+    async def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Look up passages for each way to go on: the question, and what was said last."""
         passages = list(state["passages"])
         place = {document_key(document): index for index, document in enumerate(passages)}
@@ -113,12 +114,12 @@ class Paper:
         wanting = [beam for beam in state["beams"] if beam["retrieve"] and not beam["ended"]]
         queries = {beam["number"]: search_query(state["asked"], beam) for beam in wanting}
         distinct = list(dict.fromkeys(queries.values()))
-        lists = yield from _all(
+        lists = await _all(
             [fetch(self.retriever, query, k=context.k, filter=context.filter) for query in distinct]
         )
         found = {}
         for query, documents in zip(distinct, lists, strict=True):
-            found[query] = yield from self.guards.allowed(documents)
+            found[query] = await self.guards.allowed(documents)
         for beam in state["beams"]:
             if beam["number"] in queries:
                 mine = []
@@ -134,22 +135,22 @@ class Paper:
         update = {"beams": beams, "passages": passages, "documents": passages, "search_query": distinct[-1]}
         return Command(update=update, goto="generate_segments")
 
-    def generate_segments(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+    async def generate_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Write and judge a continuation for each passage of each way to go on, all side by side."""
         jobs: list[tuple[Beam, int | None]] = []
         for beam in state["beams"]:
             if not beam["ended"]:
                 jobs += [(beam, index) for index in (beam["found"] if beam["retrieve"] else [None])]
-        return (yield from self._generate(state, context, jobs))
+        return await self._generate(state, context, jobs)
 
-    def generate_direct(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+    async def generate_direct(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Write and judge a continuation of each way to go on, from no passage."""
         jobs = [(beam, None) for beam in state["beams"] if not beam["ended"]]
-        return (yield from self._generate(state, context, jobs))
+        return await self._generate(state, context, jobs)
 
-    def _generate(
+    async def _generate(
         self, state: SelfRagState, context: SelfRagContext, jobs: Sequence[tuple[Beam, int | None]]
-    ) -> Steps[Command[Any]]:
+    ) -> Command[Any]:
         notes: list[str] = []
         capped = False
         if context.max_calls is not None:
@@ -174,7 +175,7 @@ class Paper:
             )
             for beam, passage in jobs
         ]  # fmt: skip
-        made = (yield beside(branches, on_error="skip")) if branches else None
+        made = (await beside(branches, on_error="skip")) if branches else None
         candidates: list[Candidate] = []
         errors: list[BaseException] = []
         for (beam, passage), outcome in zip(jobs, made.outcomes if made else [], strict=True):
@@ -215,9 +216,8 @@ class Paper:
             notes.append(f"segment {state['segment']}: {len(errors) - len(caps)} candidates failed")
         return notes
 
-    def rank_segments(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+    async def rank_segments(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Score the candidates, keep the best beams, tell what is decided, go on or finish."""
-        yield from ()
         beams, judged = rank(
             state["beams"],
             state["candidates"],
@@ -235,9 +235,8 @@ class Paper:
             return Command(update=update, goto="decide_retrieval")
         return Command(update=update, goto="finish")
 
-    def finish(self, state: SelfRagState, context: SelfRagContext) -> Steps[Update]:
+    async def finish(self, state: SelfRagState, context: SelfRagContext) -> Update:
         """Join the best beam's segments, number the passages that they rest on."""
-        yield from ()
         best = max(state["beams"], key=lambda beam: (beam["score"], -beam["number"]), default=None)
         if best is None or not best["segments"]:
             return {
@@ -270,11 +269,11 @@ class Paper:
         return max(told, decided)
 
 
-def _all(steps: Sequence[Step]) -> Steps[list[Any]]:
+async def _all(steps: Sequence[Step[Any]]) -> list[Any]:
     """Do steps side by side; the first that failed raises its own error."""
     if len(steps) == 1:
-        return [(yield steps[0])]
-    made = yield beside(steps, on_error="skip")
+        return [(await steps[0])]
+    made = await beside(steps, on_error="skip")
     for outcome in made.outcomes:
         if outcome.error is not None:
             raise outcome.error

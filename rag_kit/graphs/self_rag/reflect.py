@@ -20,7 +20,7 @@ from rag_kit.graphs.self_rag.context import SelfRagContext
 from rag_kit.graphs.self_rag.opening import cap_of
 from rag_kit.graphs.self_rag.state import Draft, SelfRagState
 from rag_kit.graphs.state import Update
-from rag_kit.graphs.steps import Steps, ask, fetch, write
+from rag_kit.graphs.steps import ask, fetch, write
 from rag_kit.prompts import PromptTemplate, render_passages
 from rag_kit.text.citations import DECLINED, is_declined
 
@@ -49,10 +49,10 @@ class Reflect:
         self.llm = answering.llm
         self.guards = answering.guards
 
-    def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+    async def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Search with the present query: the question, or what it was rewritten to."""
-        found = yield fetch(self.retriever, state["search_query"], k=context.k, filter=context.filter)
-        passages = yield from self.guards.allowed(found)
+        found = await fetch(self.retriever, state["search_query"], k=context.k, filter=context.filter)
+        passages = await self.guards.allowed(found)
         number = state["round"] + 1
         report("retrieved", round=number, passages=len(passages))
         update = {
@@ -64,10 +64,10 @@ class Reflect:
         }
         return Command(update=update, goto="grade_documents")
 
-    def grade_documents(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+    async def grade_documents(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Keep the passages that help, as the evaluator judges; what it could not judge is kept."""
         passages = state["passages"]
-        gradings = yield from judged_by(
+        gradings = await judged_by(
             self.evaluator,
             state["asked"],
             passages,
@@ -91,23 +91,23 @@ class Reflect:
             return Command(update=update, goto="generate")
         return Command(update=update, goto=self._again(state, context))
 
-    def rewrite_query(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+    async def rewrite_query(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Write another query for the same question; the question itself stays."""
         prompt = self._prompt("rewrite_query", state, context)
         values = {"question": state["asked"], "queries": "\n".join(state["tried"])}
-        query = yield ask(self.llm, prompt, values, fallback=unreadable)
+        query = await ask(self.llm, prompt, values, fallback=unreadable)
         if query is None or _same(query.query) in map(_same, state["tried"]):
             why = "no usable query" if query is None else "a query that was tried already"
             return Command(update={"notes": [f"rewrite_query: the model gave {why}"]}, goto="finish")
         report("rewritten", search_query=query.query)
         return Command(update={"search_query": query.query}, goto="retrieve")
 
-    def generate(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+    async def generate(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Answer from the passages that were kept; after a rejected answer, without what had no support."""
         documents, last = state["documents"], state["drafts"][-1] if state["generations"] else None
         notes: list[str] = []
         if last is None:
-            update = yield from self.answering.answer(
+            update = await self.answering.answer(
                 state["asked"],
                 documents,
                 state["language"],
@@ -123,7 +123,7 @@ class Reflect:
                 "reason": last["reason"],
             }
             prompt = self._prompt("answer_again", state, context)
-            text = (yield write(self.llm, prompt, values, stream=False)).strip()
+            text = (await write(self.llm, prompt, values, stream=False)).strip()
         draft = Draft(answer=text, supported=None, useful=None, reason="", documents=documents)
         report("generated", round=state["round"], generation=state["generations"] + 1)
         update = {
@@ -137,7 +137,7 @@ class Reflect:
         update["trace"] = [_verdict(state, "usefulness", False, "it declines", answer=text)]
         return Command(update=update, goto=self._again(state, context))
 
-    def grade_support(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+    async def grade_support(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Whether the passages support all of the answer; without a usable verdict, what its citations say."""
         draft = state["drafts"][-1]
         prompt = self._prompt("grade_support", state, context)
@@ -146,7 +146,7 @@ class Reflect:
             "passages": self._shown(draft["documents"]),
             "answer": draft["answer"],
         }
-        grade = yield ask(self.llm, prompt, values, fallback=unreadable)
+        grade = await ask(self.llm, prompt, values, fallback=unreadable)
         notes: list[str] = []
         if grade is None:
             status = cited(draft["answer"], draft["documents"], language=state["language"])["status"]
@@ -166,12 +166,12 @@ class Reflect:
             return Command(update=update, goto="generate")
         return Command(update=update, goto=self._again(state, context))
 
-    def grade_usefulness(self, state: SelfRagState, context: SelfRagContext) -> Steps[Command[Any]]:
+    async def grade_usefulness(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Whether the answer resolves the question; without a usable verdict it counts as useful."""
         draft = state["drafts"][-1]
         prompt = self._prompt("grade_usefulness", state, context)
         values = {"question": state["asked"], "answer": draft["answer"]}
-        grade = yield ask(self.llm, prompt, values, fallback=unreadable)
+        grade = await ask(self.llm, prompt, values, fallback=unreadable)
         good = grade is None or grade.relevant
         reason = "not graded" if grade is None else grade.reason
         update: Update = {
@@ -182,9 +182,8 @@ class Reflect:
         report("graded_usefulness", round=state["round"], useful=good)
         return Command(update=update, goto="finish" if good else self._again(state, context))
 
-    def finish(self, state: SelfRagState, context: SelfRagContext) -> Steps[Update]:
+    async def finish(self, state: SelfRagState, context: SelfRagContext) -> Update:
         """Hand over the best answer that was written; what has no support is flagged, or dropped when hard."""
-        yield from ()
         best = max(state["drafts"], key=_worth, default=None)  # the first of the best
         notes: list[str] = []
         if best is not None and best["supported"] is False and context.constraint == "hard":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator
 from dataclasses import replace
 from datetime import date
 from typing import Any, ClassVar, Protocol
@@ -11,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency import check_seconds, run_in_thread
-from rag_kit.concurrency.steps import adrive, drive
+from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.chat import is_extractive
@@ -26,9 +25,6 @@ _NO_ROWS = {"en": "No row matches.", "zh": "没有符合条件的行。"}
 
 _STRUCTURED = (structured_call, astructured_call)
 _TEXT = (text_call, atext_call)
-
-#: One call of the model or the database: the blocking function, and the asynchronous one.
-_Step = tuple[Callable[[RunnableConfig], Any], Callable[[RunnableConfig], Any]]
 
 
 class Database(Protocol):
@@ -121,12 +117,12 @@ class TextToStatement(Runnable[str, QueryResult]):
         return await self._acall_with_config(self._aanswer, input, config, run_type="chain", **kwargs)
 
     def _answer(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
-        return drive(self._steps(question), lambda step: step[0](config))
+        return run(self._asked(question), config)
 
     async def _aanswer(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
-        return await adrive(self._steps(question), lambda step: step[1](config))
+        return await arun(self._asked(question), config)
 
-    def _steps(self, question: str) -> Generator[_Step, Any, QueryResult]:
+    async def _asked(self, question: str) -> QueryResult:
         check_question(question)
         language = detect_language(question) if self.language == "auto" else self.language
         values = {
@@ -139,12 +135,12 @@ class TextToStatement(Runnable[str, QueryResult]):
         failed: list[tuple[str, str]] = []
         while True:
             values["attempts"] = Markup("\n".join(_block(*each) for each in failed))
-            written = yield self._call(_STRUCTURED, (self.prompt, language), values)
+            written = await self._call(_STRUCTURED, (self.prompt, language), values)
             details: Any = {"question": question, "reason": written.reason, "kind": self.kind}
             details["attempts"] = tuple(failed)
             if not written.statement:
                 return QueryResult("", **details)
-            result = yield self._execute(written.statement)
+            result = await self._execute(written.statement)
             if isinstance(result, QueryResult):
                 break
             failed.append((written.statement, str(result)))
@@ -158,25 +154,29 @@ class TextToStatement(Runnable[str, QueryResult]):
             return replace(result, answer=_NO_ROWS[language])
         passages = render_passages(result.documents, max_chars=MAX_PASSAGE_CHARS)
         values = {"question": question, "statement": result.statement, "passages": passages}
-        text = yield self._call(_TEXT, ("answer_from_rows", language), values)
+        text = await self._call(_TEXT, ("answer_from_rows", language), values)
         return replace(result, answer=text)
 
-    def _call(self, calls: tuple[Any, Any], prompt: tuple[str, str], values: dict[str, str]) -> _Step:
+    def _call(self, calls: tuple[Any, Any], prompt: tuple[str, str], values: dict[str, str]) -> Step[Any]:
         """A call of the model with the prompt of this name and language."""
         given = (self.llm, self._prompts[prompt], values)
         call, acall = calls
-        return (lambda config: call(*given, config=config)), (lambda config: acall(*given, config=config))
+        return Step(
+            prompt[0],
+            lambda config: call(*given, config=config),
+            lambda config: acall(*given, config=config),
+        )
 
-    def _execute(self, statement: str) -> _Step:
+    def _execute(self, statement: str) -> Step[QueryResult | StatementError]:
         """A call of the database, which returns an error instead of raising it, for the repair."""
 
-        def run() -> QueryResult | StatementError:
+        def execute() -> QueryResult | StatementError:
             try:
                 return self.database.run(statement, self.limits)
             except StatementError as error:
                 return error
 
-        return (lambda config: run()), (lambda config: run_in_thread(run))
+        return Step("database", lambda config: execute(), lambda config: run_in_thread(execute))
 
 
 def _block(statement: str, error: str) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
+from rag_kit.concurrency.steps import Logic
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.showing import Shown
 from rag_kit.text import Sentence, sentences
 
@@ -57,8 +57,8 @@ class Compressor(Shown, ABC):
     name: str = "compressor"
 
     @abstractmethod
-    def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> Steps[list[Selection]]:
-        """Choose sentences: a generator that does all waiting through ``call``.
+    def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> Logic[list[Selection]]:
+        """Choose sentences: a coroutine that does all waiting through ``call``.
 
         Args:
             query: The query.

@@ -8,7 +8,6 @@ from typing import Any
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection, keep_by_score
 from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 
 
@@ -42,11 +41,11 @@ class EmbeddingCompressor(Compressor):
         self.min_score = check_number("min_score", min_score, most=1.0)
         self.share = check_number("share", share, most=1.0)
 
-    def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> Steps[list[Selection]]:
+    async def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
         texts = [sentence.text for passage in passages for sentence in passage.sentences]
         distinct = list(dict.fromkeys(texts))
-        one, many = yield from embed(self.embeddings, query, distinct, call, f"compress:{self.name}")
+        one, many = await embed(self.embeddings, query, distinct, call, f"compress:{self.name}")
         by_text = dict(zip(distinct, (float(value) for value in unit(many) @ unit(one)), strict=True))
         scores = [[by_text[sentence.text] for sentence in passage.sentences] for passage in passages]
         return keep_by_score(scores, min_score=self.min_score, share=self.share)

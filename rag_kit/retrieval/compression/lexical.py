@@ -11,7 +11,6 @@ from rag_kit.models.extractive.worth import LEAST_NEAR, worth
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection, keep_by_score
 from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.text import warm_up
 
 _MAX_QUERY = 4_000
@@ -48,9 +47,8 @@ class LexicalCompressor(Compressor):
         warm_up()
         analyse("warm")
 
-    def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> Steps[list[Selection]]:
+    async def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
-        yield from ()
         question = analyse(query[:_MAX_QUERY])
         scores = [[0.0] * len(passage.sentences) for passage in passages]
         for batch in batches(passages):

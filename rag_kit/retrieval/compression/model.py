@@ -15,7 +15,6 @@ from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
 from rag_kit.retrieval.numbering import read_numbers
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.retrieval.rewrite_steps import Steps
 
 
 class ModelCompressor(Compressor):
@@ -52,7 +51,7 @@ class ModelCompressor(Compressor):
         self.prompts = LanguagePrompts("compress", prompt, ("question", "passages"), language)
         self.most_sentences = check_count("most_sentences", most_sentences)
 
-    def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> Steps[list[Selection]]:
+    async def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
         pieces = [
             (number, start, passage.sentences[start : start + self.most_sentences])
@@ -64,7 +63,7 @@ class ModelCompressor(Compressor):
             for _, _, part in pieces
         ]
         names = [f"sentences of passage {number + 1}" for number, _, _ in pieces]
-        outcomes = yield from call.ask(self.llm, self.prompts.choose(query), values, ChosenSentences, names)
+        outcomes = await call.ask(self.llm, self.prompts.choose(query), values, ChosenSentences, names)
         if not any(outcome.ok for outcome in outcomes) or call.owner.on_error == "raise":
             for outcome in outcomes:
                 if not outcome.ok:

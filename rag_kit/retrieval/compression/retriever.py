@@ -23,7 +23,6 @@ from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.refine_call import RefineCall, RefiningError
 from rag_kit.retrieval.refining import RefiningRetriever
-from rag_kit.retrieval.rewrite_steps import Steps
 
 _SHOWN_IDS = 5
 
@@ -129,7 +128,7 @@ class CompressionRetriever(RefiningRetriever):
     def _wanted(self, k: int) -> int:
         return k
 
-    def _refine(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:
+    async def _refine(self, documents: list[Document], call: RefineCall) -> list[Document]:
         passages = [passage for doc in documents if (passage := Passage.of(doc)).sentences]
         if empty := len(documents) - len(passages):
             call.note(f"{empty} passage{'' if empty == 1 else 's'} without text left out")
@@ -139,9 +138,9 @@ class CompressionRetriever(RefiningRetriever):
         if isinstance(self.compressor, DocumentCompressor):
             given = [passage.document for passage in passages]
             steps = self.compressor.compressed(given, call, stage="compress", retriever=self.get_name())
-            shorter = yield from call.attempt(name, steps, "the passages are whole")
+            shorter = await call.attempt(name, steps, "the passages are whole")
             return self._merge(given if shorter is None else shorter, call)[: call.request.k]
-        selections = yield from call.attempt(name, self._selections(passages, call), "the passages are whole")
+        selections = await call.attempt(name, self._selections(passages, call), "the passages are whole")
         if selections is None:
             return self._merge([passage.document for passage in passages], call)
         kept = [
@@ -160,8 +159,8 @@ class CompressionRetriever(RefiningRetriever):
             call.note(f"{len(gone)} of {len(passages)} passages had no sentence that matters: {_ids(gone)}")
         return self._merge(kept, call)
 
-    def _selections(self, passages: Sequence[Passage], call: RefineCall) -> Steps[list[Selection]]:
-        selections: list[Selection] = yield from self.compressor.select(call.query, passages, call)
+    async def _selections(self, passages: Sequence[Passage], call: RefineCall) -> list[Selection]:
+        selections: list[Selection] = await self.compressor.select(call.query, passages, call)
         if len(selections) != len(passages) or any(
             place not in range(len(passage.sentences))
             for passage, one in zip(passages, selections, strict=False)

@@ -12,7 +12,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.schemas import SubQuestions
 from rag_kit.retrieval.decomposition.serial import Serial
 from rag_kit.retrieval.prompting import LanguagePrompts
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
+from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
 
 _MAX_CHARS = 500
@@ -94,8 +94,8 @@ class DecompositionRetriever(RewritingRetriever):
         """The prompt for the answers between the steps, in the language of the question."""
         return self._answer_prompts.choose(question)
 
-    def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
-        answers = yield from call.ask([{"question": question, "count": self.n}])
+    async def _rewrite(self, question: str, call: RewriteCall) -> list[Search]:
+        answers = await call.ask([{"question": question, "count": self.n}])
         parts = self.usable_parts(texts_of(answers, "queries"), question, call, most=self.n)
         call.settled = bool(answers) and not parts and self.on_empty(answers, call)
         if 0 < call.request.k < len(parts):
@@ -104,10 +104,10 @@ class DecompositionRetriever(RewritingRetriever):
             )
         return [Search(part, ROLE) for part in parts]
 
-    def _steps(self, question: str, call: RewriteCall) -> Steps[list[Document]]:
+    async def _steps(self, question: str, call: RewriteCall) -> list[Document]:
         if self.mode == "parallel":
-            return (yield from super()._steps(question, call))
-        found = yield from Serial(self, question, call).search()
+            return await super()._steps(question, call)
+        found = await Serial(self, question, call).search()
         return self._merge(question, call, found)
 
     def _merge(self, question: str, call: RewriteCall, found: Sequence[Any], **more: Any) -> list[Document]:

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from rag_kit.prompts import render_history, render_passages
 from rag_kit.retrieval.merging import Found
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
+from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
 from rag_kit.retrieval.variants import folded
 from rag_kit.text import detect_language
 from rag_kit.text.citations import DECLINED, is_declined
@@ -48,37 +48,37 @@ class Serial:
         self._call = call
         self._steps: list[Step] = []
 
-    def search(self) -> Steps[list[Found]]:
+    async def search(self) -> list[Found]:
         """Ask, search, answer, and again; the question itself is searched for beside the first sub-question."""
         owner, call = self._owner, self._call
         found: list[Found] = []
         while len(self._steps) < owner.n:
-            part = yield from self._next_part()
+            part = await self._next_part()
             if part is None:
                 break
             own = owner._original(self._question, call, [part]) if not self._steps else []
-            latest = yield from call.search([*own, part])
+            latest = await call.search([*own, part])
             found += latest
             answer = None
             if len(self._steps) + 1 < owner.n:
-                answer = yield from self._answer(
+                answer = await self._answer(
                     part.query, [doc for one in latest if one.role == _ROLE for doc in one.documents]
                 )
             self._add(Step(part.query, answer))
         if self._steps or call.settled:
-            yield from call.memory.store()
+            await call.memory.store()
         if not self._steps:
-            found = yield from call.search(owner._original(self._question, call, []))
+            found = await call.search(owner._original(self._question, call, []))
         return found
 
-    def _next_part(self) -> Steps[Search | None]:
+    async def _next_part(self) -> Search | None:
         owner, call = self._owner, self._call
         values = {
             "question": self._question,
             "history": render_history(self._turns(), max_chars=_MAX_HISTORY),
             "count": owner.n - len(self._steps),
         }
-        answers = yield from call.ask([values], name=f"sub-question {len(self._steps) + 1}")
+        answers = await call.ask([values], name=f"sub-question {len(self._steps) + 1}")
         asked = {folded(step.question) for step in self._steps}
         written = [text for text in texts_of(answers, "queries") if folded(text) not in asked]
         parts = owner.usable_parts(written[:1], self._question, call, most=1)
@@ -86,11 +86,11 @@ class Serial:
             call.settled = owner.on_empty(answers, call)
         return Search(parts[0], _ROLE) if parts else None
 
-    def _answer(self, part: str, documents: Sequence[Document]) -> Steps[str | None]:
+    async def _answer(self, part: str, documents: Sequence[Document]) -> str | None:
         if not documents:
             return None
         passages = render_passages(documents[: self._call.request.k], max_chars=self._owner.max_passage_chars)
-        written = yield from self._call.ask(
+        written = await self._call.ask(
             [{"question": part, "passages": passages}],
             prompt=self._owner.answer_prompt_for(part),
             form=str,

@@ -22,7 +22,7 @@ from rag_kit.retrieval.expansion.terms import Added, new_terms, usable_terms
 from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
 from rag_kit.retrieval.expansion.weighted import WeightedTermsRetriever
 from rag_kit.retrieval.indexed import KeywordIndexRetriever
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, Steps, texts_of
+from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
 from rag_kit.retrieval.rewrite_steps import in_thread
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
 from rag_kit.retrieval.variants import dropped_note
@@ -190,13 +190,13 @@ class ExpansionRetriever(RewritingRetriever):
             )
         return self
 
-    def _rewrite(self, question: str, call: RewriteCall) -> Steps[list[Search]]:
-        added = yield from self._from_model(question, call)
+    async def _rewrite(self, question: str, call: RewriteCall) -> list[Search]:
+        added = await self._from_model(question, call)
         matched = self.thesaurus.find(question) if self.thesaurus is not None else {}
         added += [Added(term, "thesaurus") for related in matched.values() for term in related]
         added = self._kept(added, question, call)
         if isinstance(self.retriever, KeywordRetriever):
-            searches = yield from self._weighted(self.retriever, question, added, call)
+            searches = await self._weighted(self.retriever, question, added, call)
         else:
             searches = self._appended(question, added, call)
         searches += self._templated(question, matched)
@@ -205,10 +205,10 @@ class ExpansionRetriever(RewritingRetriever):
             call.note("expansion: nothing to add")
         return searches
 
-    def _from_model(self, question: str, call: RewriteCall) -> Steps[list[Added]]:
+    async def _from_model(self, question: str, call: RewriteCall) -> list[Added]:
         if self.llm is None:
             return []
-        answers = yield from call.ask([{"question": question, "count": self.n}])
+        answers = await call.ask([{"question": question, "count": self.n}])
         terms, dropped = usable_terms(texts_of(answers, "queries"), question, self.n)
         if note := dropped_note(dropped):
             call.note(note)
@@ -223,14 +223,14 @@ class ExpansionRetriever(RewritingRetriever):
             call.note(f"expansion: {len(new)} terms, of which the first {self.max_terms} were added")
         return new[: self.max_terms]
 
-    def _weighted(
+    async def _weighted(
         self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: RewriteCall
-    ) -> Steps[list[Search]]:
+    ) -> list[Search]:
         """One search of the index with the question's terms and the added ones."""
         texts = [question, *(text for text, _ in added)]
         analysed = partial(terms_of, leg.index, texts)
         if isinstance(leg, KeywordIndexRetriever):  # reads the store
-            lists = yield from call.do(in_thread("keyword index", analysed))
+            lists = await call.do(in_thread("keyword index", analysed))
             if lists is None:
                 return []
         else:
@@ -241,7 +241,7 @@ class ExpansionRetriever(RewritingRetriever):
         if self.feedback is not None:
             where = combine_filters(leg.filter, call.request.filter)
             learn = partial(self.feedback.weights, question, where)
-            weights = (yield from call.do(in_thread("feedback", learn))) or weights
+            weights = (await call.do(in_thread("feedback", learn))) or weights
             told = {
                 term: {"term": term, "weight": round(weight, 6), "source": "feedback"}
                 for term, weight in weights.items()

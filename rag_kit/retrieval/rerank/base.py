@@ -14,10 +14,10 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.steps import Logic
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.refine_call import RefineCall, RefiningError
-from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.showing import Shown
 
 
@@ -59,8 +59,8 @@ class Reranker(Shown, ABC):
         self.depth = None if depth is None else check_count("depth", depth)
 
     @abstractmethod
-    def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Steps[Ranking]:
-        """Order documents: a generator that does all waiting through ``call``.
+    def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Logic[Ranking]:
+        """Order documents: a coroutine that does all waiting through ``call``.
 
         Args:
             query: The query.
@@ -115,10 +115,10 @@ class FunctionReranker(Reranker):
         given = getattr(func, "__name__", "function")
         self.name = name or ("function" if given == "<lambda>" else given)
 
-    def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Steps[Ranking]:
+    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         given = [doc.model_copy(deep=True) for doc in documents]
-        scores = yield from call.do(f"rerank:{self.name}", *both_ways(self.func, query, given))
+        scores = await call.do(f"rerank:{self.name}", *both_ways(self.func, query, given))
         return by_scores(check_scores(scores, len(documents)))
 
 

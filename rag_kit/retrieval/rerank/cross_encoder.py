@@ -11,7 +11,6 @@ from langchain_core.documents import Document
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, both_ways, by_scores, check_scores
-from rag_kit.retrieval.rewrite_steps import Steps
 
 
 def is_cross_encoder(value: Any) -> bool:
@@ -62,8 +61,8 @@ class CrossEncoderReranker(Reranker):
             )
         self.model = model
 
-    def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Steps[Ranking]:
+    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         pairs = [(query, doc.page_content) for doc in documents]
-        scores = yield from call.do(f"rerank:{self.name}", *both_ways(self.model.score, pairs))
+        scores = await call.do(f"rerank:{self.name}", *both_ways(self.model.score, pairs))
         return by_scores(check_scores(scores, len(documents)))

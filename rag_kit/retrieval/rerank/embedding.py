@@ -9,7 +9,6 @@ from langchain_core.documents import Document
 
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
-from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 
 
@@ -41,8 +40,8 @@ class EmbeddingReranker(Reranker):
         super().__init__(depth=depth)
         self.embeddings = check_embeddings(embeddings)
 
-    def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Steps[Ranking]:
+    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
-        one, many = yield from embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
+        one, many = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
         return by_scores([float(score) for score in unit(many) @ unit(one)])

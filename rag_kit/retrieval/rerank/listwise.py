@@ -16,7 +16,6 @@ from rag_kit.retrieval.numbering import read_numbers
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
-from rag_kit.retrieval.rewrite_steps import Steps
 
 _MAX_CHARS = 2_000
 
@@ -78,7 +77,7 @@ class ListwiseReranker(Reranker):
         self.max_chars = check_count("max_chars", max_chars)
         self.prompts = LanguagePrompts("rerank_listwise", prompt, ("question", "passages"), language)
 
-    def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Steps[Ranking]:
+    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         prompt = self.prompts.choose(query)
         order = list(range(len(documents)))
@@ -94,7 +93,7 @@ class ListwiseReranker(Reranker):
                 "count": len(shown),
             }
             label = f"rerank:{self.name}" + (f", passages {start + 1} to {end}" if len(places) > 1 else "")
-            answer = yield from call.attempt(
+            answer = await call.attempt(
                 label, self._ask(prompt, values, label, call), "the order of these stays"
             )
             if answer is None:
@@ -114,8 +113,8 @@ class ListwiseReranker(Reranker):
             notes.append(f"degraded: rerank:{self.name}: original order")
         return Ranking(order, [None] * len(documents), notes=notes)
 
-    def _ask(self, prompt: Any, values: dict[str, Any], label: str, call: RefineCall) -> Steps[list[Any]]:
-        (outcome,) = yield from call.ask(self.llm, prompt, [values], RankedPassages, [label])
+    async def _ask(self, prompt: Any, values: dict[str, Any], label: str, call: RefineCall) -> list[Any]:
+        (outcome,) = await call.ask(self.llm, prompt, [values], RankedPassages, [label])
         if not outcome.ok:
             raise call.failure(outcome)
         answer = outcome.value

@@ -14,7 +14,6 @@ from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.signals import Signal
-from rag_kit.retrieval.rewrite_steps import Steps
 
 
 class MetadataReranker(Reranker):
@@ -79,9 +78,8 @@ class MetadataReranker(Reranker):
         self.shown = shown if callable(shown) else check_ids("shown", shown)
         self.shown_penalty = check_number("shown_penalty", shown_penalty)
 
-    def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Steps[Ranking]:
+    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
-        yield from ()
         shown = check_ids("shown", self.shown() if callable(self.shown) else self.shown)
         shown |= check_ids("shown", call.request.extra.get("shown") or ())
         scaled = normalise([peek_score(doc) for doc in documents], self.normalisation)

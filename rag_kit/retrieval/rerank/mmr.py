@@ -12,7 +12,6 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.normalise import normalise
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
-from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 
 if TYPE_CHECKING:
@@ -71,10 +70,10 @@ class MMRReranker(Reranker):
         self.lambda_mult = float(lambda_mult)
         self.relevance = relevance
 
-    def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Steps[Ranking]:
+    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
-        one, many = yield from embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
+        one, many = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")
         vectors = unit(many)
         relevance = vectors @ unit(one)
         notes: list[str] = []

@@ -18,12 +18,12 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import both_ways
-from rag_kit.retrieval.rewrite_steps import Call, Steps
+from rag_kit.retrieval.rewrite_steps import Call
 
 
-def fetch_neighbours(
+async def fetch_neighbours(
     func: Callable[[Document], Sequence[Document]], documents: Sequence[Document], call: RefineCall
-) -> Steps[list[list[Document]]]:
+) -> list[list[Document]]:
     """The neighbours of each document, side by side, those left out that the filter does not let through.
 
     Args:
@@ -38,7 +38,7 @@ def fetch_neighbours(
     for number, doc in enumerate(documents, start=1):
         sync, native = both_ways(func, doc.model_copy(deep=True))
         calls.append(Call(f"neighbours of passage {number}", sync, native))
-    outcomes = yield from call.do_all(calls)
+    outcomes = await call.do_all(calls)
     where = combine_filters(call.request.filter, own_filter(call.owner.retriever, call.request.config))
     passes = compile_filter(where) if where else None
     found: list[list[Document]] = []

@@ -15,7 +15,6 @@ from rag_kit.retrieval.prompting import LanguagePrompts, check_model
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.grades import grade_field, grade_score
-from rag_kit.retrieval.rewrite_steps import Steps
 
 _MAX_CHARS = 8_000
 
@@ -65,14 +64,14 @@ class PointwiseReranker(Reranker):
         self.max_chars = max_chars
         render_passages([], max_chars=max_chars)  # refuses what is no length
 
-    def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Steps[Ranking]:
+    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         values = [
             {"question": query, "passages": render_passages([doc], max_chars=self.max_chars)}
             for doc in documents
         ]
         names = [f"grade of passage {number}" for number in range(1, len(documents) + 1)]
-        outcomes = yield from call.ask(self.llm, self.prompts.choose(query), values, Grade, names)
+        outcomes = await call.ask(self.llm, self.prompts.choose(query), values, Grade, names)
         if not any(outcome.ok for outcome in outcomes) or call.owner.on_error == "raise":
             for outcome in outcomes:
                 if not outcome.ok:

@@ -23,7 +23,6 @@ from rag_kit.retrieval.rerank.listwise import ListwiseReranker
 from rag_kit.retrieval.rerank.neighbours import as_neighbour, fetch_neighbours
 from rag_kit.retrieval.rerank.ordering import lost_in_the_middle
 from rag_kit.retrieval.rerank.pointwise import PointwiseReranker
-from rag_kit.retrieval.rewrite_steps import Steps
 
 _FETCH_FACTOR, _LEAST_FETCHED, _MOST_FETCHED = 5, 20, 100
 
@@ -142,28 +141,28 @@ class RerankRetriever(RefiningRetriever):
     def _wanted(self, k: int) -> int:
         return min(max(_LEAST_FETCHED, _FETCH_FACTOR * k), _MOST_FETCHED)
 
-    def _refine(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:
+    async def _refine(self, documents: list[Document], call: RefineCall) -> list[Document]:
         cuttable: set[int] | None = None
         for reranker in self.reranker:
-            documents, cuttable = yield from self._rerank(reranker, documents, call)
+            documents, cuttable = await self._rerank(reranker, documents, call)
             if not documents:
                 return []
         if cuttable is not None:
             documents = self._cut(documents, cuttable, call)
         elif self.score_threshold is not None or self.score_gap is not None:
             call.note("score_threshold and score_gap were not applied: the reranking failed")
-        documents = yield from self._fill(documents, call)
+        documents = await self._fill(documents, call)
         if self.lost_in_the_middle and len(documents) > 2:
             call.note("order: the best passages first and last, the weakest in the middle")
             documents = lost_in_the_middle(documents)
         return documents
 
-    def _rerank(
+    async def _rerank(
         self, reranker: Reranker | DocumentCompressor, documents: list[Document], call: RefineCall
-    ) -> Steps[tuple[list[Document], set[int] | None]]:
+    ) -> tuple[list[Document], set[int] | None]:
         """Apply one reranker: the new order, and the places that it could not judge; ``None`` if it judged none."""
         if isinstance(reranker, DocumentCompressor):
-            compressed = yield from call.attempt(
+            compressed = await call.attempt(
                 f"rerank:{reranker.name}",
                 reranker.compressed(documents, call, stage="rerank", retriever=self.get_name()),
                 "the order stays as it was",
@@ -172,7 +171,7 @@ class RerankRetriever(RefiningRetriever):
                 return documents, None
             return compressed, {place for place, doc in enumerate(compressed) if peek_score(doc) is None}
         head = documents[: reranker.depth]
-        ranking = yield from call.attempt(
+        ranking = await call.attempt(
             f"rerank:{reranker.name}", self._ranking(reranker, head, call), "the order stays as it was"
         )
         if ranking is None:
@@ -203,8 +202,8 @@ class RerankRetriever(RefiningRetriever):
             )
         return ranked, {rank for rank, place in enumerate(order) if place in ranking.failed}
 
-    def _ranking(self, reranker: Reranker, head: Sequence[Document], call: RefineCall) -> Steps[Ranking]:
-        ranking = yield from reranker.rank(call.query, head, call)
+    async def _ranking(self, reranker: Reranker, head: Sequence[Document], call: RefineCall) -> Ranking:
+        ranking = await reranker.rank(call.query, head, call)
         return check_ranking(ranking, len(head))
 
     def _cut(self, documents: list[Document], failed: set[int], call: RefineCall) -> list[Document]:
@@ -229,12 +228,12 @@ class RerankRetriever(RefiningRetriever):
                     )
         return [doc for _, doc in kept]
 
-    def _fill(self, documents: list[Document], call: RefineCall) -> Steps[list[Document]]:
+    async def _fill(self, documents: list[Document], call: RefineCall) -> list[Document]:
         """Documents, each followed by its neighbours, as long as there is room."""
         k = call.request.k
         groups: list[list[Document]] = [[] for _ in documents]
         if self.neighbours is not None and documents:
-            groups[:k] = yield from fetch_neighbours(self.neighbours, documents[:k], call)
+            groups[:k] = await fetch_neighbours(self.neighbours, documents[:k], call)
         own = {document_key(doc, self.id_key): doc for doc in documents}
         chosen: dict[str, Document] = {}
         left: set[str] = set()

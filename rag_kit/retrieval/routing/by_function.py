@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable
 from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import acall_runnable
-from rag_kit.retrieval.rewrite_steps import Call, Steps
+from rag_kit.retrieval.rewrite_steps import Call
 from rag_kit.retrieval.routing.route import Choice
 from rag_kit.retrieval.routing.routers import Router, RouterCall, Ruling
 
@@ -34,7 +34,7 @@ class FunctionRouter(Router):
             raise InvalidInputError(f"how is {type(func).__name__}; it must be a function of the question.")
         self.func = func
 
-    def decide(self, call: RouterCall) -> Steps[Ruling]:
+    async def decide(self, call: RouterCall) -> Ruling:
         """Call the function; see ``Router.decide``."""
         if isinstance(self.func, Runnable):
             sync = partial(self.func.invoke, call.question, call.config)
@@ -42,7 +42,7 @@ class FunctionRouter(Router):
         else:
             sync = partial(call_function, self.func, call.question)
             native = partial(acall_function, self.func, call.question)
-        (given,) = yield from call.do(Call("route function", sync, native))
+        (given,) = await call.do(Call("route function", sync, native))
         return Ruling(call.known(_choices(given)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from rag_kit.models import astructured_call, structured_call
 from rag_kit.prompts.routing import routes_among
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
-from rag_kit.retrieval.rewrite_steps import Call, Steps
+from rag_kit.retrieval.rewrite_steps import Call
 from rag_kit.retrieval.routing.route import Choice
 from rag_kit.retrieval.routing.routers import Router, RouterCall, Ruling
 from rag_kit.text import detect_language
@@ -35,7 +35,7 @@ class ModelRouter(Router):
         self.llm = check_model(llm)
         self._prompts = LanguagePrompts("route", prompt, ("question", "sources"), language)
 
-    def decide(self, call: RouterCall) -> Steps[Ruling]:
+    async def decide(self, call: RouterCall) -> Ruling:
         """Ask the model; see ``Router.decide``."""
         prompt = self._prompts.choose(call.question)
         language = (getattr(prompt, "metadata", None) or {}).get("language")
@@ -49,7 +49,7 @@ class ModelRouter(Router):
         form = routes_among(tuple(option.name for option in call.options))
         arguments: Any = (self.llm, prompt, known, form)
         settings: dict[str, Any] = {"timeout": call.timeout, "config": call.config}
-        (answer,) = yield from call.do(
+        (answer,) = await call.do(
             Call(
                 "route",
                 partial(structured_call, *arguments, **settings),

@@ -13,7 +13,7 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
-from rag_kit.retrieval.rewrite_steps import Call, Steps
+from rag_kit.retrieval.rewrite_steps import Call
 from rag_kit.retrieval.routing.options import Option
 from rag_kit.retrieval.routing.route import Choice
 from rag_kit.retrieval.routing.routers import Router, RouterCall, Ruling, check_selection
@@ -70,11 +70,11 @@ class SimilarityRouter(Router):
             texts += option.texts
         self._texts = _Vectors(self.embeddings, texts)
 
-    def decide(self, call: RouterCall) -> Steps[Ruling]:
+    async def decide(self, call: RouterCall) -> Ruling:
         """Embed and compare; see ``Router.decide``."""
         import numpy as np
 
-        asked, matrix = yield from call.do(
+        asked, matrix = await call.do(
             Call(
                 "route, query embedding",
                 partial(embed_query, self.embeddings, call.question),

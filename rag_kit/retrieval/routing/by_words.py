@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.routing.options import Option
 from rag_kit.retrieval.routing.route import Choice
 from rag_kit.retrieval.routing.routers import Router, RouterCall, Ruling, check_selection
@@ -39,9 +38,8 @@ class KeywordRouter(Router):
         self._likeness = WordLikeness([option.texts for option in options])
         self._places = {option.name: place for place, option in enumerate(options)}
 
-    def decide(self, call: RouterCall) -> Steps[Ruling]:
+    async def decide(self, call: RouterCall) -> Ruling:
         """Compare the words; see ``Router.decide``."""
-        yield from ()
         names = [option.name for option in call.options]
         found = self._likeness.scores(call.question, [self._places[name] for name in names])
         scores = {name: round(score, 6) for name, score in zip(names, found, strict=True)}

@@ -15,7 +15,6 @@ from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.rewrite_steps import Steps
 from rag_kit.retrieval.routing.by_function import FunctionRouter
 from rag_kit.retrieval.routing.by_model import ModelRouter
 from rag_kit.retrieval.routing.by_similarity import SimilarityRouter
@@ -145,7 +144,7 @@ class Decider:
         check_seconds("deadline", policy.deadline)
         router.prepare(self.options)
 
-    def decide(self, question: str, allowed: Sequence[Option], config: RunnableConfig) -> Steps[Route]:
+    async def decide(self, question: str, allowed: Sequence[Option], config: RunnableConfig) -> Route:
         """Decide where a question goes.
 
         Args:
@@ -173,7 +172,7 @@ class Decider:
             seconds,
         )
         try:
-            ruling = yield from self.router.decide(call)
+            ruling = await self.router.decide(call)
         except InvalidInputError:
             raise
         except Exception as error:

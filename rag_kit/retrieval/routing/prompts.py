@@ -11,9 +11,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, patch_config
 
 from rag_kit.concurrency import Budget, run_in_thread
+from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts import LANGUAGES
-from rag_kit.retrieval.rewrite_steps import Steps, adrive, drive
 from rag_kit.retrieval.routing.deciding import Decider, OnNone, Policy, make_router
 from rag_kit.retrieval.routing.options import allowed_among
 from rag_kit.retrieval.routing.route import NoRouteError, Route, RoutingError
@@ -65,13 +65,13 @@ class PromptRouter(Runnable[Any, PromptValue]):
             NoRouteError: None suits (``on_none="raise"``).
             RagKitError: The router failed, and there is no fallback or ``on_error="raise"``.
         """
-        return drive(self._route(question, config, prompts), Budget(**self._caps))
+        return run(self._route(question, config, prompts), Budget(**self._caps))
 
     async def aroute(
         self, question: str, config: RunnableConfig | None = None, *, prompts: Sequence[str] | None = None
     ) -> Route:
         """As ``route``, natively asynchronous."""
-        return await adrive(self._route(question, config, prompts), Budget(**self._caps))
+        return await arun(self._route(question, config, prompts), Budget(**self._caps))
 
     def choose(
         self, question: str, config: RunnableConfig | None = None, *, prompts: Sequence[str] | None = None
@@ -119,11 +119,11 @@ class PromptRouter(Runnable[Any, PromptValue]):
 
         return await self._acall_with_config(cast(Any, run), input, config)
 
-    def _route(self, question: Any, config: RunnableConfig | None, names: Any) -> Steps[Route]:
+    async def _route(self, question: Any, config: RunnableConfig | None, names: Any) -> Route:
         if not isinstance(question, str):
             raise InvalidInputError(f"A question must be a string, not {type(question).__name__}.")
         allowed = allowed_among(self._decider.options, names, "prompts")
-        route = yield from self._decider.decide(question, allowed, ensure_config(config))
+        route = await self._decider.decide(question, allowed, ensure_config(config))
         if not route.degraded:
             return route
         # Of sources all can be asked; of prompts only one can be used.

@@ -13,13 +13,14 @@ from langchain_core.runnables.config import ensure_config
 from pydantic import PrivateAttr, field_validator, model_validator
 
 from rag_kit.concurrency import Budget, FanOut
+from rag_kit.concurrency.steps import arun, run
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.retrieval.base import Request, check_count
 from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.fusion import check_fusion
-from rag_kit.retrieval.rewrite_steps import Batch, Call, Steps, adrive, drive
+from rag_kit.retrieval.rewrite_steps import Call, side_by_side
 from rag_kit.retrieval.routing.deciding import Decider, Policy, make_router, runnables_of, spent
 from rag_kit.retrieval.routing.joining import FromSource, Joining, join
 from rag_kit.retrieval.routing.options import allowed_among
@@ -174,29 +175,29 @@ class RoutingRetriever(BudgetedRetriever):
         Raises:
             As ``invoke``.
         """
-        return drive(self._route(question, ensure_config(config), sources), self._budget())
+        return run(self._route(question, ensure_config(config), sources), self._budget())
 
     async def aroute(
         self, question: str, config: RunnableConfig | None = None, *, sources: Sequence[str] | None = None
     ) -> Route:
         """As ``route``, natively asynchronous."""
-        return await adrive(self._route(question, ensure_config(config), sources), self._budget())
+        return await arun(self._route(question, ensure_config(config), sources), self._budget())
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
         budget = self._budget()
-        return drive(self._steps(query, request, budget), budget)
+        return run(self._steps(query, request, budget), budget)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
         budget = self._budget()
-        return await adrive(self._steps(query, request, budget), budget)
+        return await arun(self._steps(query, request, budget), budget)
 
     def _budget(self) -> Budget:
         return Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
 
-    def _route(self, question: Any, config: RunnableConfig, names: Any) -> Steps[Route]:
+    async def _route(self, question: Any, config: RunnableConfig, names: Any) -> Route:
         if not isinstance(question, str):
             raise InvalidInputError(f"A question must be a string, not {type(question).__name__}.")
-        return (yield from self._decider.decide(question, self._allowed(config, names), config))
+        return await self._decider.decide(question, self._allowed(config, names), config)
 
     def _allowed(self, config: RunnableConfig, names: Any) -> list[Source]:
         allowed = allowed_among(self.sources, names)
@@ -221,20 +222,20 @@ class RoutingRetriever(BudgetedRetriever):
             raise InvalidInputError(f"route leads to {refused}, which this call may not use.")
         return route
 
-    def _steps(self, question: str, request: Request, budget: Budget) -> Steps[list[Document]]:
+    async def _steps(self, question: str, request: Request, budget: Budget) -> list[Document]:
         clock = Budget()
         names, given = request.extra.get("sources"), request.extra.get("route")
         config = request.child("route")
         if given is None:
             allowed = self._allowed(request.config, names)
-            route = yield from self._decider.decide(question, allowed, config)
+            route = await self._decider.decide(question, allowed, config)
         else:
             route = self._given(given, request.config, names)
         if not route:
             return []
         by_name = {source.name: source for source in self.sources}
         chosen = [by_name[name] for name in route.names]
-        result = yield Batch(
+        result = await side_by_side(
             [self._search(source, question, request) for source in chosen],
             self.on_error,
             self.timeout,

@@ -12,8 +12,9 @@ from langchain_core.runnables import RunnableConfig
 
 from rag_kit.concurrency import Budget, Outcome
 from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.steps import Logic
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
-from rag_kit.retrieval.rewrite_steps import Batch, Call, Steps
+from rag_kit.retrieval.rewrite_steps import Call, side_by_side
 from rag_kit.retrieval.routing.options import Option
 from rag_kit.retrieval.routing.route import Choice, RoutingError
 
@@ -66,7 +67,7 @@ class RouterCall:
         self._seconds = seconds
         self.notes: list[str] = []
 
-    def do(self, *calls: Call, timed: bool = True) -> Steps[list[Any]]:
+    async def do(self, *calls: Call, timed: bool = True) -> list[Any]:
         """Do things side by side.
 
         Args:
@@ -81,7 +82,7 @@ class RouterCall:
         """
         if self._clock.remaining_seconds() == 0:
             raise BudgetExceededError("deadline", self._seconds or 0)
-        result = yield Batch(calls, "skip", self.timeout if timed else None, None, None, self._clock)
+        result = await side_by_side(calls, "skip", self.timeout if timed else None, None, None, self._clock)
         for outcome in result.outcomes:
             if not outcome.ok:
                 raise _failure(outcome)
@@ -128,7 +129,7 @@ class Router(ABC):
         """Get ready for all options; called once, when the part is made."""
 
     @abstractmethod
-    def decide(self, call: RouterCall) -> Steps[Ruling]:
+    def decide(self, call: RouterCall) -> Logic[Ruling]:
         """Choose among ``call.options``."""
 
 

@@ -14,11 +14,11 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool, Tool, tool
 from support.graphs import fixed
 
+from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs.crag.web import WebSearch
 from rag_kit.graphs.crag.web_results import web_documents
-from rag_kit.graphs.steps import arun, run
 
 PAGE = {"url": "https://a.example/x", "title": "Pumps", "content": "The pump starts at 40 degrees."}
 

@@ -8,8 +8,8 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from rag_kit.concurrency.steps import run
 from rag_kit.graphs.evaluators import LexicalEvaluator, lexical
-from rag_kit.graphs.steps import run
 from rag_kit.models import embedding_name
 from rag_kit.models.extractive.usefulness import Usefulness
 

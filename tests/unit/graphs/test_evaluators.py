@@ -19,6 +19,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from rag_kit.concurrency import use_budget
 from rag_kit.concurrency.budget import Budget
+from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs import (
     CrossEncoderEvaluator,
@@ -30,7 +31,6 @@ from rag_kit.graphs import (
     Thresholds,
     as_evaluator,
 )
-from rag_kit.graphs.steps import arun, run
 from rag_kit.models import chat_model
 
 QUESTION = "Which team did Smith play for in 1992?"

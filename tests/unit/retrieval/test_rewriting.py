@@ -98,9 +98,9 @@ def _steps(prompt: str) -> str:
 class Talking(ConversationalRetriever):
     """As if each call were made in the midst of a conversation."""
 
-    def _rewrite(self, question: str, call: Any) -> Any:
+    async def _rewrite(self, question: str, call: Any) -> Any:
         call.request = replace(call.request, extra={"history": [("user", "What is a fan?")]})
-        return (yield from super()._rewrite(question, call))
+        return await super()._rewrite(question, call)
 
 
 def conversation(script: Any = None, words: Any = None, **settings: Any) -> ConversationalRetriever:

@@ -310,8 +310,7 @@ def test_a_router_of_ones_own() -> None:
     class Longest(Router):
         name = "longest"
 
-        def decide(self, call: Any) -> Any:
-            yield from ()
+        async def decide(self, call: Any) -> Any:
             scores = {option.name: float(len(option.name)) for option in call.options}
             best = max(scores, key=lambda name: scores[name])
             return Ruling([Choice(best, scores[best], "longest name")], scores)

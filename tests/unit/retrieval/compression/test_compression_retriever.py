@@ -372,8 +372,7 @@ async def test_own_compressor() -> None:
         name = "first"
         place = 0
 
-        def select(self, query: str, passages: Any, call: Any) -> Any:
-            yield from ()
+        async def select(self, query: str, passages: Any, call: Any) -> Any:
             return [Selection([self.place]) for _ in passages]
 
     first = First()

@@ -331,8 +331,7 @@ async def test_a_reranker_that_loses_documents() -> None:
     class Loses(Reranker):
         name = "loses"
 
-        def rank(self, query: str, documents: Any, call: Any) -> Any:
-            yield from ()
+        async def rank(self, query: str, documents: Any, call: Any) -> Any:
             return Ranking([0, 0, 1, 2, 3], [1.0] * 5)
 
     found = await both(made(Loses()), QUESTION)
