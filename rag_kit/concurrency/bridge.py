@@ -63,6 +63,9 @@ class BridgeLoop(_Loop):
         self._opened.add(made[0])
         return made
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Nothing to do: the shared pool goes on. asyncio would start a thread to wait for it."""
+
     def close(self) -> None:
         """Close the connections, then the loop."""
         if not self.is_closed() and self._opened:
