@@ -129,9 +129,9 @@ def _questions(folder: Path, limit: int | None) -> Iterator[Asked]:
         pieces.extend(split([document]) if len(document.page_content) > LONG else [document])
     index = BM25Index.from_documents(pieces)
     titles = {document.metadata["corpus_id"]: document.metadata.get("title") or "" for document in pieces}
-    for gold in list(dataset.qa.values())[:limit]:
-        question = dataset.queries[gold.id]
-        marked = set(gold.doc_ids)
+    for gold in [example for example in dataset if example.answerable is not None][:limit]:
+        question = gold.question
+        marked = {document for document, grade in gold.relevant.items() if grade > 0}
         passages, labels = [], []
         for document, _ in index.search(question, k=K):
             holds = any(plain(answer) in plain(document.page_content) for answer in gold.answers)

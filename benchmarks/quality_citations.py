@@ -43,9 +43,9 @@ def swaps(folder: Path) -> Iterator[tuple[str, str, str]]:
     dataset = load_dataset(folder)
     texts = {str(one.metadata["corpus_id"]): one.page_content for one in dataset.documents()}
     answers: dict[str, list[str]] = defaultdict(list)
-    for gold in dataset.qa.values():
-        for name in gold.doc_ids:
-            answers[name].extend(gold.answers[:1])
+    for gold in dataset:
+        for name, grade in gold.relevant.items():
+            answers[name].extend(gold.answers[:1] if grade > 0 else ())
     for name, found in answers.items():
         text = texts[name]
         for answer in dict.fromkeys(found):

@@ -59,8 +59,13 @@ def load(folder: Path) -> Collection:
     for document in dataset.documents():
         pieces.extend(split([document]) if len(document.page_content) > LONG else [document])
     questions = [
-        {"question": dataset.queries[gold.id], "answers": list(gold.answers), "doc_ids": list(gold.doc_ids)}
-        for gold in dataset.qa.values()
+        {
+            "question": gold.question,
+            "answers": list(gold.answers),
+            "doc_ids": [name for name, grade in gold.relevant.items() if grade > 0],
+        }
+        for gold in dataset
+        if gold.answerable is not None
     ]
     return Collection(BM25Index.from_documents(pieces), questions)
 

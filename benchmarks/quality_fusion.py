@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from rag_kit.evaluation import load_dataset, retrieval_metrics
-from rag_kit.evaluation.dataset import CORPUS_ID
+from rag_kit.evaluation.dataset import qrels
 from rag_kit.evaluation.embedding_cache import EmbeddingCache
+from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.indexing import BM25Index, split
 from rag_kit.models import embedding_model, embedding_name
 from rag_kit.retrieval.fusion import FUSIONS, FusionSettings, RankedList
@@ -104,11 +105,12 @@ class Maker:
             documents = split(documents, chunk_size=CHUNK)
         self.name = name
         self.owner = {str(place): str(doc.metadata[CORPUS_ID]) for place, doc in enumerate(documents)}
-        judged = data.judged
+        everything = qrels(data)
+        judged = list(everything)
         if limit and len(judged) > limit:
             judged = sorted(random.Random(0).sample(judged, limit))
-        self.queries = {query: data.queries[query] for query in judged}
-        self.qrels = {query: dict(data.qrels[query]) for query in judged}
+        self.queries = {query: data[query].question for query in judged}
+        self.qrels = {query: everything[query] for query in judged}
         texts = [doc.page_content for doc in documents]
         self.index = BM25Index.from_texts(texts, ids=list(self.owner))
         model = embedding_model("minilm")
@@ -119,8 +121,8 @@ class Maker:
 
         label = embedding_name(model)
         self.documents = unit(cache.vectors(label, texts, embed))
-        asked = [data.queries[query] for query in data.judged]
-        vectors = dict(zip(data.judged, unit(cache.vectors(label, asked, embed)), strict=True))
+        asked = [data[query].question for query in everything]
+        vectors = dict(zip(everything, unit(cache.vectors(label, asked, embed)), strict=True))
         self.vectors = np.array([vectors[query] for query in judged])
 
     def case(self, words: str = "all", vectors: str = "all") -> Case:

@@ -25,8 +25,9 @@ from langchain_core.documents import Document
 from quality_parents import Known
 
 from rag_kit.evaluation import load_dataset, ndcg
-from rag_kit.evaluation.dataset import CORPUS_ID
+from rag_kit.evaluation.dataset import qrels
 from rag_kit.evaluation.embedding_cache import EmbeddingCache
+from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.evaluation.statistics import bootstrap_interval
 from rag_kit.indexing import DocumentIndex
 from rag_kit.retrieval import GraphRetriever, index_retriever, reciprocal_rank_fusion
@@ -125,7 +126,7 @@ def two_hops(language: str, chains: int = 300) -> Case:
 def shared(folder: Path, name: str) -> Case:
     data = load_dataset(folder / name)
     documents = [Document(doc.page_content, id=str(doc.metadata[CORPUS_ID])) for doc in data.documents()]
-    return Case(name, documents, {data.queries[q]: set(data.qrels[q]) for q in data.judged})
+    return Case(name, documents, {data[q].question: set(grades) for q, grades in qrels(data).items()})
 
 
 def measure(case: Case, embeddings: EnglishOnly, limit: int) -> list[dict[str, Any]]:

@@ -30,10 +30,11 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from rag_kit.evaluation import load_dataset
-from rag_kit.evaluation.dataset import CORPUS_ID, CorpusDocument, GoldAnswer, RetrievalDataset
+from rag_kit.evaluation import EvaluationSet, Example, GoldSpan, Passage, load_dataset
+from rag_kit.evaluation.dataset import qrels
 from rag_kit.evaluation.embedding_cache import EmbeddingCache
-from rag_kit.evaluation.spans import SpanRecall
+from rag_kit.evaluation.ours.span_recall import SpanRecall
+from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.evaluation.statistics import bootstrap_interval
 from rag_kit.indexing import DocumentIndex, split
 from rag_kit.retrieval import ParentDocumentRetriever, SentenceWindowRetriever, index_retriever
@@ -115,33 +116,41 @@ def arms(pipeline: str) -> list[Arm]:
     return chosen
 
 
-def pages(dataset: RetrievalDataset) -> RetrievalDataset:
+def pages(dataset: EvaluationSet) -> EvaluationSet:
     """The paragraphs of a page as one document; gold spans keep their places."""
     texts: dict[str, str] = {}
-    titles: dict[str, str] = {}
+    heads: dict[str, str] = {}
     where: dict[str, tuple[str, int]] = {}
-    for paragraph in dataset.corpus.values():
-        page = str(paragraph.metadata["page"])
+    for paragraph in dataset.corpus or ():
+        page, title = str(paragraph.metadata["page"]), str(paragraph.metadata.get("title", ""))
         before = texts.get(page, "")
         start = len(before) + 2 if before else 0
-        texts[page] = f"{before}\n\n{paragraph.text}" if before else paragraph.text
-        titles[page] = paragraph.title
-        where[paragraph.id] = (page, start)
-    found = SpanRecall(dataset, budget=BUDGET)._spans
-    qa, qrels = {}, {}
-    for query, spans in found.items():
-        places = []
-        for paragraph, ranges in spans.items():
-            page, start = where[paragraph]
-            shift = start - dataset.corpus[paragraph].text_offset
-            places += [(page, texts[page][a + shift : b + shift], a + shift) for a, b in ranges]
-        page = places[0][0]
-        own = [(text, start) for on, text, start in places if on == page and start >= 0]
-        if own:
-            qa[query] = GoldAnswer(query, tuple(t for t, _ in own), (page,), tuple(s for _, s in own))
-            qrels[query] = {page: 1}
-    corpus = {page: CorpusDocument(page, titles[page], text) for page, text in texts.items()}
-    return RetrievalDataset(dataset.name, corpus, dataset.queries, qrels, qa)
+        text = paragraph.text.removeprefix(f"{title}\n")
+        texts[page] = f"{before}\n\n{text}" if before else text
+        heads[page] = f"{title}\n" if title else ""
+        where[paragraph.id] = (page, start - len(heads[page]))
+    examples = []
+    for example in dataset:
+        places = [
+            (where[span.document][0], span.text, where[span.document][1] + (span.start or 0))
+            for span in example.spans
+        ]
+        page = places[0][0] if places else ""
+        spans = tuple(
+            GoldSpan(page, text, len(heads[page]) + start)
+            for on, text, start in places
+            if on == page and start >= 0
+        )
+        if spans:
+            relevant = {page: 1}
+            examples.append(
+                Example(example.id, example.question, answers=example.answers, relevant=relevant, spans=spans)
+            )
+    corpus = [
+        Passage(page, heads[page] + text, {"title": heads[page].strip(), CORPUS_ID: page})
+        for page, text in texts.items()
+    ]
+    return EvaluationSet(dataset.name, examples, corpus=corpus)
 
 
 class Known(Embeddings):
@@ -190,17 +199,17 @@ def built(
 
 
 def measure(
-    arm: Arm, dataset: RetrievalDataset, documents: Sequence[Document], pipeline: str, model: Known | None
+    arm: Arm, dataset: EvaluationSet, documents: Sequence[Document], pipeline: str, model: Known | None
 ) -> dict[str, Any]:
     """Ask every question; as many passages as fill the budget."""
-    spans = SpanRecall(dataset, budget=BUDGET)
-    queries = spans.queries(dataset.judged)
+    spans = SpanRecall(BUDGET, documents={passage.id: passage.text for passage in dataset.corpus or ()})
+    examples = [dataset[query] for query in qrels(dataset) if dataset[query].spans]
     with built(arm, documents, pipeline, model) as make:
         k = math.ceil(BUDGET / arm.nominal)
         for _ in range(3):
             retriever = make(k)
             lengths = [
-                len(d.page_content) for q in queries[:100] for d in retriever.invoke(dataset.queries[q])
+                len(d.page_content) for asked in examples[:100] for d in retriever.invoke(asked.question)
             ]
             wanted = math.ceil(BUDGET / (sum(lengths) / len(lengths)))
             if wanted == k:
@@ -208,11 +217,12 @@ def measure(
             k = wanted
         retriever = make(k)
         hits, lengths, totals, times = [], [], [], []
-        for query in queries:
+        for example in examples:
             start = time.perf_counter()
-            found = retriever.invoke(dataset.queries[query])
+            found = retriever.invoke(example.question)
             times.append(time.perf_counter() - start)
-            hits.append(spans.hit(query, [(_document(d), d) for d in found]))
+            passages = [Passage(str(d.metadata[CORPUS_ID]), d.page_content, d.metadata) for d in found]
+            hits.append(spans.cell(example, passages).value)
             lengths += [len(d.page_content) for d in found]
             totals.append(sum(len(d.page_content) for d in found))
     low, high = bootstrap_interval(hits)
@@ -226,10 +236,6 @@ def measure(
         "p50_ms": round(1000 * float(np.median(times)), 2),
         "hits": hits,
     }
-
-
-def _document(passage: Document) -> str:
-    return str(passage.metadata[CORPUS_ID])
 
 
 def compare(rows: list[dict[str, Any]]) -> None:
@@ -255,7 +261,7 @@ def compare(rows: list[dict[str, Any]]) -> None:
 
 
 def run(
-    name: str, dataset: RetrievalDataset, pipelines: Sequence[str], cache: EmbeddingCache
+    name: str, dataset: EvaluationSet, pipelines: Sequence[str], cache: EmbeddingCache
 ) -> list[dict[str, Any]]:
     results = []
     documents = dataset.documents()
@@ -263,7 +269,7 @@ def run(
         model = None
         if pipeline != "bm25":
             model = Known(cache)
-            model.learn([dataset.queries[query] for query in dataset.judged])
+            model.learn([dataset[query].question for query in qrels(dataset)])
         rows = []
         for arm in arms(pipeline):
             rows.append(

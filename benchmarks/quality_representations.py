@@ -17,9 +17,10 @@ from typing import Any
 from langchain_core.documents import Document
 from quality_parents import ROOT, Arm, Known, compare, data_parser, measure, pages
 
-from rag_kit.evaluation import load_dataset
-from rag_kit.evaluation.dataset import CORPUS_ID, RetrievalDataset
+from rag_kit.evaluation import EvaluationSet, load_dataset
+from rag_kit.evaluation.dataset import qrels
 from rag_kit.evaluation.embedding_cache import EmbeddingCache
+from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.indexing import DocumentIndex, split
 from rag_kit.indexing.raptor import build_raptor
 from rag_kit.models import chat_model
@@ -108,14 +109,14 @@ def main() -> int:
         if name == "timeqa_slice":
             dataset = pages(dataset)
         if arguments.questions:
-            few = dict(list(dataset.qrels.items())[: arguments.questions])
-            dataset = RetrievalDataset(dataset.name, dataset.corpus, dataset.queries, few, dataset.qa)
+            few = [dataset[query] for query in qrels(dataset)][: arguments.questions]
+            dataset = EvaluationSet(dataset.name, few, corpus=dataset.corpus)
         documents = dataset.documents()
         for pipeline in arguments.pipelines:
             model = None
             if pipeline != "bm25":
                 model = Known(EmbeddingCache(arguments.cache))
-                model.learn([dataset.queries[query] for query in dataset.judged])
+                model.learn([dataset[query].question for query in qrels(dataset)])
             rows = []
             for arm in (
                 each for each in arms(pipeline) if not arguments.kinds or each.kind in arguments.kinds

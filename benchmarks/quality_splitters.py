@@ -15,15 +15,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from langchain_core.documents import Document
 from quality_parents import Arm, Known, data_parser, measure, pages
 
-from rag_kit.evaluation import load_dataset
-from rag_kit.evaluation.dataset import RetrievalDataset
+from rag_kit.evaluation import EvaluationSet, load_dataset
+from rag_kit.evaluation.dataset import qrels
 from rag_kit.evaluation.embedding_cache import EmbeddingCache
 from rag_kit.indexing import DocumentIndex, split
 from rag_kit.retrieval import index_retriever
@@ -59,12 +58,12 @@ def place(row: dict[str, Any]) -> tuple[int, str, int]:
     return SETS.index(row["set"].partition(",")[0]), row["set"], SPLITTERS.index(row["splitter"])
 
 
-def part_of(data: RetrievalDataset, count: int) -> RetrievalDataset:
+def part_of(data: EvaluationSet, count: int) -> EvaluationSet:
     """The first documents, and the questions that they answer."""
-    corpus = dict(islice(data.corpus.items(), count))
-    qrels = {query: judged for query, judged in data.qrels.items() if judged.keys() <= corpus.keys()}
-    answers = {query: answer for query, answer in data.qa.items() if query in qrels}
-    return RetrievalDataset(f"{data.name}, first {count} documents", corpus, data.queries, qrels, answers)
+    corpus = (data.corpus or ())[:count]
+    ids = {passage.id for passage in corpus}
+    answered = [data[query] for query, grades in qrels(data).items() if grades.keys() <= ids]
+    return EvaluationSet(f"{data.name}, first {count} documents", answered, corpus=corpus)
 
 
 def main() -> int:

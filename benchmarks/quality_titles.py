@@ -21,9 +21,10 @@ import numpy as np
 from langchain_core.documents import Document
 from quality_parents import Known, data_parser
 
-from rag_kit.evaluation import load_dataset, retrieval_metrics
-from rag_kit.evaluation.dataset import CORPUS_ID, RetrievalDataset
+from rag_kit.evaluation import EvaluationSet, load_dataset, retrieval_metrics
+from rag_kit.evaluation.dataset import qrels
 from rag_kit.evaluation.embedding_cache import EmbeddingCache
+from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.evaluation.statistics import bootstrap_interval
 from rag_kit.indexing import DocumentIndex, split
 from rag_kit.indexing.searched import embedded_text
@@ -38,15 +39,15 @@ SAMPLED = {"scifact": 1500}  # documents: the relevant ones, and others drawn wi
 DEPTH = 100
 
 
-def scores(index: DocumentIndex, pipeline: str, data: RetrievalDataset, queries: Sequence[str]) -> np.ndarray:
+def scores(index: DocumentIndex, pipeline: str, data: EvaluationSet, queries: Sequence[str]) -> np.ndarray:
     """nDCG@10 of each query; chunks of one document count once."""
     retriever = index_retriever(index, pipeline, k=DEPTH)
-    found = retriever.batch([data.queries[query] for query in queries], config={"max_concurrency": 1})
+    found = retriever.batch([data[query].question for query in queries], config={"max_concurrency": 1})
     run = {
         query: list(dict.fromkeys(str(document.metadata[CORPUS_ID]) for document in documents))
         for query, documents in zip(queries, found, strict=True)
     }
-    measured = retrieval_metrics(run, {query: dict(data.qrels[query]) for query in queries}).per_query
+    measured = retrieval_metrics(run, {query: data[query].relevant for query in queries}).per_query
     return np.array([measured[query]["ndcg@10"] for query in queries])
 
 
@@ -54,14 +55,16 @@ def measure(folder: Path, name: str, model: Known, limit: int | None) -> list[di
     """One row a pipeline."""
     data = load_dataset(folder / name)
     documents = [
-        Document(document.text, id=document.id, metadata={"title": document.title, CORPUS_ID: document.id})
-        for document in data.corpus.values()
+        Document(text, id=passage.id, metadata={"title": title, CORPUS_ID: passage.id})
+        for passage in data.corpus or ()
+        for title in [passage.metadata.get("title", "")]
+        for text in [passage.text.removeprefix(f"{title}\n")]
     ]
     if name in LONG:
         documents = split(documents)
-    queries = data.judged
+    queries = list(qrels(data))
     if name in SAMPLED:
-        relevant = {document for query in queries for document in data.qrels[query]}
+        relevant = {document for query in queries for document in data[query].relevant}
         others = sorted(document.id for document in documents if document.id not in relevant)
         kept = {*relevant, *random.Random(0).sample(others, SAMPLED[name] - len(relevant))}
         documents = [document for document in documents if document.id in kept]
@@ -70,7 +73,7 @@ def measure(folder: Path, name: str, model: Known, limit: int | None) -> list[di
     if name not in CHINESE:
         texts = [(document.page_content, document.metadata) for document in documents]
         model.learn(
-            [data.queries[query] for query in queries]
+            [data[query].question for query in queries]
             + [text for text, _ in texts]
             + [embedded_text(text, metadata) for text, metadata in texts]
         )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.benchmarking import benchmark
     from rag_kit.evaluation.cells import Cell
     from rag_kit.evaluation.comparing.comparison import Comparison, compare
-    from rag_kit.evaluation.dataset import CorpusDocument, GoldAnswer, RetrievalDataset, load_dataset
+    from rag_kit.evaluation.dataset import load_dataset
     from rag_kit.evaluation.diagnosing import Diagnosis, diagnose
     from rag_kit.evaluation.examples import Example, GoldSpan
     from rag_kit.evaluation.judge import Judge
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
     from rag_kit.evaluation.sets.generating.generated import GeneratedSet
     from rag_kit.evaluation.sets.generating.running import agenerate, generate
-    from rag_kit.evaluation.spans import SpanRecall
     from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
     from rag_kit.evaluation.tracking import log_results
     from rag_kit.evaluation.tuning.api import atune, tune
@@ -49,14 +48,12 @@ __all__ = [
     "AbilityReport",
     "Cell",
     "Comparison",
-    "CorpusDocument",
     "Diagnosis",
     "EvaluationSet",
     "ExactVectorRetriever",
     "Example",
     "GeneratedSet",
     "GivenPassages",
-    "GoldAnswer",
     "GoldSpan",
     "Judge",
     "Metric",
@@ -65,12 +62,10 @@ __all__ = [
     "PipelineSpace",
     "QualityError",
     "Results",
-    "RetrievalDataset",
     "RetrievalScores",
     "RetrieverSpace",
     "Row",
     "SearchSpace",
-    "SpanRecall",
     "Summary",
     "TuningResult",
     "aabilities",
@@ -123,14 +118,12 @@ __getattr__, __dir__ = lazy_attributes(
         "diagnose": ".diagnosing",
         "Diagnosis": ".diagnosing",
         "Comparison": ".comparing.comparison",
-        "CorpusDocument": ".dataset",
         "DEFAULT_METRICS": ".metrics",
         "EvaluationSet": ".sets.evaluation_set",
         "evaluate": ".runs",
         "ExactVectorRetriever": "rag_kit.retrieval.exact",
         "Example": ".examples",
         "format_table": ".report",
-        "GoldAnswer": ".dataset",
         "GoldSpan": ".examples",
         "load_dataset": ".dataset",
         "Metric": ".metric",
@@ -140,10 +133,8 @@ __getattr__, __dir__ = lazy_attributes(
         "Results": ".runs",
         "retrieval_metrics": ".metrics",
         "Judge": ".judge",
-        "RetrievalDataset": ".dataset",
         "RetrievalScores": ".metrics",
         "Row": ".runs",
-        "SpanRecall": ".spans",
         "Summary": ".runs",
         "log_results": ".tracking",
     },

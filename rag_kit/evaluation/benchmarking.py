@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import as_path, check_target, write_json, write_jsonl
-from rag_kit.evaluation.dataset import RetrievalDataset, load_dataset
+from rag_kit.evaluation.dataset import load_dataset, qrels
+from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metrics import RetrievalScores, require_ir_measures, retrieval_metrics
+from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.pipelines import Parts
 from rag_kit.evaluation.recipes import RECIPES, Pipeline
 from rag_kit.evaluation.running import PipelineRun, run_pipeline
-from rag_kit.evaluation.spans import SpanRecall
+from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.statistics import bootstrap_intervals
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def benchmark(
-    dataset: RetrievalDataset | Path | str,
+    dataset: EvaluationSet | Path | str,
     pipelines: Sequence[str] | Mapping[str, object],
     *,
     out: Path | None = None,
@@ -50,7 +52,7 @@ def benchmark(
     query after another, after three queries of warming up; they include embedding the query.
 
     Args:
-        dataset: A data set or the folder of one (see :func:`load_dataset`).
+        dataset: A set with a corpus, or the folder of one (see :func:`load_dataset`).
         pipelines: Names (``"bm25"``, ``"dense"``, ``"hybrid"``, ``"module:object"``), or name -> retriever or
             function from a list of documents to a retriever.
         out: File for the result, written as a whole when all is done.
@@ -79,9 +81,9 @@ def benchmark(
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> from rag_kit.evaluation import CorpusDocument, ExactVectorRetriever, RetrievalDataset
-        >>> corpus = {"s": CorpusDocument("s", "", "sun"), "m": CorpusDocument("m", "", "moon")}
-        >>> dataset = RetrievalDataset("sky", corpus, {"q": "moon"}, {"q": {"m": 1}})
+        >>> from rag_kit.evaluation import EvaluationSet, Example, ExactVectorRetriever, Passage
+        >>> corpus = [Passage("s", "sun"), Passage("m", "moon")]
+        >>> dataset = EvaluationSet("sky", [Example("q", "moon", relevant={"m": 1})], corpus=corpus)
         >>> def mine(documents):
         ...     return ExactVectorRetriever.from_documents(documents, DeterministicFakeEmbedding(size=8))
         >>> result = benchmark(dataset, {"mine": mine})
@@ -96,9 +98,10 @@ def benchmark(
     rows_out = None if rows_out is None else as_path(rows_out, "rows_out")
     check_target(out)
     check_target(rows_out)
-    data = dataset if isinstance(dataset, RetrievalDataset) else load_dataset(dataset)
-    queries = data.judged[:limit]
-    if not queries:
+    data = dataset if isinstance(dataset, EvaluationSet) else load_dataset(dataset)
+    judged = qrels(data)
+    asked = [data[query] for query in judged][:limit]
+    if not asked:
         raise InvalidInputError(f"no query of {data.name!r} has a relevant document; nothing can be scored")
     documents = data.documents()
     if chunk_size is not None:
@@ -113,17 +116,17 @@ def benchmark(
         cache=_cache(cache),
         progress=progress,
     )
-    found = SpanRecall(data, budget=span_budget)
-    spans = found if found.applies and found.queries(queries) else None
+    spans = _spans(data, asked, span_budget)
 
+    known = {passage.id for passage in data.corpus or ()}
     entries: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     for name, source in sources.items():
         start = perf_counter()
         pipeline = parts.build(name, source)
         built = perf_counter() - start
-        run = run_pipeline(pipeline, data, queries, depth=depth, spans=spans, progress=progress)
-        scores = retrieval_metrics(run.rankings, {query: data.qrels[query] for query in queries})
+        run = run_pipeline(pipeline, asked, known, depth=depth, spans=spans, progress=progress)
+        scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in asked})
         cells = _cells(scores, run, spans, resamples=resamples, seed=seed)
         entries.append(_entry(pipeline, run, cells, built, len(documents)))
         rows.extend(_rows(pipeline, run, scores, spans))
@@ -131,12 +134,12 @@ def benchmark(
         "dataset": data.name,
         "pipelines": entries,
         "counts": {
-            "documents": len(data.corpus),
+            "documents": len(known),
             "passages": len(documents),
-            "queries": len(data.queries),
-            "queries_without_relevant_documents": len(data.queries) - len(data.judged),
-            "queries_scored": len(queries),
-            "queries_with_gold_span": len(spans.queries(queries)) if spans else 0,
+            "queries": len(data),
+            "queries_without_relevant_documents": len(data) - len(judged),
+            "queries_scored": len(asked),
+            "queries_with_gold_span": sum(1 for example in asked if example.spans) if spans else 0,
         },
         "settings": {
             "depth": depth,
@@ -177,6 +180,19 @@ def _sources(pipelines: Sequence[str] | Mapping[str, object]) -> dict[str, objec
     return sources
 
 
+def _spans(data: EvaluationSet, asked: Sequence[Example], budget: int) -> SpanRecall | None:
+    """The recall of gold spans, where at least half of the answered questions have some."""
+    with_spans = sum(1 for example in data if example.spans)
+    answered = sum(1 for example in data if example.answers)
+    if 2 * with_spans < answered or not any(example.spans for example in asked):
+        return None
+    return SpanRecall(budget, documents={passage.id: passage.text for passage in data.corpus or ()})
+
+
+def _span_metric(spans: SpanRecall) -> str:
+    return f"gold_span_recall@{spans.budget}"
+
+
 def _check_settings(**settings: int | None) -> None:
     for name, value in settings.items():
         if value is not None and (type(value) is not int or value < 1):
@@ -207,9 +223,9 @@ def _cells(
     ends = bootstrap_intervals(columns, level=_LEVEL, n=resamples, seed=seed)
     means = scores.means()
     if spans is not None:  # fewer queries, so intervals of their own
-        hits = list(run.span_hits.values())
-        ends |= bootstrap_intervals({spans.name: hits}, level=_LEVEL, n=resamples, seed=seed)
-        means[spans.name] = sum(hits) / len(hits)
+        hits, name = list(run.span_hits.values()), _span_metric(spans)
+        ends |= bootstrap_intervals({name: hits}, level=_LEVEL, n=resamples, seed=seed)
+        means[name] = sum(hits) / len(hits)
     return {
         name: {"value": round(value, 6), "low": round(ends[name][0], 6), "high": round(ends[name][1], 6)}
         for name, value in means.items()
@@ -252,7 +268,7 @@ def _rows(
     for query, values in scores.per_query.items():
         row: dict[str, Any] = {"pipeline": pipeline.name, "query": query, **values}
         if spans is not None and query in run.span_hits:
-            row[spans.name] = run.span_hits[query]
+            row[_span_metric(spans)] = run.span_hits[query]
         row["ms"] = round(run.seconds[query] * 1000, 3)
         row["ranking"] = run.rankings[query]
         rows.append(row)

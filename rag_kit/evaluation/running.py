@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError, RagKitError
-from rag_kit.evaluation.dataset import CORPUS_ID
+from rag_kit.evaluation.outputs import Passage
+from rag_kit.evaluation.sets.beir import CORPUS_ID
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from rag_kit.evaluation.dataset import RetrievalDataset
+    from rag_kit.evaluation.examples import Example
+    from rag_kit.evaluation.ours.span_recall import SpanRecall
     from rag_kit.evaluation.recipes import Pipeline
-    from rag_kit.evaluation.spans import SpanRecall
 
 _WARM_UP = 3
 """Queries asked before the clock runs: caches, lazy imports and dictionaries are not what is measured."""
@@ -31,7 +32,7 @@ class PipelineRun:
         rankings: Query id -> document ids, best first, each once.
         seconds: Query id -> seconds of its call.
         returned: Query id -> number of passages.
-        span_hits: Query id -> 1.0 or 0.0, for the queries with gold spans.
+        span_hits: Query id -> share of its gold spans that came back, for the queries with gold spans.
         arms: Stage -> number of queries to which it brought at least one document.
         branches: Numbers of the fused retrievers that brought a document to any query.
         noted: Number of queries whose documents carry any note.
@@ -64,8 +65,8 @@ class PipelineRun:
 
 def run_pipeline(
     pipeline: Pipeline,
-    dataset: RetrievalDataset,
-    queries: Sequence[str],
+    examples: Sequence[Example],
+    known: Collection[str],
     *,
     depth: int,
     spans: SpanRecall | None = None,
@@ -75,8 +76,8 @@ def run_pipeline(
 
     Args:
         pipeline: What is asked.
-        dataset: The data set.
-        queries: Ids of the queries.
+        examples: What is asked for.
+        known: Ids of the corpus.
         depth: Passages of a ranking that count; also asked for where the retriever takes ``k`` with a call.
         spans: Measure the recall of gold spans as well.
         progress: Called with ``(pipeline, done, total)``.
@@ -86,39 +87,38 @@ def run_pipeline(
         InvalidInputError: If the pipeline returns something else than documents of the data set, nothing at
             all, or if one of its arms brought nothing to any query.
     """
-    with_spans = set(spans.queries(queries)) if spans else set()
-    for query in queries[:_WARM_UP]:
-        _ask(pipeline, query, dataset.queries[query], depth)
+    for example in examples[:_WARM_UP]:
+        _ask(pipeline, example, depth)
     run = PipelineRun()
-    for number, query in enumerate(queries, start=1):
+    for number, example in enumerate(examples, start=1):
         start = time.perf_counter()
-        documents = _ask(pipeline, query, dataset.queries[query], depth)
-        run.seconds[query] = time.perf_counter() - start
-        _note(run, query, documents, dataset, spans if query in with_spans else None)
+        documents = _ask(pipeline, example, depth)
+        run.seconds[example.id] = time.perf_counter() - start
+        _note(run, example, documents, known, spans)
         if progress:
-            progress(pipeline.name, number, len(queries))
-    _check(pipeline, run, len(queries))
+            progress(pipeline.name, number, len(examples))
+    _check(pipeline, run, len(examples))
     return run
 
 
-def _ask(pipeline: Pipeline, query: str, text: str, depth: int) -> list[Document]:
+def _ask(pipeline: Pipeline, example: Example, depth: int) -> list[Document]:
     from rag_kit.retrieval.compose import call_retriever
 
     try:
-        return call_retriever(pipeline.retriever, text, k=depth)
+        return call_retriever(pipeline.retriever, example.question, k=depth)
     except RagKitError:
         raise
     except Exception as error:
         raise RagKitError(
-            f"the pipeline {pipeline.name!r} failed on query {query!r}: {type(error).__name__}: {error}"
+            f"the pipeline {pipeline.name!r} failed on query {example.id!r}: {type(error).__name__}: {error}"
         ) from error
 
 
 def _note(
     run: PipelineRun,
-    query: str,
+    example: Example,
     documents: Sequence[Document],
-    dataset: RetrievalDataset,
+    known: Collection[str],
     spans: SpanRecall | None,
 ) -> None:
     passages: list[tuple[str, Document]] = []
@@ -126,21 +126,21 @@ def _note(
     notes: set[str] = set()
     for document in documents:
         doc_id = str(document.metadata.get(CORPUS_ID, document.id))
-        known = doc_id in dataset.corpus
-        run.foreign += not known
-        passages.append((doc_id if known else "", document))
+        run.foreign += doc_id not in known
+        passages.append((doc_id if doc_id in known else "", document))
         record = get_provenance(document)
         stages += record.get("stages", [])
         notes.update(record.get("notes", []))
-    run.rankings[query] = list(dict.fromkeys(doc_id for doc_id, _ in passages if doc_id))
-    run.returned[query] = len(documents)
+    run.rankings[example.id] = list(dict.fromkeys(doc_id for doc_id, _ in passages if doc_id))
+    run.returned[example.id] = len(documents)
     names = {str(stage.get("stage")) for stage in stages}
     run.arms.update(name for name in names if not name.startswith("fusion"))
     run.branches.update(stage["branch"] for stage in stages if isinstance(stage.get("branch"), int))
     run.noted += bool(notes)
     run.degraded += any(note.startswith("degraded") for note in notes)
-    if spans is not None:
-        run.span_hits[query] = spans.hit(query, passages)
+    if spans is not None and example.spans:
+        found = [Passage(doc_id, document.page_content, document.metadata) for doc_id, document in passages]
+        run.span_hits[example.id] = spans.cell(example, found).value or 0.0
 
 
 def _check(pipeline: Pipeline, run: PipelineRun, count: int) -> None:

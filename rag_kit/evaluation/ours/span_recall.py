@@ -1,20 +1,23 @@
-"""Recall of gold spans: is what the reader must see in the text that came back?"""
+"""Recall of gold spans: is what the reader must see in the text that came back?
+
+A ranking metric counts whole documents. A reader (a person or a model) has room for a number of characters, so this
+metric asks whether the answer's words lie wholly within one passage inside the first ``budget`` characters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.examples import GoldSpan
+from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.evaluation.ours.occurrence import occurs, plain
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.judge import Judge
-    from rag_kit.evaluation.outputs import Output
+    from rag_kit.evaluation.outputs import Output, Passage
 
 _MAX_BUDGET = 10_000_000
 _SHOWN = 20
@@ -23,28 +26,26 @@ _SHOWN = 20
 class SpanRecall(Metric):
     """Share of the gold spans that lie wholly within one passage of their document.
 
-    Compared are words, not offsets, so that it holds for any splitter: a passage must belong to the span's document
-    (its own id or the document's in its metadata; a span whose document is ``""`` may come from any) and hold its
-    text; blanks, case and the form of letters do not matter. Spans of one document that overlap, or of which one
-    holds the other, are versions of one: any of them will do.
+    A passage must belong to the span's document (its own id or the document's in its metadata; a span whose document
+    is ``""`` may come from any). Without the documents' texts, words are compared, so that it holds for any splitter:
+    blanks, case and the form of letters do not matter. With them, as in the benchmark, a passage that is a verbatim
+    part of its document must cover the span's place.
 
-    `rag_kit.evaluation.SpanRecall` is the stricter measure of the benchmark, which knows the corpus and asks for the
-    exact place.
+    Any one of several versions will do: spans of the example's accepted answers, and spans of one document that
+    overlap or of which one holds the other.
 
     Args:
         budget: Characters that a reader sees, counted over the passages in ranked order; the last one is cut. None:
             all.
+        documents: Document id -> text; spans with a ``start`` then count at that place only.
 
     Raises:
         InvalidInputError: If the budget is no whole number from 1.
 
     Example:
-        >>> import asyncio
-        >>> from rag_kit.evaluation.examples import Example
-        >>> from rag_kit.evaluation.outputs import Output, Passage
+        >>> from rag_kit.evaluation.outputs import Passage
         >>> example = Example("q", "?", spans=(GoldSpan("d", "the moon"), GoldSpan("d", "the sun")))
-        >>> found = Output(passages=(Passage("d", "Tides follow the moon."),))
-        >>> asyncio.run(SpanRecall().measure(example, found)).value
+        >>> SpanRecall().cell(example, [Passage("d", "Tides follow the moon.")]).value
         0.5
     """
 
@@ -53,26 +54,27 @@ class SpanRecall(Metric):
     example_needs = frozenset({"spans"})
     output_needs = frozenset({"passages"})
 
-    def __init__(self, budget: int | None = None) -> None:
+    def __init__(self, budget: int | None = None, *, documents: Mapping[str, str] | None = None) -> None:
         if budget is not None and (type(budget) is not int or not 1 <= budget <= _MAX_BUDGET):
             raise InvalidInputError(f"budget is {budget!r}; give characters from 1 to {_MAX_BUDGET}, or None")
         self.budget = budget
         self.name = "ours_span_recall" if budget is None else f"ours_span_recall@{budget}"
+        self._documents = documents or {}
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """The share, with the spans that are missing."""
-        groups = _groups([span for span in example.spans if plain(span.text)])
+        return self.cell(example, output.passages or ())
+
+    def cell(self, example: Example, passages: Sequence[Passage]) -> Cell:
+        """The share for passages, best first."""
+        groups = _versions(example)
         if not groups:
             return Cell.not_applicable("the example's spans are blank")
-        seen = list(self._seen(output))
+        seen = self._seen(passages)
         missed = [
             group[0].text
             for group in groups
-            if not any(
-                (not span.document or span.document in ids) and occurs(plain(span.text), text)
-                for span in group
-                for ids, text in seen
-            )
+            if not any(_holds(part, span) for span in group for part in seen)
         ]
         return Cell.ok(
             (len(groups) - len(missed)) / len(groups),
@@ -84,26 +86,59 @@ class SpanRecall(Metric):
         """The budget in characters."""
         return {"budget": self.budget}
 
-    def _seen(self, output: Output) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Ids and readable text of each passage within the budget."""
-        left = self.budget
-        for passage in output.passages or ():
-            if left is not None and left <= 0:
-                return
-            yield passage.ids, plain(passage.text if left is None else passage.text[:left])
-            left = None if left is None else left - len(passage.text)
+    def _seen(self, passages: Sequence[Passage]) -> list[_Seen]:
+        """What a reader sees of each passage within the budget."""
+        left = _MAX_BUDGET if self.budget is None else self.budget
+        seen = []
+        for passage in passages:
+            if left <= 0:
+                break
+            visible = passage.text[:left] if self.budget else passage.text
+            seen.append(_Seen(passage.ids, plain(visible), self._start(passage), len(visible)))
+            left -= len(visible)
+        return seen
+
+    def _start(self, passage: Passage) -> int | None:
+        """Where the passage stands in its document: by its own offset if that is right, else by search."""
+        content = next((self._documents[key] for key in passage.ids if key in self._documents), None)
+        if content is None:
+            return None
+        for key in ("start", "start_index"):
+            start = passage.metadata.get(key)
+            if isinstance(start, int) and start >= 0 and content.startswith(passage.text, start):
+                return start
+        found = content.find(passage.text)
+        return found if found >= 0 else None
 
 
-def _groups(spans: Sequence[GoldSpan]) -> list[list[GoldSpan]]:
+class _Seen(NamedTuple):
+    ids: tuple[str, ...]
+    words: str
+    start: int | None
+    length: int
+
+
+def _holds(part: _Seen, span: GoldSpan) -> bool:
+    if span.document and span.document not in part.ids:
+        return False
+    if span.start is None or part.start is None:
+        return occurs(plain(span.text), part.words)
+    return part.start <= span.start and span.start + len(span.text) <= part.start + part.length
+
+
+def _versions(example: Example) -> list[list[GoldSpan]]:
     """Spans that are versions of one another, together."""
+    answers = {plain(answer) for answer in example.answers}
     groups: list[list[GoldSpan]] = []
-    for span in spans:
-        group = next((group for group in groups if any(_same(span, other) for other in group)), None)
-        if group is None:
-            groups.append([span])
-        else:
-            group.append(span)
-    return groups
+    accepted: list[GoldSpan] = []
+    for span in example.spans:
+        words = plain(span.text)
+        if words in answers:
+            accepted.append(span)
+        elif words:
+            group = next((group for group in groups if any(_same(span, other) for other in group)), None)
+            groups.append([span]) if group is None else group.append(span)
+    return [accepted, *groups] if accepted else groups
 
 
 def _same(one: GoldSpan, other: GoldSpan) -> bool:

@@ -17,7 +17,6 @@ from rag_kit.evaluation.sets import files
 from rag_kit.evaluation.sets.columns import Columns
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.dataset import RetrievalDataset
     from rag_kit.evaluation.examples import Example
 
 ColumnNames = Mapping[str, "str | Sequence[str] | None"]
@@ -147,29 +146,12 @@ class Stored:
         return cls._made(label, None, Columns(columns, label, spelled=spelled), records)
 
     @classmethod
-    def from_beir(cls, folder: Path | str, *, split: str = "test", contexts: bool = True) -> Self:
-        """Read a folder in BEIR's layout, with ``qa.jsonl`` where there is one (see `load_dataset`).
+    def from_beir(cls, folder: Path | str, *, split: str = "test") -> Self:
+        """Read a folder in BEIR's layout; as `rag_kit.evaluation.load_dataset`."""
+        from rag_kit.evaluation.sets.beir import read_beir
 
-        Args:
-            folder: The folder.
-            split: Which file of ``qrels/``.
-            contexts: Whether the texts of relevant documents become ``reference_contexts``.
-
-        Raises:
-            InvalidInputError: As `load_dataset`.
-        """
-        from rag_kit.evaluation.dataset import load_dataset
-
-        return cls.from_retrieval_dataset(load_dataset(folder, split=split), contexts=contexts)
-
-    @classmethod
-    def from_retrieval_dataset(cls, dataset: RetrievalDataset, *, contexts: bool = True) -> Self:
-        """The queries of a retrieval data set, with gold answers, spans, and the corpus."""
-        from rag_kit.evaluation.sets.retrieval import corpus_of, examples_of
-
-        corpus = corpus_of(dataset)
-        examples = examples_of(dataset, corpus if contexts else {})
-        return cls(dataset.name, examples, corpus=corpus.values())
+        name, examples, corpus = read_beir(folder, split)
+        return cls(name, examples, corpus=corpus)
 
     @classmethod
     def from_pandas(cls, frame: Any, *, columns: ColumnNames | None = None, name: str = "frame") -> Self:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import load_dataset
+from rag_kit.evaluation import EvaluationSet, load_dataset
+from rag_kit.evaluation.dataset import qrels
 
 CORPUS = [
     {"_id": "d1", "title": "Tides", "text": "The moon pulls the sea.", "year": 1999, "mesh": ["a", "b"]},
@@ -60,8 +61,8 @@ def test_beir_folder_and_gzip_give_the_same_set(tmp_path):
 def test_queries_without_relevant_documents_are_not_judged(tmp_path):
     """A query without qrels, or with grade 0 only, is left out of the scorable queries."""
     dataset = load_dataset(write(tmp_path, qrels="q1\td1\t1\nq2\td1\t0\n"))
-    assert dataset.judged == ["q1"]
-    assert dataset.qrels["q2"] == {"d1": 0}
+    assert qrels(dataset) == {"q1": {"d1": 1}}
+    assert dataset["q2"].relevant == {"d1": 0}
 
 
 @pytest.mark.parametrize(
@@ -83,14 +84,14 @@ def test_only_the_first_few_dangling_qrels_are_named(tmp_path):
     [
         ({"corpus": '{"_id": "a", "text": "x"}\n{broken\n'}, "corpus.jsonl:2: not valid JSON"),
         ({"corpus": '{"_id": "a", "text": "x"}\n[1]\n'}, "corpus.jsonl:2: a JSON list"),
-        ({"corpus": [*CORPUS, CORPUS[0]]}, "corpus.jsonl:3: the document id 'd1' occurs twice"),
+        ({"corpus": [*CORPUS, CORPUS[0]]}, "corpus.jsonl:3: the id 'd1' occurs twice"),
         ({"corpus": [{"_id": "d1", "title": "no text"}]}, "corpus.jsonl:1: 'text' is None"),
         ({"corpus": [{"_id": " ", "text": "x"}]}, "corpus.jsonl:1: '_id' is ' '"),
         ({"corpus": [{"_id": "d1", "text": "x", "corpus_id": "y"}]}, "'corpus_id' is reserved"),
-        ({"corpus": ""}, "corpus.jsonl holds no document"),
-        ({"queries": [*QUERIES, QUERIES[0]]}, "queries.jsonl:3: the query id 'q1' occurs twice"),
-        ({"queries": [{"_id": "q1", "text": "  "}]}, "the text of query 'q1' is blank"),
-        ({"queries": ""}, "queries.jsonl holds no query"),
+        ({"corpus": ""}, "document d1 (line 2)"),
+        ({"queries": [*QUERIES, QUERIES[0]]}, "queries.jsonl:3: the id 'q1' occurs twice"),
+        ({"queries": [{"_id": "q1", "text": "  "}]}, "queries.jsonl:1: the text of the query is blank"),
+        ({"queries": ""}, "query q1 (line 2)"),
         ({"qrels": "q1 d1 1\n"}, "qrels.tsv:1: 1 columns"),
         ({"qrels": "q1\td1\tgood\n"}, "qrels.tsv:1: the grade 'good'"),
         ({"qrels": "q1\td1\t1\nq1\td1\t2\n"}, "qrels.tsv:2: query 'q1' and document 'd1' have two grades"),
@@ -137,4 +138,27 @@ def test_byte_order_mark_blank_lines_and_windows_line_ends_are_read(tmp_path):
     write(tmp_path)
     (tmp_path / "queries.jsonl").write_bytes(b'\xef\xbb\xbf{"_id": "q1", "text": "a"}\r\n\r\n')
     (tmp_path / "qrels.tsv").write_bytes(b"query-id\tcorpus-id\tscore\r\nq1\td1\t1\r\n")
-    assert load_dataset(tmp_path).queries == {"q1": "a"}
+    assert [example.question for example in load_dataset(tmp_path)] == ["a"]
+
+
+def test_answers_become_gold_of_the_examples(tmp_path):
+    """Every place of every accepted answer is a span in what is indexed; verdicts and parts of words are none."""
+    qa = [
+        {
+            "id": "q1",
+            "answers": ["moon", "The moon "],
+            "doc_ids": ["d1"],
+            "answer_starts": [4, 0],
+            "type": "what",
+        },
+        {"id": "q2", "answers": ["oil", "yes"], "doc_ids": ["2"], "long_answer": "It burns oil."},
+    ]
+    corpus = [CORPUS[0], {"_id": "2", "text": "Oil boils; yes, oil or lamp oil."}]
+    one, two = found = load_dataset(write(tmp_path / "tides", corpus=corpus, qa=qa))
+    texts = {passage.id: passage.text for passage in found.corpus or ()}
+    assert [(span.text, span.start) for span in one.spans] == [("moon", 10), ("The moon", 6)]
+    assert [span.start for span in two.spans] == [16, 28]
+    assert all(texts[s.document].startswith(s.text, s.start) for s in one.spans + two.spans)
+    assert one.answers == ("moon", "The moon ") and one.tags == {"language": "en", "type": "what"}
+    assert (one.reference, two.reference, two.answerable) == ("moon", "It burns oil.", True)
+    assert EvaluationSet.load(tmp_path / "tides") == found

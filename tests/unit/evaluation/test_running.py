@@ -11,27 +11,27 @@ from langchain_core.runnables import RunnableLambda
 
 from rag_kit.documents import add_note, with_provenance
 from rag_kit.errors import ConfigurationError, InvalidInputError, RagKitError
-from rag_kit.evaluation import CorpusDocument, GoldAnswer, RetrievalDataset, SpanRecall
+from rag_kit.evaluation import Example, GoldSpan
+from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.pipelines import Parts, load_object
 from rag_kit.evaluation.recipes import Pipeline
 from rag_kit.evaluation.running import run_pipeline
 from rag_kit.retrieval import EnsembleRetriever
 
-CORPUS = {key: CorpusDocument(key, "", f"text of {key}") for key in ("a", "b", "c")}
-QUERIES = {f"q{n}": f"question {n}" for n in range(5)}
-DATASET = RetrievalDataset("tiny", CORPUS, QUERIES, {q: {"a": 1} for q in QUERIES})
+CORPUS = {key: f"text of {key}" for key in ("a", "b", "c")}
+EXAMPLES = [Example(f"q{n}", f"question {n}", relevant={"a": 1}) for n in range(5)]
 
 
 def staged(key: str, *stages: str) -> Document:
-    document = Document(id=key, page_content=CORPUS[key].content)
+    document = Document(id=key, page_content=CORPUS[key])
     for stage in stages:
         document = with_provenance(document, score=1.0, rank=1, stage=stage, retriever=stage, query="q")
     return document
 
 
-def run(function, *, arms=(), depth=100, spans=None, dataset=DATASET):
+def run(function, *, arms=(), depth=100, spans=None, examples=EXAMPLES):
     pipeline = Pipeline("mine", RunnableLambda(function), arms)
-    return run_pipeline(pipeline, dataset, list(dataset.queries), depth=depth, spans=spans)
+    return run_pipeline(pipeline, examples, CORPUS, depth=depth, spans=spans)
 
 
 def test_chunks_rank_their_document_once():
@@ -51,7 +51,7 @@ def test_only_depth_passages_count():
             return [staged(key) for key in "abc"][:k]
 
     assert run(lambda q: [staged(key) for key in "abc"], depth=2).rankings["q1"] == ["a", "b"]
-    result = run_pipeline(Pipeline("k", TakesK()), DATASET, list(QUERIES), depth=3)
+    result = run_pipeline(Pipeline("k", TakesK()), EXAMPLES, CORPUS, depth=3)
     assert set(asked) == {3} and result.rankings["q1"] == ["a", "b", "c"]
 
 
@@ -65,7 +65,7 @@ def test_times_are_of_each_call_and_leave_out_warming_up():
         return [staged("a")]
 
     result = run(slow_at_first)
-    assert len(calls) == 3 + len(QUERIES) and list(result.seconds) == list(QUERIES)
+    assert len(calls) == 3 + len(EXAMPLES) and list(result.seconds) == [each.id for each in EXAMPLES]
     speed = result.speed()
     assert 2 <= speed["p50_ms"] <= speed["p95_ms"] < 250
     assert speed["queries_per_second"] == pytest.approx(1000 / speed["p50_ms"], rel=0.9)
@@ -82,9 +82,11 @@ def test_a_silent_part_of_a_users_own_fusion_is_refused():
     good = RunnableLambda(lambda q: [staged("a")], name="good")
     empty = RunnableLambda(lambda q: [], name="empty")
     with pytest.raises(InvalidInputError, match=r"empty \(number 2\) brought no document"):
-        run_pipeline(Pipeline("own", EnsembleRetriever(retrievers=[good, empty])), DATASET, ["q1"], depth=3)
+        run_pipeline(
+            Pipeline("own", EnsembleRetriever(retrievers=[good, empty])), EXAMPLES[1:2], CORPUS, depth=3
+        )
     fine = EnsembleRetriever(retrievers=[good, good, empty], weights=[1, 1, 0])
-    assert run_pipeline(Pipeline("own", fine), DATASET, ["q1"], depth=3).branches == {1, 2}
+    assert run_pipeline(Pipeline("own", fine), EXAMPLES[1:2], CORPUS, depth=3).branches == {1, 2}
 
 
 def test_shares_of_the_arms_are_counted():
@@ -125,7 +127,7 @@ def test_a_failing_call_names_the_query():
     with pytest.raises(RagKitError, match="'mine' failed on query 'q0': KeyError"):
         run(fail)
     with pytest.raises(ConfigurationError):
-        run_pipeline(Pipeline("mine", RunnableLambda(fail)), DATASET, ["q1"], depth=3)
+        run_pipeline(Pipeline("mine", RunnableLambda(fail)), EXAMPLES[1:2], CORPUS, depth=3)
 
 
 def test_something_else_than_documents_is_refused():
@@ -136,10 +138,8 @@ def test_something_else_than_documents_is_refused():
 
 def test_span_hits_are_taken_for_queries_with_spans():
     """Gold spans are looked for only where a query has one."""
-    dataset = RetrievalDataset(
-        "s", CORPUS, QUERIES, DATASET.qrels, {"q0": GoldAnswer("q0", ("text of a",), ("a",))}
-    )
-    result = run(lambda q: [staged("a")], spans=SpanRecall(dataset), dataset=dataset)
+    examples = [Example("q0", "?", spans=[GoldSpan("a", "text of a", 0)]), *EXAMPLES[1:]]
+    result = run(lambda q: [staged("a")], spans=SpanRecall(3000, documents=CORPUS), examples=examples)
     assert result.span_hits == {"q0": 1.0}
 
 
@@ -171,7 +171,7 @@ def test_own_pipelines_are_objects_or_functions_of_documents(tmp_path, monkeypat
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", __import__("sys").path[:])
-    documents = DATASET.documents()
+    documents = [staged(key) for key in CORPUS]
     assert Parts(documents).build("own_pipelines_a:ready").name == "own_pipelines_a:ready"
     made = Parts(documents).build("own_pipelines_a:Box.make").retriever
     assert made.invoke("q") == documents

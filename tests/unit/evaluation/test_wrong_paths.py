@@ -13,12 +13,11 @@ import pytest
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation import (
     Cell,
-    CorpusDocument,
     EvaluationSet,
     Example,
     Output,
+    Passage,
     Results,
-    RetrievalDataset,
     Row,
     abilities,
     benchmark,
@@ -42,7 +41,7 @@ RESULTS = Results("one", [Row(each, Output("x"), {"m": Cell.ok(0.5)}) for each i
 OTHER = Results("two", RESULTS.rows)
 TEXTS = ["The Mizar pump was built in 1912 by Grace Weber. It moves water from the lake to the mill, and it is the "
          "oldest pump of the town."]  # fmt: skip
-DATASET = RetrievalDataset("sky", {"s": CorpusDocument("s", "", "sun")}, {"q": "sun"}, {"q": {"s": 1}})
+DATASET = EvaluationSet("sky", [Example("q", "sun", relevant={"s": 1})], corpus=[Passage("s", "sun")])
 NOWHERE = "http://127.0.0.1:9"
 
 

@@ -1,0 +1,216 @@
+"""Reading a folder in BEIR's layout (Thakur et al., 2021, https://arxiv.org/abs/2104.08663)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import as_path
+from rag_kit.evaluation._lines import find_file, first_few, read_jsonl, read_lines, take_id, take_text
+from rag_kit.evaluation.examples import Example, GoldSpan
+from rag_kit.evaluation.outputs import Passage
+from rag_kit.text import detect_language
+
+CORPUS_ID = "corpus_id"
+"""Metadata key for a document's id: splitters copy metadata, but not ``Document.id``."""
+
+_RESERVED = (CORPUS_ID, "rag_kit")
+_LONG = ("reference", "long_answer")
+_VERDICTS = frozenset({"yes", "no", "maybe", "true", "false", "是", "否", "对", "错"})
+"""Answers that judge and are no span; their letters are found in any text."""
+
+
+def read_beir(folder: Path | str, split: str = "test") -> tuple[str, list[Example], list[Passage]]:
+    """Name, examples and corpus of a folder; see `rag_kit.evaluation.load_dataset`."""
+    folder = as_path(folder, "folder")
+    if not isinstance(split, str):
+        raise InvalidInputError(f"split is {split!r:.80}; give the name of a file in qrels/")
+    if not folder.is_dir():
+        raise InvalidInputError(f"{str(folder)!r} is not a folder; give the folder of a retrieval data set")
+    corpus_file = _required(folder, "corpus.jsonl", "corpus.jsonl.gz")
+    queries_file = _required(folder, "queries.jsonl", "queries.jsonl.gz")
+    qrels_file = _required(folder, "qrels.tsv", f"qrels/{split}.tsv")
+    qa_file = find_file(folder, "qa.jsonl", "qa.jsonl.gz")
+    corpus = {key: _document(where, key, record) for where, key, record in _records(corpus_file, "_id")}
+    queries = {key: _question(where, record) for where, key, record in _records(queries_file, "_id")}
+    qrels = _read_qrels(qrels_file, corpus, queries)
+    gold = _read_gold(qa_file, corpus, queries) if qa_file else {}
+    examples = [
+        _example(key, text, qrels.get(key, {}), gold.get(key), corpus) for key, text in queries.items()
+    ]
+    return folder.resolve().name, examples, list(corpus.values())
+
+
+def _required(folder: Path, *names: str) -> Path:
+    path = find_file(folder, *names)
+    if path is None:
+        raise InvalidInputError(
+            f"the data set {folder.name!r} has no {' or '.join(names)}; a retrieval set needs "
+            "corpus.jsonl[.gz], queries.jsonl[.gz] and qrels.tsv (or qrels/test.tsv)"
+        )
+    return path
+
+
+def _records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Place, id and other fields of each record."""
+    seen: set[str] = set()
+    for where, record in read_jsonl(path):
+        key = take_id(record, id_name, where)
+        if key in seen:
+            raise InvalidInputError(f"{where}: the id {key!r} occurs twice; ids must be unique")
+        seen.add(key)
+        yield where, key, record
+
+
+def _document(where: str, key: str, record: dict[str, Any]) -> Passage:
+    """Title, a newline and text; the text alone where there is no title."""
+    title = take_text(record, "title", where, default="")
+    text = take_text(record, "text", where)
+    for name in _RESERVED:
+        if record.get(name, key) != key:
+            raise InvalidInputError(f"{where}: the field {name!r} is reserved; give it another name")
+    titled = {"title": title} if title else {}
+    return Passage(key, f"{title}\n{text}" if title else text, {**record, **titled, CORPUS_ID: key})
+
+
+def _question(where: str, record: dict[str, Any]) -> str:
+    text = take_text(record, "text", where)
+    if not text.strip():
+        raise InvalidInputError(f"{where}: the text of the query is blank")
+    return text
+
+
+def _example(
+    key: str,
+    question: str,
+    grades: Mapping[str, int],
+    gold: dict[str, Any] | None,
+    corpus: Mapping[str, Passage],
+) -> Example:
+    best = sorted((doc for doc, grade in grades.items() if grade > 0), key=lambda doc: -grades[doc])
+    fields = dict(gold or {})
+    metadata = fields.get("metadata", {})
+    tags = {"language": detect_language(question)}
+    if isinstance(metadata.get("type"), str):
+        tags["type"] = metadata["type"]
+    if metadata.get("question") == question:
+        del metadata["question"]
+    contexts = tuple(corpus[doc].text for doc in best)
+    return Example(key, question, reference_contexts=contexts, relevant=grades, tags=tags, **fields)
+
+
+def _read_qrels(
+    path: Path, corpus: Mapping[str, Passage], queries: Mapping[str, str]
+) -> dict[str, dict[str, int]]:
+    qrels: dict[str, dict[str, int]] = {}
+    dangling: list[str] = []
+    for order, (number, line) in enumerate(read_lines(path)):
+        where = f"{path.name}:{number}"
+        cells = line.split("\t")
+        if len(cells) != 3:
+            raise InvalidInputError(
+                f"{where}: {len(cells)} columns; give query id, document id and grade, parted by tabs"
+            )
+        query, document, grade_text = cells
+        try:
+            grade = int(grade_text)
+        except ValueError:
+            if order == 0 and query not in queries:
+                continue  # the header
+            raise InvalidInputError(f"{where}: the grade {grade_text!r} is not a whole number") from None
+        if query not in queries:
+            dangling.append(f"query {query} (line {number})")
+        if document not in corpus:
+            dangling.append(f"document {document} (line {number})")
+        if qrels.setdefault(query, {}).setdefault(document, grade) != grade:
+            raise InvalidInputError(f"{where}: query {query!r} and document {document!r} have two grades")
+    _refuse_dangling(path, dangling)
+    if not any(grade > 0 for grades in qrels.values() for grade in grades.values()):
+        raise InvalidInputError(
+            f"{path.name} names no relevant document; there is nothing to measure against"
+        )
+    return qrels
+
+
+def _read_gold(
+    path: Path, corpus: Mapping[str, Passage], queries: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    """Query id -> the fields of its example that the gold answers give."""
+    gold: dict[str, dict[str, Any]] = {}
+    dangling: list[str] = []
+    for where, key, record in _records(path, "id"):
+        answers = _take_list(record, "answers", str, where)
+        doc_ids = _take_list(record, "doc_ids", str, where)
+        starts = _take_list(record, "answer_starts", int, where)
+        if key not in queries:
+            dangling.append(f"query {key} ({where})")
+        dangling.extend(f"document {doc} ({where})" for doc in doc_ids if doc not in corpus)
+        found = [corpus[doc] for doc in doc_ids if doc in corpus]
+        long = next((record[name] for name in _LONG if isinstance(record.get(name), str)), None)
+        gold[key] = {
+            "reference": long or next(iter(answers), None),
+            "answers": tuple(answers),
+            "spans": _spans_at(answers, starts, found, where) if starts else _spans_found(answers, found),
+            "answerable": bool(answers),
+            "metadata": record,
+        }
+    _refuse_dangling(path, dangling)
+    return gold
+
+
+def _refuse_dangling(path: Path, dangling: list[str]) -> None:
+    if dangling:
+        raise InvalidInputError(
+            f"{path.name} names what the set does not hold: {first_few(dangling)}; "
+            "remove these lines or add the missing records"
+        )
+
+
+def _take_list(record: dict[str, Any], key: str, kind: type, where: str) -> list[Any]:
+    value = record.pop(key, None)
+    if value is None:
+        return []
+    if not isinstance(value, list) or any(type(item) is not kind for item in value):
+        raise InvalidInputError(f"{where}: {key!r} must be a list of {kind.__name__}")
+    return value
+
+
+def _spans_at(
+    answers: Sequence[str], starts: Sequence[int], documents: Sequence[Passage], where: str
+) -> list[GoldSpan]:
+    """The answers where ``answer_starts`` says, in the first gold document; blanks at their ends are left out."""
+    if len(starts) != len(answers):
+        raise InvalidInputError(f"{where}: {len(answers)} answers but {len(starts)} answer_starts")
+    document = documents[0] if documents else Passage("", "")
+    title = str(document.metadata.get("title", ""))
+    shift = len(title) + 1 if title else 0
+    for answer, start in zip(answers, starts, strict=True):
+        if start < 0 or not answer or not document.text.startswith(answer, shift + start):
+            raise InvalidInputError(
+                f"{where}: the answer {answer[:60]!r} does not start at character {start} of the document"
+            )
+    return [
+        GoldSpan(document.id, answer.strip(), shift + start + len(answer) - len(answer.lstrip()))
+        for answer, start in zip(answers, starts, strict=True)
+    ]
+
+
+def _spans_found(answers: Sequence[str], documents: Sequence[Passage]) -> list[GoldSpan]:
+    """Every place where an answer stands verbatim in a gold document, not inside a longer word or number."""
+    spans: list[GoldSpan] = []
+    for answer in dict.fromkeys(answer.strip() for answer in answers):
+        if not answer or answer.casefold() in _VERDICTS:
+            continue
+        pattern = re.compile(_edge(answer[0], "<!") + re.escape(answer) + _edge(answer[-1], "!"))
+        for document in documents:
+            found = pattern.finditer(document.text)
+            spans += [GoldSpan(document.id, answer, match.start()) for match in found]
+    return spans
+
+
+def _edge(character: str, look: str) -> str:
+    """A boundary where the answer ends in a Latin letter or digit; Chinese has no spaces to look for."""
+    return f"(?{look}[A-Za-z0-9])" if character.isascii() and character.isalnum() else ""
