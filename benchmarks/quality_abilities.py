@@ -10,18 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
-from rag_kit.evaluation.rgb import abilities
+from rag_kit.evaluation import abilities
 from rag_kit.models import chat_model
 
 RESULT = Path(__file__).resolve().parent / "results" / "abilities.json"
-
-
-def shown(done: int, total: int) -> None:
-    if done % 100 == 0 or done == total:
-        print(f"{done} of {total}", file=sys.stderr)
 
 
 def main() -> None:
@@ -32,7 +26,7 @@ def main() -> None:
     parser.add_argument("--model", default="extractive", help="a model name as for rag_kit.models.chat_model")
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument(
-        "--replies", type=Path, help="file that keeps every reply; a run that ended goes on from it"
+        "--replies", type=Path, help="folder that keeps every reply; a run that ended goes on from it"
     )
     options = parser.parse_args()
     report = abilities(
@@ -40,7 +34,6 @@ def main() -> None:
         options.data / "rgb",
         out=options.replies,
         max_concurrency=2,
-        progress=shown,
     )
     print(report)
     options.out.write_text(

@@ -13,7 +13,7 @@ from rag_kit.cli.output import hint, problem, say, say_json
 from rag_kit.errors import NothingGeneratedError
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.sets.generating.generated import GeneratedSet
+    from rag_kit.evaluation.generating import GeneratedSet
 
 _DESCRIPTION = """Let a model write questions with answers, gold passages and gold spans, as a set for rag-kit evaluate.
 What leaks its answer, cannot be answered from its passage, or repeats another question is dropped and counted. Killed
@@ -96,7 +96,6 @@ def run(arguments: argparse.Namespace) -> int:
                 n=arguments.n,
                 kinds=arguments.kind or _KINDS,
                 language=arguments.language,
-                name=arguments.out.stem or "generated",
                 out=arguments.out,
                 seed=arguments.seed,
                 per_passage=arguments.per_passage,
@@ -127,7 +126,7 @@ def _show(found: GeneratedSet, arguments: argparse.Namespace) -> None:
                 "file": str(arguments.out),
                 "questions": len(found),
                 "types": {kind: len(part) for kind, part in found.slices("type").items()},
-                "dropped": {reason: n for reason, n in found.dropped.items() if n},
+                "dropped": found.dropped,
                 "asked": found.asked,
                 "stopped_by": found.stopped_by,
                 "usage": found.usage,

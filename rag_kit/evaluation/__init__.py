@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.dataset import load_dataset
     from rag_kit.evaluation.diagnosing import Diagnosis, diagnose
     from rag_kit.evaluation.examples import Example, GoldSpan
+    from rag_kit.evaluation.generating import GeneratedSet, agenerate, generate
     from rag_kit.evaluation.judge import Judge
     from rag_kit.evaluation.metric import Metric
     from rag_kit.evaluation.metrics import DEFAULT_METRICS, RetrievalScores, ndcg, retrieval_metrics
     from rag_kit.evaluation.outputs import Output, Passage
     from rag_kit.evaluation.report import format_table
     from rag_kit.evaluation.reporting.writing import write_report
-    from rag_kit.evaluation.rgb import AbilityReport, GivenPassages, aabilities, abilities
+    from rag_kit.evaluation.rgb.measuring import AbilityReport, GivenPassages, aabilities, abilities
     from rag_kit.evaluation.runs import (
         QualityError,
         Results,
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
         evaluate,
     )
     from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
-    from rag_kit.evaluation.sets.generating.generated import GeneratedSet
-    from rag_kit.evaluation.sets.generating.running import agenerate, generate
     from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
     from rag_kit.evaluation.tracking import log_results
     from rag_kit.evaluation.tuning.api import atune, tune
@@ -93,13 +92,13 @@ __all__ = [
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
-        "generate": ".sets.generating.running",
-        "agenerate": ".sets.generating.running",
-        "GeneratedSet": ".sets.generating.generated",
-        "abilities": ".rgb",
-        "aabilities": ".rgb",
-        "GivenPassages": ".rgb",
-        "AbilityReport": ".rgb",
+        "generate": ".generating",
+        "agenerate": ".generating",
+        "GeneratedSet": ".generating",
+        "abilities": ".rgb.measuring",
+        "aabilities": ".rgb.measuring",
+        "GivenPassages": ".rgb.measuring",
+        "AbilityReport": ".rgb.measuring",
         "PipelineSpace": ".tuning.space",
         "RetrieverSpace": ".tuning.retrievers",
         "SearchSpace": ".tuning.space",

@@ -140,7 +140,7 @@ class Calls:
 
     @staticmethod
     def able(report: Any) -> None:
-        failed = [case["error"] for case in report.cases if case["error"]]
+        failed = [row.output.error for row in report.results if row.output.error]
         assert not failed, failed[:2]
 
     def tuned(self) -> None:

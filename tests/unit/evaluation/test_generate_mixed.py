@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from rag_kit.evaluation.sets import generate
-from rag_kit.evaluation.sets.generating.filters import looked_at
-from rag_kit.evaluation.sets.generating.sources import Piece
+from rag_kit.evaluation import generate
+from rag_kit.evaluation.generating_filters import example_of
+from rag_kit.evaluation.generating_pieces import Piece
 from rag_kit.models.extractive import ExtractiveChatModel
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.evidence import PassageText
@@ -61,7 +61,7 @@ def test_another_language_than_the_sentences_is_dropped(question: str, quote: st
         "reference": reference,
         "quotes": [quote],
     }
-    found = looked_at(item, None, "single_hop", [Piece("d", CHINESE, 0, "zh", {})])
+    found = example_of(item, "single_hop", [Piece("d", CHINESE, 0, "zh", {})])
     assert (found == "wrong_language") is not kept
     if kept:
         assert not isinstance(found, str) and found.tags["language"] == "en"

@@ -22,7 +22,7 @@ from support.rewriters import Scripted
 from rag_kit.cli.main import main
 from rag_kit.documents import explain
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelUnauthorizedError
-from rag_kit.evaluation.sets.generating.sources import corpus_of
+from rag_kit.evaluation.generating_pieces import documents_of
 from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.representing import REPRESENTATION, Representer, kinds_of
 from rag_kit.models import chat_model
@@ -263,8 +263,8 @@ def test_who_lists_an_index_gets_passages_and_no_generated_text(tmp_path):
         assert "tag_topic" in fields and not {REPRESENTATION, "parent_id"} & fields
         found = retriever.invoke("tag_topic: alpha")
         assert [doc.page_content for doc in found] == ["This file is about alpha."]
-        corpus = corpus_of(opened)
-    assert len(corpus) == 5 and not any("In short" in passage.text for passage in corpus)
+        corpus = documents_of(opened)
+    assert len(corpus) == 5 and not any("In short" in passage.page_content for passage in corpus)
 
 
 def test_from_the_command_line(tmp_path, capsys):

@@ -1,0 +1,281 @@
+"""``generate``: a model writes questions from one's own documents, code and the model check them."""
+
+from __future__ import annotations
+
+import html
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import astuple
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.documents import Document
+
+from rag_kit.concurrency import afan_out_map, budget_scope, run_coroutine, run_in_thread
+from rag_kit.documents.append_log import AppendLog, read_log
+from rag_kit.errors import (
+    BranchError,
+    BudgetExceededError,
+    InvalidInputError,
+    ModelOutputError,
+    NothingGeneratedError,
+)
+from rag_kit.evaluation._files import as_path, check_target
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.generating_filters import REASONS, example_of, is_duplicate, refused_by
+from rag_kit.evaluation.generating_pieces import Piece, digest, documents_of, multi_hop, pieces_of, single_hop
+from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
+from rag_kit.models import astructured_call, chat_model, describe_model
+from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.text import detect_language
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+KINDS = {"single_hop": single_hop, "multi_hop": multi_hop}
+
+
+class GeneratedSet(EvaluationSet):
+    """What `generate` gives: an `EvaluationSet`, and what became of the questions that are not in it.
+
+    Attributes:
+        refused: ``kind``, ``question`` and ``reason`` of each; ``REASONS`` explains the reasons.
+        asked: How many passages, or pairs of passages, the model was shown.
+        stopped_by: Which cap ended the run before there were enough, ``"no more passages"``, or ``None``.
+        usage: ``calls``, ``tokens`` and ``seconds`` of this run; what was taken from the file took none.
+    """
+
+    refused: Sequence[Mapping[str, str]] = ()
+    asked: int = 0
+    stopped_by: str | None = None
+    usage: Mapping[str, Any] = {}
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Reason -> how many questions were refused for it."""
+        return dict(Counter(each["reason"] for each in self.refused))
+
+    def report(self) -> str:
+        """How many questions were kept, how many were refused and why; for people."""
+        kinds = ", ".join(f"{len(part)} {kind}" for kind, part in self.slices("type").items())
+        lines = [f"{len(self)} questions ({kinds or 'none'}) from {self.asked} times asking"]
+        lines += [f"  {n:>5} refused, {reason}: {REASONS[reason]}" for reason, n in self.dropped.items()]
+        return "\n".join([*lines, *([f"ended early: {self.stopped_by}"] if self.stopped_by else [])])
+
+    def _repr_html_(self) -> str:
+        return f"{super()._repr_html_()}<pre>{html.escape(self.report())}</pre>"
+
+
+def generate(documents: Any, llm: BaseChatModel | str | None = None, **settings: Any) -> GeneratedSet:
+    """`agenerate` for scripts and Jupyter; the arguments are the same.
+
+    Example:
+        >>> texts = ["The Mizar pump was built in 1912 by Grace Weber. It moves water from the lake to the mill, and "
+        ...          "it is the oldest pump of the town."]
+        >>> written = generate(texts, "extractive", n=1, kinds=["single_hop"])
+        >>> written[0].question, written[0].answers
+        ('When was the Mizar pump built?', ('1912',))
+    """
+    return run_coroutine(agenerate(documents, llm, **settings))
+
+
+async def agenerate(
+    documents: Any,
+    llm: BaseChatModel | str | None = None,
+    *,
+    n: int = 50,
+    kinds: Sequence[str] = tuple(KINDS),
+    language: str = "auto",
+    out: Path | str | None = None,
+    seed: int = 0,
+    per_passage: int = 1,
+    prompts: Path | None = None,
+    max_concurrency: int = 8,
+    timeout: float | None = 60.0,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    deadline: float | None = None,
+) -> GeneratedSet:
+    """Let a model write an evaluation set from documents: questions with answers, gold passages and gold spans.
+
+    A ``single_hop`` question is answered by one passage, a ``multi_hop`` question by two that speak of the same
+    things. The model is shown passages and writes; code then refuses what asks for nothing, is in another language,
+    points to "the passage", leaks its answer or rests on words that the passage does not hold, and the model, asked
+    anew, has to give the same answer from the passage. Gold ids are those of the passages that were shown, never what
+    a model wrote. Of each kind at most four passages a wanted question are shown, plus 16.
+
+    Args:
+        documents: LangChain documents, texts, a `DocumentIndex`, or a folder of files. Of a folder, a document is a
+            file and its id the file's name relative to the folder; of an index, a document is a chunk.
+        llm: The model, or its name; ``None``: the configured one, else the embedded extractive model, whose questions
+            are simple and few.
+        n: Questions wanted, divided evenly among the kinds.
+        kinds: ``"single_hop"``, ``"multi_hop"``, or both.
+        language: ``"en"`` or ``"zh"``: only passages of that language; ``"auto"``: both, each asked in its own.
+        out: JSON Lines file for the set. Beside it grows ``<name>.progress.jsonl`` with every reply: run again, also
+            after a kill, only what is missing or changed is asked.
+        seed: Of the draw of passages.
+        per_passage: Questions asked for at once.
+        prompts: Folder with prompts that replace the packaged ones.
+        max_concurrency: Most passages asked about at a time.
+        timeout: Seconds for one request to the model.
+        max_calls: Most model calls of this run; reached, the set holds what is there, and ``stopped_by`` says so.
+        max_tokens: Most tokens, likewise.
+        deadline: Seconds for the run, likewise.
+
+    Raises:
+        InvalidInputError: If an argument is not allowed, or there is nothing to ask about.
+        ModelError: If the model cannot be reached or refuses the key; what was done is in the file.
+        NothingGeneratedError: If no question was kept; the message says what was refused and why.
+        BudgetExceededError: If a cap was reached before a single question was looked at.
+    """
+    if isinstance(kinds, str) or not kinds or set(kinds) - set(KINDS):
+        raise InvalidInputError(f"kinds is {kinds!r:.120}; give a list of {' and '.join(KINDS)}")
+    if language not in ("auto", "en", "zh"):
+        raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en and zh")
+    if not 1 <= n <= 100_000 or not 1 <= per_passage <= 16:
+        raise InvalidInputError(
+            f"n is {n!r} and per_passage {per_passage!r}; give 1 to 100000 questions, and 1 to 16 at once"
+        )
+    target = None if out is None else as_path(out, "out")
+    writer = await run_in_thread(_Writer, llm, prompts, per_passage, language, timeout)
+    pieces = await run_in_thread(writer.read, documents, target)
+    started, error = time.perf_counter(), None
+    with (
+        writer.log or nullcontext(),
+        budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline) as budget,
+    ):
+        try:
+            for place, kind in enumerate(kinds):
+                groups = await run_in_thread(KINDS[kind], pieces, seed)
+                await writer.write(kind, groups, n // len(kinds) + (place < n % len(kinds)), max_concurrency)
+        except BudgetExceededError as reached:
+            error = reached
+    found = GeneratedSet(target.stem if target else "generated", writer.kept, corpus=writer.corpus)
+    found.refused, found.asked = tuple(writer.refused), writer.asked
+    if len(found) < n:
+        found.stopped_by = str(error or "no more passages to ask about")
+    spent = {"calls": budget.calls, "tokens": budget.tokens}
+    found.usage = {**spent, "seconds": round(time.perf_counter() - started, 3)}
+    if not found:
+        raise error if error and not found.refused else _nothing_kept(found)
+    if target is not None:
+        await run_in_thread(found.save, target)
+    return found
+
+
+class _Writer:
+    """Asks a model for questions and for checks of them; keeps what is good, notes why the others are refused."""
+
+    def __init__(
+        self, llm: Any, prompts: Path | None, count: int, language: str, timeout: float | None
+    ) -> None:
+        folder = None if prompts is None else as_path(prompts, "prompts")
+        self.model = chat_model(llm) if llm is None or isinstance(llm, str) else llm
+        self.prompts = {
+            (task, each): load_prompt(f"generate_{task}", language=each, folder=folder)
+            for task in (*KINDS, "check")
+            for each in ("en", "zh")
+        }
+        hashes = [str((prompt.metadata or {}).get("hash")) for prompt in self.prompts.values()]
+        self.identity = [describe_model(self.model), hashes, count]
+        self.count, self.language, self.timeout = count, language, timeout
+        self.kept: list[Example] = []
+        self.refused: list[dict[str, str]] = []
+        self.asked = 0
+        self.log: AppendLog | None = None
+        self.known: dict[Any, Any] = {}
+
+    def read(self, documents: Any, target: Path | None) -> list[Piece]:
+        """Read the documents, and what an earlier run was told; the pieces to ask about."""
+        self.corpus = EvaluationSet("corpus", [], corpus=documents_of(documents)).corpus or ()
+        pieces = pieces_of(self.corpus, self.language)
+        if not pieces:
+            raise InvalidInputError(
+                f"none of {len(self.corpus)} documents is long enough to ask about in this language; give passages of "
+                "at least 120 characters (Chinese: 40)"
+            )
+        if target is not None:
+            check_target(target)
+            if target.suffix != ".jsonl":
+                raise InvalidInputError(f"out is {str(target)!r}; give a name that ends in .jsonl")
+            path = target.with_suffix(".progress.jsonl")
+            self.log = AppendLog(path)
+            self.known = {record.get("key"): record.get("items") for _, record in read_log(path) if record}
+        return pieces
+
+    async def write(self, kind: str, groups: Sequence[Sequence[Piece]], wanted: int, width: int) -> None:
+        """Ask in waves, each as large as what is missing; what came of them is taken in the order of the groups."""
+        queue = iter([(digest(self.identity, kind, list(map(astuple, group))), group) for group in groups])
+        queue = islice(queue, 4 * wanted + 16)
+        goal = len(self.kept) + wanted
+
+        async def ask(each: tuple[str, Sequence[Piece]]) -> None:
+            key, group = each
+            if key not in self.known:
+                self.known[key] = await self._items(kind, group)
+                if self.log:
+                    await run_in_thread(self.log.append, [{"key": key, "items": self.known[key]}])
+
+        while len(self.kept) < goal and (wave := list(islice(queue, min(width, goal - len(self.kept))))):
+            try:
+                await afan_out_map(ask, wave, max_concurrency=width)
+            except BranchError as error:
+                raise error.__cause__ or error from None
+            finally:
+                for key, group in takewhile(lambda each: each[0] in self.known, wave):
+                    self._take(kind, group, self.known[key], goal)
+
+    async def _items(self, kind: str, pieces: Sequence[Piece]) -> list[list[Any]]:
+        """What the model wrote: questions, each with the check of it; ``None`` where it failed."""
+        shown = render_passages([Document(piece.text, metadata=piece.shown) for piece in pieces])
+        values = {"passages": shown, "count": str(self.count)}
+        written = await self._call(kind, pieces[0].language, values)
+        if written is None:
+            return [[None, None]]
+        items: list[list[Any]] = []
+        for item in written["questions"][: self.count]:
+            check = None
+            if isinstance(
+                example_of(item, kind, pieces), Example
+            ):  # else it is refused whatever the check says
+                values = {"question": item["question"], "passages": shown}
+                check = await self._call("check", detect_language(item["question"]), values)
+            items.append([item, check])
+        return items
+
+    async def _call(self, task: str, language: str, values: Mapping[str, str]) -> Any:
+        try:
+            reply = await astructured_call(
+                self.model, self.prompts[task, language], values, timeout=self.timeout
+            )
+        except ModelOutputError:
+            return None
+        return reply.model_dump()
+
+    def _take(self, kind: str, pieces: Sequence[Piece], items: Sequence[Sequence[Any]], goal: int) -> None:
+        self.asked += 1
+        for item, check in items or [["", None]]:
+            found = (
+                example_of(item, kind, pieces) if item else "nothing_to_ask" if item == "" else "model_failed"
+            )
+            if isinstance(found, Example):
+                found = refused_by(check, item, kind) or found
+            if isinstance(found, Example) and self.language not in ("auto", found.tags["language"]):
+                found = "wrong_language"  # a page in the language asked for quotes another one
+            if isinstance(found, Example) and is_duplicate(found, self.kept):
+                found = "duplicate"
+            if isinstance(found, str):
+                question = item["question"] if item else ""
+                self.refused.append({"kind": kind, "question": question, "reason": found})
+            elif len(self.kept) < goal:
+                self.kept.append(found)
+
+
+def _nothing_kept(found: GeneratedSet) -> NothingGeneratedError:
+    first = next((each for each in found.refused if each["question"]), None)
+    shown = f" The first was {first['question']!r:.160} ({first['reason']})." if first else ""
+    return NothingGeneratedError(f"No question was kept.{shown} {found.report()}", dropped=found.dropped)

@@ -1,0 +1,127 @@
+"""The documents that questions are written from, and the pieces of them that a model is shown."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langchain_core.documents import Document
+
+from rag_kit.errors import InvalidInputError, ReadError
+from rag_kit.evaluation._files import as_path
+from rag_kit.evaluation.outputs import Passage
+from rag_kit.indexing import BM25Index, DocumentIndex, iter_files, read, split
+from rag_kit.text import content_words, detect_language
+
+_PIECE = 1500
+_LEAST = {"en": 120, "zh": 40}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of a document, where it begins there, and the metadata that the prompt shows."""
+
+    document: str
+    text: str
+    start: int
+    language: str
+    shown: dict[str, Any]
+
+
+def documents_of(source: Any) -> list[Document]:
+    """The documents of a source: Documents, texts, an index, or a folder, of which a file is one document.
+
+    Raises:
+        InvalidInputError: If it is none of these, or holds nothing.
+    """
+    if isinstance(source, (str, Path)):
+        return _folder(as_path(source, "documents"))
+    if isinstance(source, DocumentIndex):
+        source = source.get(source.passage_ids())
+    elif isinstance(source, Iterable):
+        source = [Document(page_content=each) if isinstance(each, str) else each for each in source]
+    if not isinstance(source, list) or not source or not all(isinstance(each, Document) for each in source):
+        raise InvalidInputError(
+            f"documents is {source!r:.80}; give a list of Documents or texts, a DocumentIndex, or a folder"
+        )
+    return source
+
+
+def _folder(folder: Path) -> list[Document]:
+    if (folder / "store.sqlite3").is_file():
+        raise InvalidInputError(f"{str(folder)!r} is the folder of an index; give DocumentIndex.open of it")
+    if not folder.exists():
+        raise InvalidInputError(f"{str(folder)!r} is not there; give a folder with documents, or a file")
+    found, failed = [], ""
+    for file in iter_files([folder]).files:
+        try:
+            parts = read(file.path, root=file.root)
+        except ReadError as error:
+            failed = failed or f"; the first that failed: {error}"
+            continue
+        text = "\n\n".join(part.page_content for part in parts)
+        if text.strip():
+            kept = {key: parts[0].metadata[key] for key in ("file", "title") if key in parts[0].metadata}
+            found.append(Document(text, id=str(kept.get("file", file.path.name)), metadata=kept))
+    if not found:
+        raise InvalidInputError(f"{str(folder)!r} holds no document that can be read{failed}")
+    return found
+
+
+def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
+    """What is long enough to ask about, in pieces; ``language`` other than ``"auto"`` leaves out the other one."""
+    found = []
+    for passage in corpus:
+        chunks = [Document(passage.text, metadata={"start": 0})]
+        if len(passage.text) > 2 * _PIECE:
+            chunks = split([Document(passage.text)], chunk_size=_PIECE, chunk_overlap=0)
+        for chunk in chunks:
+            text, start, own = (
+                chunk.page_content,
+                chunk.metadata["start"],
+                detect_language(chunk.page_content),
+            )
+            names = {**passage.metadata, **chunk.metadata}
+            shown = {key: names[key] for key in ("title", "file", "heading") if names.get(key)}
+            long = len(text.strip()) >= _LEAST[own] and passage.text.startswith(text, start)
+            if long and language in ("auto", own):
+                found.append(Piece(passage.id, text, start, own, shown))
+    return found
+
+
+def single_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
+    """The order in which pieces are asked about: drawn by a hash, and documents take turns."""
+    turns: Counter[str] = Counter()
+    placed = []
+    for piece in sorted(pieces, key=lambda each: digest(seed, each.document, each.start)):
+        turns[piece.document] += 1
+        placed.append((turns[piece.document], piece))
+    return [(piece,) for _, piece in sorted(placed, key=lambda each: each[0])]
+
+
+def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
+    """Pairs of pieces that speak of the same things, from different documents where there are any."""
+    index = BM25Index.from_documents([Document(id=str(n), page_content=p.text) for n, p in enumerate(pieces)])
+    places = {id(piece): place for place, piece in enumerate(pieces)}
+    several = len({piece.document for piece in pieces}) > 1
+    pairs: dict[tuple[int, ...], None] = {}
+    for (piece,) in single_hop(pieces, seed):
+        query = " ".join(list(dict.fromkeys(content_words(piece.text)))[:24])
+        for found, _ in index.search(query, k=6):
+            other = pieces[int(str(found.id))]
+            pair = tuple(sorted((places[id(piece)], places[id(other)])))
+            apart = other.document != piece.document if several else other is not piece
+            if apart and other.language == piece.language and pair not in pairs:
+                pairs[pair] = None
+                break
+    return [tuple(pieces[place] for place in pair) for pair in pairs]
+
+
+def digest(*parts: Any) -> str:
+    """A hash of plain values, the same in every process."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

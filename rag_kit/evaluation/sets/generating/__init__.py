@@ -1,1 +1,0 @@
-"""Questions written by a model from a corpus, with gold passages, filtered."""
