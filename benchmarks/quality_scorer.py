@@ -31,7 +31,7 @@ from scorer_claims import Claim, load
 from rag_kit.concurrency import afan_out_map
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.judge import Judge
+from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.models import chat_model

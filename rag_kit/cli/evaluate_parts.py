@@ -22,7 +22,7 @@ from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from rag_kit.evaluation import Metric
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.indexing import DocumentIndex
 
 
@@ -85,7 +85,7 @@ def judge_of(arguments: argparse.Namespace, metrics: tuple[Metric, ...]) -> Judg
     judged = [metric.name for metric in metrics if metric.needs_judge]
     if not judged and not any(metric.needs_embeddings for metric in metrics):
         return None
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.models import chat_model, describe_model
     from rag_kit.models.chat import is_extractive
 

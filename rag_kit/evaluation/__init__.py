@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.diagnosing import Diagnosis, diagnose
     from rag_kit.evaluation.examples import Example, GoldSpan
     from rag_kit.evaluation.generating import GeneratedSet, agenerate, generate
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.metric import Metric
     from rag_kit.evaluation.metrics import DEFAULT_METRICS, RetrievalScores, ndcg, retrieval_metrics
     from rag_kit.evaluation.outputs import Output, Passage
@@ -131,7 +131,7 @@ __getattr__, __dir__ = lazy_attributes(
         "Passage": ".outputs",
         "Results": ".runs",
         "retrieval_metrics": ".metrics",
-        "Judge": ".judge",
+        "Judge": ".judge.judge",
         "RetrievalScores": ".metrics",
         "Row": ".runs",
         "Summary": ".runs",

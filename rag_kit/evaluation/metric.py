@@ -13,7 +13,7 @@ from rag_kit.evaluation.cells import Cell
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
 #: Who computes the value: Ragas's class, ir-measures, or this kit (such a name begins with ``ours_``).

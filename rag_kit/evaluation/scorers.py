@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.judge.ragas_metric import RagasMetric, is_ragas_metric
+from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.evaluation.metric import Metric
-from rag_kit.evaluation.ragas_metrics.metric import RagasMetric, is_ragas_metric
-from rag_kit.evaluation.ragas_metrics.names import NAMES
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Name -> ``"module:factory"`` below this package. The factory is called with the name; where the name ends in
 #: ``@k`` it is called with the name as the user wrote it, such as ``ndcg@10``.
 METRICS: dict[str, str] = {
-    **dict.fromkeys(NAMES, "ragas_metrics.metric:ragas_metric"),
+    **dict.fromkeys(ROWS, "judge.ragas_metric:RagasMetric"),
     "hit_rate@k": "ranking.metric:ranking",
     "mrr": "ranking.metric:ranking",
     "mrr@k": "ranking.metric:ranking",

@@ -12,16 +12,14 @@ from pydantic import BaseModel
 
 from rag_kit.concurrency import Budget, run_in_thread, use_budget
 from rag_kit.errors import ConfigurationError, InvalidInputError
-from rag_kit.evaluation.judge.keys import endpoint_of, identity_of, reply_key
-from rag_kit.evaluation.judge.replies import PerLoop, Replies
-from rag_kit.evaluation.judge.vectors import Vectors
+from rag_kit.evaluation.judge.cache import JudgeCache, PerLoop, Vectors, cache_key, identity_of
 from rag_kit.models import astructured_call, atext_call, chat_model, embedding_model
 from rag_kit.models.chat import is_extractive
 from rag_kit.models.embedding import embedding_name
-from rag_kit.models.endpoint import model_name
+from rag_kit.models.endpoint import base_url, model_name
 from rag_kit.models.json_schema import SchemaMismatchError
-from rag_kit.models.rewrite_cache import RewriteCache
-from rag_kit.models.schema import Target, target_of
+from rag_kit.models.rewrite_cache import RewriteCache, plain_endpoint
+from rag_kit.models.schema import target_of
 from rag_kit.models.settings import check_limits
 from rag_kit.models.slots import Slot
 from rag_kit.prompts import PromptLibrary, PromptTemplate
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 Language = Literal["en", "zh"]
+Keep = Callable[[Any], bool]
 PREFIX = "judge_"
 NO_MODEL = (
     "a judge needs a language model, and the embedded 'extractive' is none: give Judge('openai:...') or a LangChain "
@@ -92,38 +91,20 @@ class Judge:
     ) -> None:
         _check(language, max_concurrency)
         check_limits(timeout, max_retries)
-        Budget(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline)  # refuses what makes no sense
-        self.llm: Any = chat_model(llm) if llm is None or (isinstance(llm, str) and llm != "none") else llm
-        if llm == "none":
-            self.llm = None
-        elif is_extractive(self.llm):
-            raise ConfigurationError(NO_MODEL)
-        elif not hasattr(self.llm, "ainvoke"):
-            raise InvalidInputError(
-                f"llm is a {type(llm).__name__}; give a LangChain chat model, or a name such as 'openai:gpt-5.5'"
-            )
-        self.embeddings: Embeddings | None = (
-            embedding_model(embeddings) if embeddings is None or isinstance(embeddings, str) else embeddings
-        )
-        if self.embeddings is not None and not hasattr(self.embeddings, "aembed_documents"):
-            raise InvalidInputError(
-                f"embeddings is a {type(embeddings).__name__}; give LangChain embeddings, a name, or 'none'"
-            )
-        self.language = language
-        self.timeout = timeout
-        self.max_retries = max_retries
-        self.max_concurrency = max_concurrency
         self._caps = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
+        Budget(**self._caps)  # type: ignore[arg-type]  # refuses what makes no sense
+        self.llm: Any = _chat_model(llm)
+        self.embeddings = _embedding_model(embeddings)
+        self.language = language
+        self.timeout, self.max_retries, self.max_concurrency = timeout, max_retries, max_concurrency
         self._budget: Budget | None = None
         # taken now: a scripted model may count in a field of its own
         self._identity = identity_of(self.llm)
-        self._replies = Replies(cache)
-        self._slots = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
+        self._cache = JudgeCache(cache)
+        self.slots = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
+        self._vectors = Vectors(self, self._cache)
         self._library = PromptLibrary(prompts)
         self._prompts: dict[tuple[str, str], PromptTemplate] = {}
-        self._vectors = Vectors(
-            self.embeddings, self._replies, self._slots, timeout=timeout, max_retries=max_retries
-        )
         self._cached = 0
         self._seconds = 0.0
 
@@ -136,29 +117,26 @@ class Judge:
     def usage(self) -> dict[str, Any]:
         """Since the judge was made: ``calls`` (requests to the chat model), ``cached`` (replies that were kept),
         ``tokens``, ``seconds`` (spent on requests, added up), ``embedded`` (texts sent to the embedding model)."""
-        budget = self._budget
+        spent = self._budget or Budget()
         return {
-            "calls": budget.calls if budget else 0,
-            "cached": self._cached,
-            "tokens": budget.tokens if budget else 0,
-            "seconds": round(self._seconds, 3),
-            "embedded": self._vectors.embedded,
-        }
+            "calls": spent.calls, "cached": self._cached, "tokens": spent.tokens,
+            "seconds": round(self._seconds, 3), "embedded": self._vectors.embedded,
+        }  # fmt: skip
 
     def fingerprint(self) -> dict[str, Any]:
         """Plain JSON that tells this judge from others: models, endpoints, prompts. No key is in it.
 
         A value that was judged is taken up again only while this is the same.
         """
-        prompts = {}
-        for name, language in self._library.entries():
-            if name.startswith(PREFIX) and (self.language in ("auto", language)):
-                known = self._load(name, language).metadata or {}
-                prompts[f"{name}.{language}"] = known.get("hash")
+        prompts = {
+            f"{name}.{language}": (self._library.load(name, language).metadata or {}).get("hash")
+            for name, language in self._library.entries()
+            if name.startswith(PREFIX) and self.language in ("auto", language)
+        }
         return {
             "model": self.name,
             "class": type(self.llm).__name__,
-            "endpoint": endpoint_of(self.llm),
+            "endpoint": plain_endpoint(base_url(self.llm)),
             "settings": None if self._identity is None else self._identity[:16],
             "embeddings": embedding_name(self.embeddings),
             "language": self.language,
@@ -187,30 +165,24 @@ class Judge:
             BudgetExceededError: If a cap is reached.
             PromptError: If there is no such prompt, or the values do not fit it.
         """
-        spoken = next((values[name] for name in _SPEAKING if isinstance(values.get(name), str)), None)
-        text = spoken if spoken is not None else "\n".join(v for v in values.values() if isinstance(v, str))
-        prompt = await self._prompt(prompt_name, self.language_for(text))
+        texts = {name: value for name, value in values.items() if isinstance(value, str)}
+        spoken = next((texts[name] for name in _SPEAKING if name in texts), "\n".join(texts.values()))
+        key = (prompt_name, self.language_for(spoken))
+        if key not in self._prompts:  # read once, on a thread
+            self._prompts[key] = await run_in_thread(self._library.load, *key)
+        prompt = self._prompts[key]
         return await self._answer(prompt, values, prompt.output_schema, repeat)
 
     async def complete(
-        self,
-        text: str,
-        schema: type[BaseModel],
-        *,
-        repeat: int = 0,
-        keep: Callable[[Any], bool] | None = None,
+        self, text: str, schema: type[BaseModel], *, repeat: int = 0, keep: Keep = lambda reply: True
     ) -> Any:
-        """Send a text as it is, as the one message of a user, and get an object of a class.
+        """Send a text as it is, as the one message of a user, and get an object of a class; else as `ask`.
 
         Args:
             text: What is sent.
             schema: The class.
             repeat: As for `ask`.
             keep: Whether a reply may stay in the cache; default: each that fits the class.
-
-        Raises:
-            ModelError: As `ask`.
-            BudgetExceededError: As `ask`.
         """
         return await self._answer(_as_it_is(), {"text": text}, schema, repeat, keep)
 
@@ -220,22 +192,23 @@ class Judge:
         values: Mapping[str, Any],
         schema: Any,
         repeat: int,
-        keep: Callable[[Any], bool] | None = None,
+        keep: Keep = lambda reply: True,
     ) -> Any:
         """The reply that is kept, else the one that is asked for now."""
         key = None
         if self._identity is not None:
             known = prompt.metadata or {"name": "text"}
+            named = [known.get(name) for name in ("name", "language", "hash")]
             # a schema that is written into a prompt file is in the hash of that file
-            form = _target(schema, known.get("language")).text if isinstance(schema, type) else None
-            key = reply_key(self._identity, known, values, form, repeat)
+            form = target_of(schema, named[1] or "en").text if isinstance(schema, type) else None
+            key = cache_key("reply", self._identity, named, dict(values), form, repeat)
 
         async def request() -> tuple[Any, Any]:
             reply = await self._request(prompt, values, schema)
             plain = reply.model_dump(mode="json") if isinstance(reply, BaseModel) else reply
-            return reply, plain if keep is None or keep(reply) else None
+            return reply, plain if keep(reply) else None
 
-        reply, was_kept = await self._replies.once(key, lambda plain: _read(plain, schema), request)
+        reply, was_kept = await self._cache.once(key, lambda plain: _read(plain, schema), request)
         self._cached += was_kept
         return reply
 
@@ -251,31 +224,17 @@ class Judge:
     async def _request(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
         if self.llm is None:
             raise ConfigurationError(NO_MODEL)
-        slot = Slot(self._slots.here())
+        slot = Slot(self.slots.here())
         limits: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries, "slot": slot}
         try:
-            with use_budget(self._started()):
+            if self._budget is None:  # the deadline runs from now on
+                self._budget = Budget(**self._caps)  # type: ignore[arg-type]
+            with use_budget(self._budget):
                 if schema is None:
                     return await atext_call(self.llm, prompt, values, **limits)
                 return await astructured_call(self.llm, prompt, values, schema, **limits)
         finally:
             self._seconds += slot.seconds
-
-    def _started(self) -> Budget:
-        if self._budget is None:
-            self._budget = Budget(**self._caps)  # type: ignore[arg-type]
-        return self._budget
-
-    async def _prompt(self, name: str, language: Language) -> PromptTemplate:
-        """The prompt of that name; its file is read once, on a thread."""
-        known = self._prompts.get((name, language))
-        return known if known is not None else await run_in_thread(self._load, name, language)
-
-    def _load(self, name: str, language: str) -> PromptTemplate:
-        known = self._prompts.get((name, language))
-        if known is None:
-            known = self._prompts[name, language] = self._library.load(name, language)
-        return known
 
     def __repr__(self) -> str:
         return f"Judge({self.name!r}, embeddings={embedding_name(self.embeddings)!r}, language={self.language!r})"
@@ -289,8 +248,31 @@ def _as_it_is() -> Any:
     return ChatPromptTemplate.from_messages([("user", "{text}")])
 
 
-def _target(schema: Any, language: Any) -> Target:
-    return target_of(schema, "zh" if language == "zh" else "en")
+def _chat_model(llm: Any) -> Any:
+    """The chat model; ``None`` for the name ``"none"``.
+
+    Raises:
+        ConfigurationError: If it is the embedded one, which is no judge.
+    """
+    if llm == "none":
+        return None
+    found = chat_model(llm) if llm is None or isinstance(llm, str) else llm
+    if is_extractive(found):
+        raise ConfigurationError(NO_MODEL)
+    if not hasattr(found, "ainvoke"):
+        raise InvalidInputError(
+            f"llm is a {type(llm).__name__}; give a LangChain chat model, or a name such as 'openai:gpt-5.5'"
+        )
+    return found
+
+
+def _embedding_model(given: Any) -> Embeddings | None:
+    found = embedding_model(given) if given is None or isinstance(given, str) else given
+    if found is not None and not hasattr(found, "aembed_documents"):
+        raise InvalidInputError(
+            f"embeddings is a {type(given).__name__}; give LangChain embeddings, a name, or 'none'"
+        )
+    return found
 
 
 def _read(plain: Any, form: Any) -> Any:

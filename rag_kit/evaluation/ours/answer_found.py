@@ -10,7 +10,7 @@ from rag_kit.evaluation.ours.occurrence import occurs, plain, without_citations
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
 

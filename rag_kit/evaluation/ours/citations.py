@@ -17,7 +17,7 @@ from rag_kit.text.citations.statements import MAX_STATEMENTS, statements
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
 #: ``supported``: a cited passage says it; ``unsupported``: it is cited, and no cited passage says it;

@@ -15,7 +15,7 @@ from rag_kit.text import sentences
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
 MAX_SENTENCES = 400

@@ -10,7 +10,7 @@ from rag_kit.text.citations import is_declined
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
 #: Ends of a run that are neither an answer nor a decline: a guard stepped in, or a question was asked back.

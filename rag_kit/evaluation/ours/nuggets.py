@@ -14,7 +14,7 @@ from rag_kit.prompts import render_passages
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
 #: Which nuggets count, and with which weight: the vital ones alone; all alike; all, an okay one with half a weight.

@@ -13,7 +13,7 @@ from rag_kit.evaluation.ours.tokens import Tokenizer, Unit
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
 MOST = 200_000

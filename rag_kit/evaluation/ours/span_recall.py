@@ -16,7 +16,7 @@ from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.evaluation.ours.occurrence import occurs, plain
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output, Passage
 
 _MAX_BUDGET = 10_000_000

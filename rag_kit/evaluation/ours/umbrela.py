@@ -13,7 +13,7 @@ from rag_kit.prompts import render_passages
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output, Passage
 
 DEFAULT_K = 10

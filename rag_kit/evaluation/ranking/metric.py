@@ -14,7 +14,7 @@ from rag_kit.evaluation.ranking.ids import REPEATS, Repeats, ranked_ids
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
 #: As `rag_kit.evaluation.retrieval_metrics` names them; K is a whole number from 1.

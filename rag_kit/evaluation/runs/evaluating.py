@@ -19,7 +19,7 @@ from rag_kit.evaluation.runs.settings import Settings, take_examples
 from rag_kit.evaluation.scorers import default_metrics, get_metrics
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
 
 
 def evaluate(

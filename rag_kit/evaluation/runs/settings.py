@@ -16,7 +16,7 @@ from rag_kit.evaluation.runs.prices import Prices
 from rag_kit.evaluation.runs.progress import Progress
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from rag_kit.evaluation.tuning.study import StudyFolder, import_optuna
 from rag_kit.evaluation.tuning.writing import importable
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
 
 #: When a setting is given up before it has answered every question; `tune` says more.
 Pruning = Literal["paired", "median", "halving", "none"]

@@ -29,7 +29,7 @@ from rag_kit.evaluation.tuning.verdict import surely_worse
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.judge import Judge
+    from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.metric import Metric
     from rag_kit.evaluation.runs import Results
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from rag_kit.models.rewrite_cache.cache import RewriteCache
-from rag_kit.models.rewrite_cache.identity import call_key, model_identity
+from rag_kit.models.rewrite_cache.identity import call_key, model_identity, plain_endpoint
 
-__all__ = ["RewriteCache", "call_key", "model_identity"]
+__all__ = ["RewriteCache", "call_key", "model_identity", "plain_endpoint"]

@@ -88,7 +88,7 @@ def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
     return {
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
         "name": model_name(model),
-        "endpoint": _bare(base_url(model)),
+        "endpoint": plain_endpoint(base_url(model)),
         "settings": {
             name: getattr(model, name) for name in _SAMPLING if getattr(model, name, None) is not None
         },
@@ -96,7 +96,7 @@ def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
     }
 
 
-def _bare(url: str | None) -> str | None:
+def plain_endpoint(url: str | None) -> str | None:
     """Host, port and path of an address: who calls makes no difference."""
     if not url:
         return None

@@ -30,8 +30,8 @@ async def spoilt(path: Path, change: str, *values: Any) -> Judge:
     judge = judge_of(path)
     await judge.ask("judge_statements", VALUES)
     await judge.embed(["x", "y"])
-    assert judge._replies.cache is not None
-    judge._replies.cache.close()
+    assert judge._cache.file is not None
+    judge._cache.file.close()
     connection = sqlite3.connect(path)
     with connection:
         connection.execute(change, values)

@@ -30,7 +30,7 @@ from rag_kit.errors import (
     PromptError,
 )
 from rag_kit.evaluation import Judge
-from rag_kit.evaluation.ragas_metrics.adapter import ragas_embeddings, ragas_llm
+from rag_kit.evaluation.judge.adapter import ragas_embeddings, ragas_llm
 from rag_kit.evaluation.scorers import get_metric
 
 ASKED = {"question": "Who?", "answer": "Ada did it."}
@@ -90,7 +90,7 @@ def test_works_from_one_event_loop_after_another() -> None:
             first, second, vectors = asyncio.run(twice())
             assert first == second == split(1)
             assert len(vectors) == 1
-    assert len(judge._slots._found) == 1
+    assert len(judge.slots._found) == 1
 
 
 async def test_time_outs_are_retried_and_then_an_error() -> None:
@@ -261,7 +261,7 @@ async def test_a_cancelled_measurement_leaves_no_task_and_no_slot() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert asyncio.all_tasks() <= before
-    assert not judge._slots.here().locked()
+    assert not judge.slots.here().locked()
 
 
 CANARY = "sk-canary-1234567890abcdef"

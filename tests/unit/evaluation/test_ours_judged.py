@@ -7,7 +7,7 @@ from support.by_task import by_task
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.judge import Judge
+from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.ours.judged_citations import JudgedCitations
 from rag_kit.evaluation.ours.nuggets import NuggetRecall
 from rag_kit.evaluation.ours.umbrela import Umbrela

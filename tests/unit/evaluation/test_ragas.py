@@ -18,12 +18,12 @@ from support.ragas_model import answer
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Judge, Output, aevaluate, evaluate
-from rag_kit.evaluation.ragas_metrics.adapter import ragas_llm
-from rag_kit.evaluation.ragas_metrics.metric import RagasMetric
-from rag_kit.evaluation.ragas_metrics.names import KINDS, NAMES
+from rag_kit.evaluation.judge.adapter import ragas_llm
+from rag_kit.evaluation.judge.ragas_metric import RagasMetric
+from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.evaluation.scorers import get_metric
 
-ROWS = 20
+COUNT = 20
 TEXTS = {
     "en": ("Where does river {} rise?", "River {} rises in hills. It is long.", "River {} rises far off.", "Hill {}."),
     "zh": ("第{}条河发源于哪里？", "第{}条河发源于山区。它很长。", "第{}条河的源头在山里。", "山{}。"),
@@ -35,7 +35,7 @@ def rows(language: str) -> list[tuple[Example, Output]]:
     """So many rows, from one to three passages each."""
     question, said, reference, passage = TEXTS[language]
     found = []
-    for n in range(ROWS):
+    for n in range(COUNT):
         call = {"name": "search", "args": {"n": n % 3}}
         messages = [
             {"type": "human", "content": question.format(n)},
@@ -89,12 +89,11 @@ class Bare:
         import ragas.metrics.collections as collections
         from ragas.prompt.metrics.base_prompt import BasePrompt
 
-        made, settings = NAMES[name]
-        kind = KINDS[made]
+        kind = ROWS[name]
         parts: dict[str, Any] = {"llm": self.llm} if kind.llm else {}
         if kind.embeddings:
             parts["embeddings"] = self.awaiting if kind.llm else self.blocking
-        metric = getattr(collections, made)(**parts, **settings)
+        metric = getattr(collections, kind.ragas_class)(**parts, **kind.settings)
         if language == "zh":
             for attribute, prompt in list(vars(metric).items()):
                 if isinstance(prompt, BasePrompt) and getattr(prompt, "examples", None):
@@ -136,7 +135,7 @@ def arguments(metric: Any, example: Example, output: Output) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("data_")])
+@pytest.mark.parametrize("name", [name for name in ROWS if not name.startswith("data_")])
 async def test_the_value_is_the_one_that_ragas_gives(name: str, language: str) -> None:
     """Equal to 1e-9 on 20 rows, and the model was sent the same prompts; for Chinese those that Ragas adapted."""
     with OpenAIServer([answer]) as server:
@@ -147,7 +146,7 @@ async def test_the_value_is_the_one_that_ragas_gives(name: str, language: str) -
         judge, metric = judge_on(server), RagasMetric(name)
         cells = await asyncio.gather(*(metric.measure(*row, judge) for row in rows(language)))
         assert {request.prompt for request in server.chats} == asked
-    assert len(cells) == ROWS
+    assert len(cells) == COUNT
     for cell, value in zip(cells, wanted, strict=True):
         if cell.status == "undefined":  # Ragas gives 0 where every topic was rightly declined, else NaN
             assert value == 0.0 if name == "topic_adherence" else math.isnan(value)
@@ -327,7 +326,7 @@ def _discrete() -> Any:
     [
         ("MultiModalFaithfulness", "pictures"),
         ("Faithfulnes", "unknown metric"),
-        (partial(RagasMetric, "rubrics", rubrics={1: "alone"}), "2 to 20"),
+        (partial(RagasMetric, "rubrics", rubrics={1: "alone"}), "2 scores or more"),
         (partial(RagasMetric, "ours_tool_call_f1"), "unknown metric"),
         ("ours_tool_call_f1", "take tool_call_f1"),
         (lambda: get_metric(_discrete()), "unknown metric"),

@@ -62,7 +62,7 @@ def told_by(path: Path) -> Iterator[str]:
 FOUND = sorted(
     {
         (path.relative_to(FOLDER).as_posix(), text)
-        for part in ("ours", "ranking", "ragas_metrics", "comparing", "reporting", "metric.py")
+        for part in ("ours", "ranking", "judge", "comparing", "reporting", "metric.py")
         for path in ([FOLDER / part] if part.endswith(".py") else sorted((FOLDER / part).rglob("*.py")))
         for text in told_by(path)
         if re.search("[a-z]{2}", text.replace("X7", ""))

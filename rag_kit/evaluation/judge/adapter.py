@@ -1,0 +1,199 @@
+"""A judge as an LLM and as embeddings of Ragas's: limits, caps, retries, cache and redaction stay the judge's."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from rag_kit._privacy import turn_telemetry_off
+from rag_kit.concurrency import run_coroutine
+from rag_kit.errors import MissingExtraError, ModelOutputError, RagKitError
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.judge.judge import Judge
+
+#: Languages for which prompts are adapted, as Ragas names them; for any other they are sent as they are.
+LANGUAGES = {"zh": "chinese"}
+
+
+def import_ragas() -> ModuleType:
+    """The module ``ragas.metrics.collections``; its first import takes seconds: call it on a thread.
+
+    Raises:
+        MissingExtraError: If Ragas, or something that it imports, is not installed.
+    """
+    turn_telemetry_off()
+    try:
+        with warnings.catch_warnings():
+            # Ragas asks for tqdm's notebook bars, which nobody here draws; without ipywidgets that warns in Jupyter
+            warnings.filterwarnings("ignore", message="IProgress not found")
+            return import_module("ragas.metrics.collections")
+    except ImportError as error:
+        raise MissingExtraError("eval", "Ragas's metrics") from error
+
+
+class Calls:
+    """What one cell asks of the judge.
+
+    The same prompt asked again is another repetition, with a reply of its own. A reply that fails the check is asked
+    for once more and never kept. After a failure nothing more is asked: some of Ragas's metrics swallow errors and try
+    again, so the failure stays in `failure` for the caller to raise.
+
+    Args:
+        judge: The judge.
+        check: From a prompt's input and the reply to what is wrong with the reply; ``None`` if nothing is.
+    """
+
+    def __init__(
+        self, judge: Judge, check: Callable[[Any, Any], str | None] = lambda data, reply: None
+    ) -> None:
+        self.judge = judge
+        self.inputs: dict[str, Any] = {}
+        self.replies: list[BaseModel] = []
+        self.failure: Exception | None = None
+        self.vectors: dict[str, list[float]] = {}
+        self._check = check
+        self._asked: Counter[str] = Counter()
+
+    async def ask(self, prompt: str, schema: type[BaseModel]) -> Any:
+        """The reply to a prompt of Ragas's.
+
+        Raises:
+            ModelError: If the judge cannot be reached, or its reply is wrong twice.
+        """
+        if self.failure is not None:
+            raise self.failure
+
+        def fault(reply: Any) -> str | None:
+            return self._check(self.inputs.get(prompt), reply)
+
+        try:
+            for _ in range(2):
+                self._asked[prompt] += 1
+                reply = await self.judge.complete(
+                    prompt, schema, repeat=self._asked[prompt] - 1, keep=lambda each: fault(each) is None
+                )
+                if (wrong := fault(reply)) is None:
+                    self.replies.append(reply)
+                    return reply
+            raise ModelOutputError(f"the judge was asked twice, and {wrong}")
+        except RagKitError as error:
+            self.failure = error
+            raise
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of texts; those that this cell has asked for before are at hand."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self.vectors]
+        if missing:
+            self.vectors |= dict(zip(missing, await self.judge.embed(missing), strict=True))
+        return [self.vectors[text] for text in texts]
+
+
+class ObservedPrompt:
+    """A prompt of Ragas's that remembers its input, so that a reply can be checked against it."""
+
+    def __init__(self, prompt: Any, calls: Calls) -> None:
+        self._prompt, self._calls = prompt, calls
+
+    def to_string(self, data: Any) -> str:
+        """What Ragas sends."""
+        text: str = self._prompt.to_string(data)
+        self._calls.inputs[text] = data
+        return text
+
+
+def ragas_llm(judge: Judge | Calls | None) -> Any:
+    """A judge as the ``llm`` of any class of ``ragas.metrics.collections``; prompts are sent as Ragas writes them.
+
+    Args:
+        judge: The judge; ``None`` for an object that is handed to ``evaluate``, which puts its own judge in.
+
+    Raises:
+        MissingExtraError: If Ragas is not installed.
+    """
+    return _classes()[0](judge if judge is None or isinstance(judge, Calls) else Calls(judge))
+
+
+def ragas_embeddings(judge: Judge | Calls | None) -> Any:
+    """A judge as the ``embeddings`` of any class of ``ragas.metrics.collections``, as `ragas_llm`."""
+    return _classes()[1](judge if judge is None or isinstance(judge, Calls) else Calls(judge))
+
+
+@lru_cache(maxsize=1)
+def _classes() -> tuple[type, type]:
+    """The two adapters; Ragas's base classes are only known once it is imported."""
+    import_ragas()
+    from ragas.embeddings.base import BaseRagasEmbedding
+    from ragas.llms.base import InstructorBaseRagasLLM
+
+    class JudgeLLM(InstructorBaseRagasLLM):
+        """An LLM of Ragas's that is a judge."""
+
+        def __init__(self, calls: Calls) -> None:
+            self.calls = calls
+
+        async def agenerate(self, prompt: str, response_model: type[BaseModel]) -> Any:
+            return await self.calls.ask(prompt, response_model)
+
+        def generate(self, prompt: str, response_model: type[BaseModel]) -> Any:
+            return run_coroutine(self.agenerate(prompt, response_model))
+
+    class JudgeEmbedding(BaseRagasEmbedding):
+        """Embeddings of Ragas's that are a judge's."""
+
+        def __init__(self, calls: Calls) -> None:
+            super().__init__()
+            self.calls = calls
+
+        async def aembed_text(self, text: str, **kwargs: Any) -> list[float]:
+            return (await self.calls.embed([text]))[0]
+
+        async def aembed_texts(self, texts: list[str], **kwargs: Any) -> list[list[float]]:
+            return await self.calls.embed(texts)
+
+        def embed_text(self, text: str, **kwargs: Any) -> list[float]:
+            # fetched before where it is awaited, so that the event loop need not wait
+            known = self.calls.vectors.get(text)
+            return run_coroutine(self.aembed_text(text)) if known is None else known
+
+    return JudgeLLM, JudgeEmbedding
+
+
+def prompts_of(metric: Any) -> dict[str, Any]:
+    """The prompts of a metric object, by attribute."""
+    from ragas.prompt.metrics.base_prompt import BasePrompt
+
+    return {name: value for name, value in vars(metric).items() if isinstance(value, BasePrompt)}
+
+
+async def adapted_prompts(metric: Any, judge: Judge, language: str) -> dict[str, Any]:
+    """The prompts of a metric in another language: the judge translates their examples, as Ragas's ``adapt`` asks it.
+
+    The translations are replies of the judge, so its cache keeps them, as JSON, for this model, this prompt and this
+    language. Prompts that Ragas writes without examples it cannot adapt; they are left out here and sent in English.
+
+    Raises:
+        ModelError: If the judge cannot be reached, or gives another number of translations, twice.
+    """
+    llm, found = ragas_llm(judge), {}
+    for name, prompt in prompts_of(metric).items():
+        for last in (False, True) if getattr(prompt, "examples", None) else ():
+            try:
+                found[name] = await prompt.adapt(LANGUAGES[language], llm)
+                break
+            except RagKitError:
+                raise
+            except ValueError as error:
+                if last:
+                    raise ModelOutputError(
+                        f"the judge could not translate Ragas's prompt {name!r} to {LANGUAGES[language]}: {error}; "
+                        "with Judge(language='en') the English one is sent"
+                    ) from error
+    return found

@@ -1,0 +1,252 @@
+"""What a judge has asked before: replies and vectors, kept as JSON between runs, each asked for once at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from rag_kit.concurrency import check_budget, remaining_seconds, run_in_thread
+from rag_kit.errors import CacheError, ConfigurationError, InvalidInputError, ModelOutputError
+from rag_kit.models.clients import aembed_bare
+from rag_kit.models.embedding import embedding_name
+from rag_kit.models.endpoint import base_url
+from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
+from rag_kit.models.redact import host_of
+from rag_kit.models.rewrite_cache import RewriteCache, model_identity, plain_endpoint
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from rag_kit.evaluation.judge.judge import Judge
+
+_log = logging.getLogger(__name__)
+# Raise it when an entry of the same key would be read in another way.
+_VERSION = 1
+_MAX_ENTRIES = 100_000
+_MAX_KEYS = 500
+_BATCH = 64
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+_GREATEST = 1e100
+T = TypeVar("T")
+
+
+def cache_key(kind: str, *parts: Any) -> str:
+    """The key of a ``"reply"`` or a ``"vector"``: a hash, so that the file holds no question."""
+    return _hash([kind, _VERSION, *parts])
+
+
+def identity_of(model: Any) -> str | None:
+    """A hash over class, name, endpoint and settings of a model; ``None`` for what is no model.
+
+    A model that bears no name is told by its plain fields beside its class: two scripted models are two judges.
+    """
+    found = model_identity(model)
+    if found is None:
+        return None
+    parts: list[Any] = [found]
+    if isinstance(found, Mapping) and found.get("name") is None:
+        fields = {name: getattr(model, name, None) for name in getattr(type(model), "model_fields", {})}
+        parts.append({name: value for name, value in fields.items() if isinstance(value, str | float)})
+    return _hash(parts)
+
+
+class PerLoop(Generic[T]):
+    """One object for each event loop, made when that loop first asks; a judge may live through several loops."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._found: dict[asyncio.AbstractEventLoop, T] = {}
+
+    def here(self) -> T:
+        """The object of the running loop."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop not in self._found:
+                # a semaphore holds on to its loop, so weak references would never let go
+                self._found = {each: kept for each, kept in self._found.items() if not each.is_closed()}
+                self._found[loop] = self._make()
+            return self._found[loop]
+
+
+class JudgeCache:
+    """The kit's JSON cache, off the event loop; without a file it keeps nothing.
+
+    A cache that cannot be read or written is said once in the log and costs requests, never a run.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | RewriteCache | None) -> None:
+        made = RewriteCache(path, max_entries=_MAX_ENTRIES) if isinstance(path, str | os.PathLike) else path
+        self.file: RewriteCache | None = made
+        self._asked: PerLoop[dict[str, asyncio.Event]] = PerLoop(dict)
+        self._failed = False
+
+    async def get(self, keys: Sequence[str]) -> dict[str, Any]:
+        """What is kept under the keys."""
+        found: dict[str, Any] = {}
+        for start in range(0, len(keys) if self.file else 0, _MAX_KEYS):
+            found |= await self._call("get", list(keys[start : start + _MAX_KEYS])) or {}
+        return found
+
+    async def put(self, replies: Mapping[str, Any]) -> None:
+        """Keep plain JSON."""
+        if self.file is not None and replies:
+            await self._call("put", dict(replies))
+
+    async def once(
+        self,
+        key: str | None,
+        read: Callable[[Any], T | None],
+        ask: Callable[[], Awaitable[tuple[T, Any]]],
+    ) -> tuple[T, bool]:
+        """The reply that is kept, else the one that is asked for now.
+
+        Args:
+            key: Its key; ``None`` if it cannot be kept.
+            read: From plain JSON to the reply; ``None`` if it does not fit any more.
+            ask: Gives the reply and the plain JSON to keep, ``None`` to keep nothing. What it raises is kept nowhere;
+                others who wait for the same reply then ask for themselves.
+
+        Returns:
+            The reply, and whether it was kept.
+        """
+        if self.file is None or key is None:
+            return (await ask())[0], False
+        asked = self._asked.here()
+        while (other := asked.get(key)) is not None:
+            await other.wait()
+        done = asked[key] = asyncio.Event()
+        try:
+            kept = await self.get([key])
+            if key in kept and (found := read(kept[key])) is not None:
+                return found, True
+            reply, plain = await ask()
+            if plain is not None:
+                await self.put({key: plain})
+            return reply, False
+        finally:
+            del asked[key]
+            done.set()
+
+    async def _call(self, name: str, given: Any) -> Any:
+        try:
+            return await run_in_thread(getattr(self.file, name), given)
+        except CacheError as error:
+            if not self._failed:
+                self._failed = True
+                _log.warning("The judge goes on without its cache: %s", error)
+            return None
+
+
+class Vectors:
+    """An embedding model behind the limits of a judge: in batches, each distinct text once, kept in its cache."""
+
+    def __init__(self, judge: Judge, cache: JudgeCache) -> None:
+        self._judge, self._cache = judge, cache
+        self._model = sending_text(judge.embeddings)
+        # the name leaves port and path out, which here may be two models
+        self._name = f"{embedding_name(judge.embeddings)} {plain_endpoint(base_url(judge.embeddings))}"
+        self.embedded = 0
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """As `Judge.embed`."""
+        if self._model is None:
+            raise ConfigurationError(
+                "the judge has no embedding model; give Judge(embeddings=...) one, set RAG_KIT_EMBEDDING_MODEL, or "
+                "install the embedded one: rag-kit models install minilm"
+            )
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise InvalidInputError("embed takes a list of texts; put the single one into a list")
+        keys = {text: cache_key("vector", self._name, text) for text in texts}
+        kept = await self._cache.get(list(keys.values()))
+        found = {text: kept[key] for text, key in keys.items() if _is_vector(kept.get(key))}
+        asked = await self._ask([text for text in keys if text not in found], keys)
+        if len({len(vector) for vector in (*found.values(), *asked.values())}) > 1:
+            asked |= await self._ask(list(found), keys)  # what was kept is not of this model
+        found |= asked
+        return [found[text] for text in texts]
+
+    async def _ask(self, texts: list[str], keys: Mapping[str, str]) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {}
+        for start in range(0, len(texts), _BATCH):
+            batch = texts[start : start + _BATCH]
+            made = dict(zip(batch, _checked(await self._request(batch), len(batch)), strict=True))
+            self.embedded += len(batch)
+            await self._cache.put({keys[text]: vector for text, vector in made.items()})
+            found |= made
+        return found
+
+    async def _request(self, batch: list[str]) -> Any:
+        assert self._model is not None
+        pause = _FIRST_PAUSE
+        for left in range(self._judge.max_retries, -1, -1):
+            check_budget()
+            limits = [each for each in (self._judge.timeout, remaining_seconds()) if each is not None]
+            async with self._judge.slots.here():
+                try:
+                    async with asyncio.timeout(min(limits, default=None)):
+                        return await aembed_bare(self._model, batch)
+                except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
+                    failure = error
+            mapped, wished = map_model_error(failure, model=self._model), retry_after(failure)
+            wait = pause if wished is None else wished
+            if classify(failure) not in RETRYABLE or not left or wait > _LONGEST_PAUSE:
+                raise mapped
+            await asyncio.sleep(wait)
+            pause *= 2
+        raise AssertionError("the last attempt returns or raises")
+
+
+def sending_text(embeddings: Embeddings | None) -> Embeddings | None:
+    """A copy of OpenAI embeddings that sends texts, not token numbers, to an endpoint of another provider.
+
+    LangChain's default, numbers of tokens, is OpenAI's own form, and needs a tokenizer that is downloaded.
+    """
+    model: Any = embeddings
+    if not hasattr(model, "check_embedding_ctx_length") or not hasattr(model, "model_copy"):
+        return embeddings
+    if (host_of(base_url(model)) or "api.openai.com").endswith((".openai.com", ".azure.com")):
+        return embeddings
+    copied: Embeddings = model.model_copy(update={"check_embedding_ctx_length": False})
+    return copied
+
+
+def _checked(given: Any, count: int) -> list[list[float]]:
+    """What an embedding model gave, as vectors that have a cosine.
+
+    Raises:
+        ModelOutputError: If it gave something else.
+    """
+    try:
+        vectors = [[float(number) for number in vector] for vector in given]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelOutputError(f"the embedding model gave what are no vectors: {error}") from None
+    lengths = {len(vector) for vector in vectors}
+    if len(vectors) != count or len(lengths) > 1 or not all(map(_is_vector, vectors)):
+        raise ModelOutputError(
+            f"the embedding model gave {len(vectors)} vectors for {count} texts, of several lengths, or one that is "
+            "empty, all zero or not finite; with such a vector there is no cosine"
+        )
+    return vectors
+
+
+def _is_vector(value: Any) -> bool:
+    """Whether there is a cosine with it: numbers whose squares are neither lost nor infinite."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(type(number) in (int, float) and -_GREATEST <= number <= _GREATEST for number in value)
+        and max(map(abs, value)) >= 1 / _GREATEST
+    )
+
+
+def _hash(parts: list[Any]) -> str:
+    # what JSON does not know counts by its type, so that no secret and no address does
+    text = json.dumps(parts, sort_keys=True, default=lambda other: type(other).__qualname__)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,165 @@
+"""The columns that a metric of Ragas's reads, filled in from an example and an output."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.examples import Example
+    from rag_kit.evaluation.outputs import Output
+
+_FENCED = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?\s*\1\s*", re.DOTALL)
+_SCORE = re.compile(r"(?:score)?\s*(-?\d{1,3})(?:_description)?")
+
+
+def needs_of(columns: Iterable[str], *, best_of: bool = False) -> dict[str, frozenset[str]]:
+    """The attributes of a `Metric` that say which fields must be there.
+
+    Example:
+        >>> needs_of(["response", "reference_topics"])["metadata_needs"]
+        frozenset({'reference_topics'})
+    """
+    found: dict[str, set[str]] = {
+        where: set() for where in ("example_needs", "output_needs", "example_any", "metadata_needs")
+    }
+    for column in columns:
+        where, names, _ = _COLUMNS.get(column, ("metadata_needs", column, None))
+        if best_of and column == "reference":
+            where, names = "example_any", "reference answers"
+        found[where].update(names.split())
+    return {where: frozenset(names) for where, names in found.items()}
+
+
+def read_column(name: str, example: Example, output: Output) -> Any:
+    """A column's value; ``None`` where there is none. Any other name is a key of the example's metadata.
+
+    Raises:
+        InvalidInputError: If what stands there has another form.
+    """
+    if name not in _COLUMNS:
+        return example.metadata.get(name)
+    try:
+        return _COLUMNS[name][2](example, output)
+    except (KeyError, TypeError, ValueError, NotImplementedError, RecursionError) as error:
+        raise InvalidInputError(f"what the metric reads as {name} has another form: {error!r:.300}") from None
+
+
+def unfence(text: str) -> str:
+    """What stands in a code fence, when the fence is all there is.
+
+    Example:
+        >>> unfence("```csv\\na,b\\n```")
+        'a,b'
+    """
+    fenced = _FENCED.fullmatch(text) if text.lstrip()[:3] in ("```", "~~~") else None
+    return fenced[2] if fenced else text
+
+
+def rubric(levels: Any) -> dict[str, str]:
+    """A scale (score -> description; the scores as numbers or with Ragas's keys) with Ragas's keys, in order.
+
+    Raises:
+        InvalidInputError: If it is none, or has fewer than 2 levels.
+
+    Example:
+        >>> rubric({2: "Right.", "score1_description": "Wrong."})
+        {'score1_description': 'Wrong.', 'score2_description': 'Right.'}
+    """
+    given = dict(levels) if isinstance(levels, Mapping) else {}
+    found = {int(match[1]): text for key, text in given.items() if (match := _SCORE.fullmatch(str(key)))}
+    if not 2 <= len(found) == len(given) or not all(
+        isinstance(each, str) and each for each in found.values()
+    ):
+        raise InvalidInputError(
+            f"rubrics are {levels!r:.120}; give 2 scores or more, each with a text, such as "
+            "{1: 'Wrong.', 3: 'Right.'}"
+        )
+    return {f"score{score}_description": text for score, text in sorted(found.items())}
+
+
+def scores_of(rubrics: Mapping[str, str]) -> list[int]:
+    """The scores of a scale with Ragas's keys; none for a scale with other keys."""
+    found = [_SCORE.fullmatch(key) for key in rubrics]
+    return [int(match[1]) for match in found if match] if all(found) else []
+
+
+def _messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Ragas's message objects for dicts with ``type`` (LangChain) or ``role``; those of the system are left out."""
+    import ragas.messages
+    from langchain_core.messages import convert_to_messages
+
+    found: list[Any] = []
+    for message in messages:
+        calls = _calls(message.get("tool_calls") or [])
+        plain = {key: value for key, value in message.items() if key in ("type", "role", "content")}
+        (read,) = convert_to_messages([{**plain, "tool_call_id": ""}])
+        if read.type == "ai":
+            found.append(ragas.messages.AIMessage(content=str(read.text), tool_calls=calls or None))
+        elif read.type == "human":
+            found.append(ragas.messages.HumanMessage(content=str(read.text)))
+        elif read.type in ("tool", "function"):
+            found.append(ragas.messages.ToolMessage(content=str(read.text)))
+    return found
+
+
+def _calls(calls: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Ragas's tool calls for dicts with ``name`` and ``args``, or in OpenAI's form with ``function``."""
+    from ragas.messages import ToolCall
+
+    found = []
+    for call in calls:
+        inner = call.get("function", call)
+        args = inner.get("args", inner.get("arguments")) or {}
+        found.append(
+            ToolCall(name=inner["name"], args=json.loads(args) if isinstance(args, str) else dict(args))
+        )
+    return found
+
+
+def _table(example: Example) -> str:
+    """``metadata["reference_table"]`` (CSV text, or a list of rows as dicts), else the reference, as CSV text."""
+    table = example.metadata.get("reference_table", example.reference)
+    if isinstance(table, str):
+        return unfence(table)
+    import pandas
+
+    text: str = pandas.DataFrame(list(table)).to_csv(index=False)
+    return text
+
+
+def _schema(schema: Any) -> list[str] | None:
+    """``metadata["schema"]``: text, texts, or tables with their columns."""
+    if isinstance(schema, Mapping):
+        return [f"{table}: {json.dumps(columns, ensure_ascii=False)}" for table, columns in schema.items()]
+    return [schema] if isinstance(schema, str) else schema
+
+
+#: Column -> the attribute of a `Metric` that it belongs to, the fields that it needs there, and how it is read.
+_COLUMNS: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
+    "user_input": ("output_needs", "", lambda one, output: one.question),
+    "messages": ("output_needs", "messages", lambda one, output: _messages(output.messages)),
+    "response": ("output_needs", "answer", lambda one, output: output.answer),
+    "response_code": ("output_needs", "answer", lambda one, output: unfence(output.answer)),
+    "retrieved_contexts": ("output_needs", "passages", lambda one, output: output.contexts),
+    "reference": ("example_needs", "reference", lambda one, output: one.reference),
+    "reference_code": ("example_needs", "reference", lambda one, output: unfence(one.reference)),
+    "reference_contexts": (
+        "example_needs", "reference_contexts", lambda one, output: list(one.reference_contexts) or None
+    ),
+    "goal": (
+        "example_any", "reference metadata.reference_goal",
+        lambda one, output: one.metadata.get("reference_goal", one.reference),
+    ),
+    "reference_table": ("example_any", "reference metadata.reference_table", lambda one, output: _table(one)),
+    "reference_tool_calls": (
+        "metadata_needs", "reference_tool_calls",
+        lambda one, output: _calls(one.metadata["reference_tool_calls"]),
+    ),
+    "rubrics": ("metadata_needs", "rubrics", lambda one, output: rubric(one.metadata["rubrics"])),
+    "schema": ("metadata_needs", "schema", lambda one, output: _schema(one.metadata.get("schema"))),
+}  # fmt: skip

@@ -1,0 +1,318 @@
+"""The one wrapper that runs any metric of ``ragas.metrics.collections``."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from rag_kit.concurrency import run_coroutine, run_in_thread
+from rag_kit.documents import to_plain
+from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputError
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.judge import adapter
+from rag_kit.evaluation.judge.cache import PerLoop
+from rag_kit.evaluation.judge.ragas_columns import needs_of, read_column, rubric, scores_of
+from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, Row, no_value, reply_fault
+from rag_kit.evaluation.metric import Metric, Source
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.examples import Example
+    from rag_kit.evaluation.judge.judge import Judge
+    from rag_kit.evaluation.outputs import Output
+
+_MOST_REPLIES = 50
+
+
+def is_ragas_metric(value: Any) -> bool:
+    """Whether it is an object, a class or a ``partial`` of Ragas's; said without importing Ragas."""
+    made = value.func if isinstance(value, partial) else value
+    kinds = getattr(made if isinstance(made, type) else type(made), "__mro__", ())
+    base = ("ragas.metrics.collections.base", "BaseMetric")
+    return any((kind.__module__, kind.__name__) == base for kind in kinds)
+
+
+class RagasMetric(Metric):
+    """Any metric of ``ragas.metrics.collections``, with the judge in place of its LLM and embeddings.
+
+    Ragas's own class computes the value and its own prompts are sent, so the number is the one that Ragas gives with
+    the same model. Which columns it reads is taken from the signature of its ``ascore``: ``user_input``, ``response``,
+    ``retrieved_contexts``, ``reference``, ``reference_contexts`` come from the example and the output, any other from
+    the example's metadata; where one is missing, the cell is ``not_applicable`` and says which. Where the language of
+    the judge, or of the question, is Chinese, the examples in the prompts are translated by the judge, once, as
+    Ragas's ``adapt`` does it; ``details["prompts"]`` of each cell says in which language they were sent. Known faults
+    of Ragas are caught by the guards in `rag_kit.evaluation.judge.ragas_table`.
+
+    Args:
+        metric: A name such as ``"faithfulness"``, the name of a class of Ragas's, the class, a ``partial`` of it, or an
+            object. Its ``llm`` and ``embeddings`` are not asked, the judge is: ``llm=ragas_llm(None)`` will do.
+        name: The metric's name in tables; default: its own.
+        low: Smallest possible value; default: the class's.
+        high: Greatest possible value; likewise.
+        higher_is_better: Likewise.
+        **settings: What the class is made with, such as ``strictness=1`` or ``rubrics={1: "Rude.", 3: "Kind."}``.
+
+    Raises:
+        InvalidInputError: If there is no such metric, or settings come with an object.
+        MissingExtraError: If Ragas is not installed.
+    """
+
+    source: Source = "ragas"
+
+    def __init__(
+        self,
+        metric: Any,
+        name: str | None = None,
+        *,
+        low: float | None = None,
+        high: float | None = None,
+        higher_is_better: bool | None = None,
+        **settings: Any,
+    ) -> None:
+        if find_spec("ragas") is None:
+            raise MissingExtraError("eval", "Ragas's metrics")
+        if isinstance(metric, partial):
+            name = name or metric.keywords.get("name")
+            kept = {
+                key: each for key, each in metric.keywords.items() if key not in ("llm", "embeddings", "name")
+            }
+            metric, settings = metric.func, {**kept, **settings}
+        if "rubrics" in settings:
+            settings["rubrics"] = rubric(settings["rubrics"])
+        row = ROWS.get(metric) or CLASSES.get(metric) if isinstance(metric, str) else None
+        if isinstance(metric, str):
+            name, metric = name or metric, row.ragas_class if row else _class(metric)
+            if row and settings:
+                metric, settings = _class(metric), {**row.settings, **settings}
+        if isinstance(metric, type):
+            name = name or _snake(metric.__name__)
+            _check_settings(metric, settings)
+        elif not isinstance(metric, str) and settings:
+            raise InvalidInputError(
+                f"settings {sorted(settings)} come with an object; give them to its class"
+            )
+        self._made = metric
+        self._settings = settings or dict(row.settings if row else {})
+        self._object: Any = None if isinstance(metric, (str, type)) else metric
+        self.name = name or str(metric.name)
+        self._row = row = row or _row_of(metric)
+        self.stage, self.needs_judge = row.stage, row.llm
+        known = self._settings if self._object is None else vars(metric)
+        self.needs_embeddings = row.embeddings and (known.get("weights") or (0, 1))[1] > 0
+        needs = {*row.needs, *(["reference"] if known.get("with_reference") else [])}
+        for field, names in needs_of(needs, best_of=row.best_of).items():
+            setattr(self, field, names)
+        scores = scores_of(known.get("rubrics") or {})
+        self.low = low if low is not None else min(scores, default=row.low)
+        self.high = high if high is not None else max(scores, default=row.high)
+        self.higher_is_better = row.higher_is_better if higher_is_better is None else higher_is_better
+        self._adapted: WeakKeyDictionary[Judge, dict[str, Any]] = WeakKeyDictionary()
+        self._locks = PerLoop(asyncio.Lock)
+
+    async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
+        """Ragas's value."""
+        if self.needs_embeddings and judge is not None and judge.embeddings is None:
+            return Cell.not_applicable(
+                "the judge has no embedding model; give it one, or: rag-kit models install minilm"
+            )
+        metric = await self._made_object()
+        given = self._columns(metric, example, output)
+        if not self._row.best_of:
+            return await self._compute(metric, given, example, judge)
+        references = dict.fromkeys(filter(None, (example.reference, *example.answers)))
+        cells = [
+            await self._compute(metric, {**given, "reference": each}, example, judge) for each in references
+        ]
+        return max(cells, key=lambda cell: cell.value or 0.0)
+
+    def settings(self) -> dict[str, Any]:
+        """Ragas's version, its class, what that is made with; ``prompts`` names no prompt file: Ragas's are sent."""
+        own = self._settings if isinstance(self._made, (str, type)) else _public(self._made)
+        known = {"ragas": version("ragas"), "class": self._row.ragas_class, "with": to_plain(own)}
+        sent = "Ragas's own prompts; for Chinese with examples translated by the judge (Ragas's adapt)"
+        return {**known, "prompts": [], "sent": sent} if self.needs_judge else known
+
+    async def prompts(self, judge: Judge, language: str) -> dict[str, Any]:
+        """The prompts of Ragas's that are sent in ``"en"`` or ``"zh"``, by attribute; translated once a judge.
+
+        Raises:
+            ModelError: If the judge cannot translate them.
+        """
+        metric = await self._made_object()
+        own = adapter.prompts_of(metric)
+        if language not in adapter.LANGUAGES:
+            return own
+        async with self._locks.here():
+            kept = self._adapted.setdefault(judge, {})
+            if language not in kept:
+                try:
+                    kept[language] = await adapter.adapted_prompts(metric, judge, language)
+                except ModelOutputError as error:  # not asked again for each row
+                    kept[language] = error
+        if isinstance(found := kept[language], ModelOutputError):
+            raise found
+        return {**own, **found}
+
+    async def _compute(
+        self, metric: Any, given: Mapping[str, Any], example: Example, judge: Judge | None
+    ) -> Cell:
+        row = self._row
+        if (cell := row.before(given)) is not None:
+            return cell
+        if judge is None or not (self.needs_judge or self.needs_embeddings):
+            result = await run_in_thread(lambda: run_coroutine(metric.ascore(**given)))
+            return _cell(result, row.remark(given))
+        scores = scores_of(given.get("rubrics") or getattr(metric, "rubrics", None) or {})
+        calls = adapter.Calls(judge, lambda data, reply: reply_fault(data, reply, scores))
+        asking, details = await self._asking(metric, calls, judge.language_for(example.question))
+        await calls.embed([given[column] for column in row.ahead])
+        result, failure = None, None
+        try:
+            result = await asking.ascore(**given)
+        except Exception as error:  # noqa: BLE001 - what Ragas makes of an empty list; raised below where it was none
+            failure = error
+        if (why := no_value(calls.replies)) is None and (raised := calls.failure or failure) is not None:
+            raise raised
+        if calls.replies:
+            kept = [reply.model_dump(mode="json") for reply in calls.replies[:_MOST_REPLIES]]
+            details["replies"] = to_plain(kept)
+        if why is not None:
+            return Cell.undefined(why, **details)
+        return _cell(result, result.reason or _first_no(calls.replies), **details)
+
+    async def _asking(self, metric: Any, calls: adapter.Calls, language: str) -> tuple[Any, dict[str, Any]]:
+        """A copy of the object that asks through these calls, and which prompts it sends."""
+        asking = copy.copy(metric)
+        if self.needs_embeddings:
+            asking.embeddings = adapter.ragas_embeddings(calls)
+        if not self.needs_judge:
+            return asking, {}
+        asking.llm = adapter.ragas_llm(calls)
+        own, sent = adapter.prompts_of(metric), await self.prompts(calls.judge, language)
+        for name, prompt in sent.items():
+            setattr(asking, name, adapter.ObservedPrompt(prompt, calls))
+        said = {name: "english" if sent[name] is own[name] else adapter.LANGUAGES[language] for name in sent}
+        return asking, {"prompts": said}
+
+    def _columns(self, metric: Any, example: Example, output: Output) -> dict[str, Any]:
+        """The arguments of ``ascore``; an optional one that has no value is left out."""
+        given = {}
+        for name, parameter in _parameters(metric).items():
+            if name == "reference" and getattr(metric, "with_reference", None) is False:
+                continue
+            value = read_column(self._row.reads.get(name) or _column(name, parameter), example, output)
+            if value is not None or parameter.default is inspect.Parameter.empty:
+                given[name] = value
+        return given
+
+    async def _made_object(self) -> Any:
+        if self._object is None:
+            self._object = await run_in_thread(self._build)
+        return self._object
+
+    def _build(self) -> Any:
+        made = _class(self._made) if isinstance(self._made, str) else self._made
+        takes = inspect.signature(made).parameters
+        parts = {name: make(None) for name, make in _PARTS.items() if name in takes}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of the packages below Ragas
+                return made(**{**parts, **self._settings})
+        except ImportError as error:
+            raise MissingExtraError("eval", f"the metric {self.name!r}") from error
+
+
+_PARTS = {"llm": adapter.ragas_llm, "embeddings": adapter.ragas_embeddings}
+
+
+def _class(name: str) -> Any:
+    """A class of Ragas's by its name."""
+    found = getattr(adapter.import_ragas(), name, None)
+    if not is_ragas_metric(found):
+        names = ", ".join(ROWS)
+        raise InvalidInputError(
+            f"unknown metric {name!r:.80}; allowed are {names}, and the classes of ragas.metrics.collections"
+        )
+    return found
+
+
+def _row_of(metric: Any) -> Row:
+    """The row of a class, an object, or a class that they derive from; else what their ``ascore`` says."""
+    kind = metric if isinstance(metric, type) else type(metric)
+    if "MultiModal" in kind.__name__:
+        raise InvalidInputError(
+            f"{kind.__name__} asks with pictures over a client of its own; the judge asks with text"
+        )
+    for each in kind.__mro__:
+        if each.__name__ in CLASSES:
+            return replace(CLASSES[each.__name__], ragas_class=kind.__name__)
+    takes = _parameters(kind)
+    needs = tuple(
+        _column(name, takes[name]) for name in takes if takes[name].default is inspect.Parameter.empty
+    )
+    asks = vars(metric) if kind is not metric else inspect.signature(kind).parameters
+    low, high = getattr(metric, "allowed_values", None) or (0.0, 1.0)
+    return Row(kind.__name__, "end_to_end", needs, "llm" in asks, "embeddings" in asks, low, high)
+
+
+def _check_settings(made: Any, settings: Mapping[str, Any]) -> None:
+    """See that a class takes the settings: Ragas's take any word, and do nothing with it."""
+    takes = inspect.signature(made).parameters.values()
+    known = {each.name for each in takes if each.kind is not each.VAR_KEYWORD} - {"llm", "embeddings", "name"}
+    if unknown := sorted(set(settings) - known):
+        raise InvalidInputError(
+            f"{made.__name__} takes no {unknown[0]!r}; it takes {', '.join(sorted(known)) or 'no settings'}"
+        )
+
+
+def _parameters(metric: Any) -> dict[str, inspect.Parameter]:
+    found = inspect.signature(metric.ascore).parameters
+    variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return {name: each for name, each in found.items() if each.kind not in variable and name != "self"}
+
+
+def _column(name: str, parameter: inspect.Parameter) -> str:
+    """The column of an argument; a ``user_input`` that is a list of messages is the conversation."""
+    return "messages" if name == "user_input" and "Message" in str(parameter.annotation) else name
+
+
+def _public(metric: Any) -> dict[str, Any]:
+    """The settings of an object that decide its value: plain attributes, and the texts of its prompts."""
+    plain = {name: each.value if isinstance(each, Enum) else each for name, each in vars(metric).items()}
+    kinds = (str, int, float, list, tuple, dict)
+    prompts = {
+        name: [getattr(prompt, "instruction", ""), str(getattr(prompt, "examples", ""))]
+        for name, prompt in adapter.prompts_of(metric).items()
+    }
+    return {**{name: each for name, each in plain.items() if isinstance(each, kinds)}, **prompts}
+
+
+def _cell(result: Any, reason: str, **details: Any) -> Cell:
+    value, reason = float(result.value), reason or result.reason or ""
+    if math.isnan(value):
+        return Cell.undefined(reason or "Ragas has no value: the judge found nothing to judge", **details)
+    return Cell.ok(value, reason, **details)
+
+
+def _first_no(replies: Sequence[Any]) -> str:
+    """The first statement that the judge did not accept."""
+    lists = [value for reply in replies for value in vars(reply).values() if isinstance(value, list)]
+    for one in (item for each in lists for item in each):
+        if 0 in (getattr(one, "verdict", 1), getattr(one, "attributed", 1)):
+            return f"not supported: {one.statement}"
+    return ""
+
+
+def _snake(name: str) -> str:
+    known = next((key for key, row in ROWS.items() if row.ragas_class == name and not row.settings), None)
+    return known or "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name).strip("_")

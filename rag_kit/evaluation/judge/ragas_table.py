@@ -1,0 +1,222 @@
+"""The metrics of Ragas that the kit knows by name, and what is done about known faults of Ragas 0.4.3.
+
+Whatever is not caught here has the value that Ragas gives. NaN is ``undefined``, never a number; a failure of the judge
+that Ragas swallows is an ``error``; a reply that `reply_fault` finds wrong is asked for once more, then it is an
+``error`` too (Ragas would count a verdict of 2 as 2, and divide 2 verdicts on 4 statements by 2).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.metric import Stage
+from rag_kit.text.citations import is_declined
+
+_MOST_PAIRS = 400_000_000  # of characters: ROUGE-L's table of words then takes 5 seconds
+_BINARY = ("verdict", "attributed", "noncommittal")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A class of Ragas's, as far as it can be used without importing Ragas, which takes seconds.
+
+    Attributes:
+        ragas_class: Its name in ``ragas.metrics.collections``.
+        stage: Which part of the pipeline it judges.
+        needs: Columns that an example or an output must have.
+        llm: Whether it asks a chat model.
+        embeddings: Whether it compares vectors.
+        low: Smallest possible value.
+        high: Greatest possible value.
+        higher_is_better: False for rates of errors.
+        settings: What the class is made with.
+        reads: Argument of ``ascore`` -> another column that it is given, where the names differ.
+        best_of: Whether each of the example's ``answers`` counts as a reference, and the best value is taken.
+        ahead: Columns whose vectors are fetched ahead, because Ragas embeds them without awaiting.
+        guard: Sees what Ragas is about to be given; a cell where Ragas would give a wrong value.
+        foreign: What to take instead, where the texts are not written in ASCII letters.
+    """
+
+    ragas_class: str
+    stage: Stage
+    needs: tuple[str, ...] = ()
+    llm: bool = True
+    embeddings: bool = False
+    low: float = 0.0
+    high: float = 1.0
+    higher_is_better: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    reads: Mapping[str, str] = field(default_factory=dict)
+    best_of: bool = False
+    ahead: tuple[str, ...] = ()
+    guard: Callable[[Mapping[str, Any]], Cell | None] = lambda given: None
+    foreign: str = ""
+
+    def before(self, given: Mapping[str, Any]) -> Cell | None:
+        """The cell where there is nothing that Ragas could compute: it raises where nothing was retrieved."""
+        if (
+            not self.llm
+            or self.stage not in ("retrieval", "generation")
+            or given.get("retrieved_contexts", True)
+        ):
+            return self.guard(given)
+        why = "no passage was retrieved"
+        if not self.higher_is_better:
+            return Cell.undefined(f"{why}, so none can mislead")
+        if self.stage == "generation" and is_declined(given["response"]):
+            return Cell.undefined(f"{why}, and the answer declines: it states nothing")
+        return Cell.ok(0.0, why)
+
+    def remark(self, given: Mapping[str, Any]) -> str:
+        """What Ragas gets wrong about these texts, beside the value that it gives."""
+        foreign = self.foreign and any(each.isalnum() and not each.isascii() for each in given["reference"])
+        return f"Ragas's words are those between blanks; see {self.foreign}" if foreign else ""
+
+
+def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None:
+    """What makes a reply unusable for Ragas's sums; ``None`` if nothing does.
+
+    Args:
+        data: The input of the prompt, if it is known.
+        reply: The reply, which has the form that Ragas asked for.
+        scores: The scores of a rubric.
+
+    Example:
+        >>> from types import SimpleNamespace as Fields
+        >>> reply_fault(Fields(statements=["a", "b"]), Fields(statements=[Fields(verdict=1)]))
+        'it gave 1 verdicts for 2 statements'
+        >>> reply_fault(None, Fields(verdict=2))
+        'it gave the verdict 2; allowed are 0, 1'
+    """
+    for asked, given, what in _PAIRS:
+        lists: list[Any] = [getattr(data, asked, None), *(getattr(reply, name, None) for name in given)]
+        if all(isinstance(each, list) for each in lists):
+            wanted, got = len(lists[0]), sum(map(len, lists[1:]))
+            # statements of an answer may stand in two places; none may be left out
+            if got < wanted or (got > wanted and asked != "answer"):
+                return f"it gave {got} {what.format(wanted)}"
+    parts = [item for value in vars(reply).values() if isinstance(value, list) for item in value]
+    ratings = (0, 2, 4) if hasattr(data, "reference_answer") else (0, 1, 2)
+    checks = [(one, name, (0, 1, "0", "1")) for one in (reply, *parts) for name in _BINARY]
+    for one, name, allowed in (*checks, (reply, "rating", ratings), (reply, "score", scores)):
+        if allowed and (value := getattr(one, name, None)) is not None and value not in allowed:
+            known = ", ".join(dict.fromkeys(map(str, allowed)))
+            return f"it gave the {name} {value!r:.40}; allowed are {known}"
+    if not str(getattr(reply, "question", "?")).strip() and not getattr(reply, "noncommittal", 1):
+        return "it gave an empty question"
+    return None
+
+
+#: List in a prompt's input -> lists in the reply that must have as many items together, and what they are.
+_PAIRS = (
+    ("statements", ("statements",), "verdicts for {} statements"),
+    ("topics", ("classifications",), "classifications of {} topics"),
+    ("questions", ("answers",), "answers to {} questions"),
+    ("answer", ("TP", "FP"), "places for {} statements of the answer"),
+)
+
+
+def no_value(replies: Sequence[Any]) -> str | None:
+    """Why there is no value after all; ``None`` if there is one.
+
+    Ragas takes an answer that states nothing for a perfect match, divides by nothing, or gives 0 where a reference
+    names nothing, and to an assistant that rightly declines everything.
+    """
+    for place, reply in enumerate(replies):
+        for name in ("statements", "claims", "keyphrases", "questions", *(() if place else ("entities",))):
+            if getattr(reply, name, None) == []:
+                return f"the judge found no {name}, so there is nothing to judge"
+    refused = [bool(reply.refused_to_answer) for reply in replies if hasattr(reply, "refused_to_answer")]
+    fits = [fit for reply in replies if refused for fit in getattr(reply, "classifications", ())]
+    if refused and fits and all(refused) and not any(fits):
+        return "no topic that came up is allowed, and none was answered"
+    return None
+
+
+def _calls(given: Mapping[str, Any]) -> Cell | None:
+    made = any(getattr(message, "tool_calls", None) for message in given["user_input"])
+    due = made or given["reference_tool_calls"]
+    return None if due else Cell.undefined("no call was made, and none was expected")
+
+
+def _short(given: Mapping[str, Any]) -> Cell | None:
+    if len(given["reference"]) * len(given["response"]) <= _MOST_PAIRS:
+        return None
+    return Cell.error(f"ROUGE compares at most {_MOST_PAIRS:,} pairs of characters; cut the texts")
+
+
+def _tables(given: Mapping[str, Any]) -> Cell | None:
+    import pandas
+
+    try:
+        tables = [pandas.read_csv(io.StringIO(given[name])) for name in ("reference", "response")]
+    except (ValueError, RecursionError):  # pandas's parser errors are ValueErrors; Ragas says them, with NaN
+        return None
+    wanted, got = ({str(name).lower() for name in table.columns} for table in tables)
+    return None if wanted & got else Cell.undefined("the tables have no column in common")
+
+
+_ASKED = ("user_input", "response")
+_ANSWERED = (*_ASKED, "retrieved_contexts")
+_GOLD = ("user_input", "reference", "retrieved_contexts")
+_PAIR = ("reference", "response")
+_BOTH = (*_ASKED, "reference")
+_CALLS = ("messages", "reference_tool_calls")
+_CODE = ("response_code", "reference_code")
+_TABLE = ("response_code", "reference_table")
+_SQL = {"response": "response_code", "reference": "reference_code", "reference_contexts": "schema"}
+_CSV = {"response": "response_code", "reference": "reference_table"}
+
+_NOISE = Row("NoiseSensitivity", "generation", (*_ANSWERED, "reference"), higher_is_better=False)
+_ROUGE = Row("RougeScore", "end_to_end", _PAIR, llm=False, guard=_short, foreign="ours_rouge_l")
+_DATA = Row("DataCompyScore", "agent", _TABLE, llm=False, reads=_CSV, guard=_tables)
+_TOOLS = Row("ToolCallAccuracy", "agent", _CALLS, llm=False)
+
+ROWS: dict[str, Row] = {
+    "faithfulness": Row("Faithfulness", "generation", _ANSWERED),
+    "answer_relevancy": Row("AnswerRelevancy", "generation", _ASKED, embeddings=True, low=-1.0),
+    "context_precision": Row("ContextPrecisionWithReference", "retrieval", _GOLD),
+    "context_precision_without_reference": Row("ContextPrecisionWithoutReference", "retrieval", _ANSWERED),
+    "context_recall": Row("ContextRecall", "retrieval", _GOLD),
+    "context_entity_recall": Row("ContextEntityRecall", "retrieval", ("reference", "retrieved_contexts")),
+    "context_relevance": Row("ContextRelevance", "retrieval", ("user_input", "retrieved_contexts")),
+    "answer_accuracy": Row("AnswerAccuracy", "end_to_end", _BOTH),
+    "answer_correctness": Row("AnswerCorrectness", "end_to_end", _BOTH, embeddings=True, low=-0.25),
+    "factual_correctness": Row("FactualCorrectness", "end_to_end", _PAIR),
+    "semantic_similarity": Row(
+        "SemanticSimilarity", "end_to_end", _PAIR, llm=False, embeddings=True, low=-1.0, ahead=_PAIR
+    ),
+    "noise_sensitivity": _NOISE,
+    "noise_sensitivity_irrelevant": replace(_NOISE, settings={"mode": "irrelevant"}),
+    "response_groundedness": Row("ResponseGroundedness", "generation", ("response", "retrieved_contexts")),
+    "summary_score": Row("SummaryScore", "generation", ("response", "reference_contexts")),
+    "quoted_spans": Row("QuotedSpansAlignment", "generation", ("response", "retrieved_contexts"), llm=False),
+    "rubrics": Row("DomainSpecificRubrics", "end_to_end", _ASKED, low=1.0, high=5.0),
+    "rubrics_with_reference": Row("RubricsScoreWithReference", "end_to_end", _BOTH, low=1.0, high=5.0),
+    "instance_rubrics": Row("InstanceSpecificRubrics", "end_to_end", (*_ASKED, "rubrics"), low=1.0, high=5.0),
+    "bleu": Row("BleuScore", "end_to_end", _PAIR, llm=False, foreign="ours_bleu"),
+    "rouge_1": replace(_ROUGE, settings={"rouge_type": "rouge1"}),
+    "rouge_2": replace(_ROUGE, settings={"rouge_type": "rouge2"}),
+    "rouge_l": replace(_ROUGE, settings={"rouge_type": "rougeL"}),
+    "chrf": Row("CHRFScore", "end_to_end", _PAIR, llm=False),
+    "exact_match": Row("ExactMatch", "end_to_end", _PAIR, llm=False, best_of=True),
+    "string_presence": Row("StringPresence", "end_to_end", _PAIR, llm=False, best_of=True),
+    "string_similarity": Row("NonLLMStringSimilarity", "end_to_end", _PAIR, llm=False),
+    "tool_call_accuracy": _TOOLS,
+    "tool_call_accuracy_flexible": replace(_TOOLS, settings={"strict_order": False}),
+    "tool_call_f1": Row("ToolCallF1", "agent", _CALLS, llm=False, guard=_calls),
+    "agent_goal_accuracy": Row(
+        "AgentGoalAccuracyWithReference", "agent", ("messages", "goal"), reads={"reference": "goal"}
+    ),
+    "agent_goal_accuracy_without_reference": Row("AgentGoalAccuracyWithoutReference", "agent", ("messages",)),
+    "topic_adherence": Row("TopicAdherence", "agent", ("messages", "reference_topics")),
+    "sql_equivalence": Row("SQLSemanticEquivalence", "agent", _CODE, reads=_SQL),
+    "data_comparison": _DATA,
+    "data_comparison_columns": replace(_DATA, settings={"mode": "columns"}),
+}
+#: Class -> the row of its first name.
+CLASSES = {row.ragas_class: row for row in reversed(ROWS.values())}
