@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -45,7 +44,7 @@ class GeneratedSet(EvaluationSet):
         refused: ``kind``, ``question`` and ``reason`` of each; ``REASONS`` explains the reasons.
         asked: How many passages, or pairs of passages, the model was shown.
         stopped_by: Which cap ended the run before there were enough, ``"no more passages"``, or ``None``.
-        usage: ``calls``, ``tokens`` and ``seconds`` of this run; what was taken from the file took none.
+        usage: ``calls`` and ``tokens`` of this run; what was taken from the file took none.
     """
 
     refused: Sequence[Mapping[str, str]] = ()
@@ -95,9 +94,7 @@ async def agenerate(
     prompts: Path | None = None,
     max_concurrency: int = 8,
     timeout: float | None = 60.0,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    deadline: float | None = None,
+    **caps: Any,
 ) -> GeneratedSet:
     """Let a model write an evaluation set from documents: questions with answers, gold passages and gold spans.
 
@@ -108,8 +105,8 @@ async def agenerate(
     a model wrote. Of each kind at most four passages a wanted question are shown, plus 16.
 
     Args:
-        documents: LangChain documents, texts, a `DocumentIndex`, or a folder of files. Of a folder, a document is a
-            file and its id the file's name relative to the folder; of an index, a document is a chunk.
+        documents: LangChain documents, texts, a `DocumentIndex` (of which a chunk is a document), or a folder of files
+            (a file is a document, its id the name relative to the folder).
         llm: The model, or its name; ``None``: the configured one, else the embedded extractive model, whose questions
             are simple and few.
         n: Questions wanted, divided evenly among the kinds.
@@ -122,9 +119,8 @@ async def agenerate(
         prompts: Folder with prompts that replace the packaged ones.
         max_concurrency: Most passages asked about at a time.
         timeout: Seconds for one request to the model.
-        max_calls: Most model calls of this run; reached, the set holds what is there, and ``stopped_by`` says so.
-        max_tokens: Most tokens, likewise.
-        deadline: Seconds for the run, likewise.
+        caps: ``max_calls``, ``max_tokens`` or ``deadline`` (seconds) of this run; where one is reached, the set holds
+            what is there, and ``stopped_by`` names it.
 
     Raises:
         InvalidInputError: If an argument is not allowed, or there is nothing to ask about.
@@ -136,32 +132,27 @@ async def agenerate(
         raise InvalidInputError(f"kinds is {kinds!r:.120}; give a list of {' and '.join(KINDS)}")
     if language not in ("auto", "en", "zh"):
         raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en and zh")
-    if not 1 <= n <= 100_000 or not 1 <= per_passage <= 16:
-        raise InvalidInputError(
-            f"n is {n!r} and per_passage {per_passage!r}; give 1 to 100000 questions, and 1 to 16 at once"
-        )
+    if min(n, per_passage, max_concurrency) < 1:
+        given = f"n is {n!r}, per_passage {per_passage!r} and max_concurrency {max_concurrency!r}"
+        raise InvalidInputError(f"{given}; give whole numbers of at least 1")
     target = None if out is None else as_path(out, "out")
-    writer = await run_in_thread(_Writer, llm, prompts, per_passage, language, timeout)
-    pieces = await run_in_thread(writer.read, documents, target)
-    started, error = time.perf_counter(), None
-    with (
-        writer.log or nullcontext(),
-        budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline) as budget,
-    ):
+    writer = await run_in_thread(_Writer, documents, llm, target, language, per_passage, prompts, timeout)
+    reached: BudgetExceededError | None = None
+    with writer.log or nullcontext(), budget_scope(**caps) as budget:
         try:
             for place, kind in enumerate(kinds):
-                groups = await run_in_thread(KINDS[kind], pieces, seed)
+                groups = await run_in_thread(KINDS[kind], writer.pieces, seed)
                 await writer.write(kind, groups, n // len(kinds) + (place < n % len(kinds)), max_concurrency)
-        except BudgetExceededError as reached:
-            error = reached
+        except BudgetExceededError as error:
+            reached = error
     found = GeneratedSet(target.stem if target else "generated", writer.kept, corpus=writer.corpus)
-    found.refused, found.asked = tuple(writer.refused), writer.asked
-    if len(found) < n:
-        found.stopped_by = str(error or "no more passages to ask about")
-    spent = {"calls": budget.calls, "tokens": budget.tokens}
-    found.usage = {**spent, "seconds": round(time.perf_counter() - started, 3)}
+    found.refused, found.asked = writer.refused, writer.asked
+    found.stopped_by = str(reached or "no more passages to ask about") if len(found) < n else None
+    found.usage = {"calls": budget.calls, "tokens": budget.tokens}
     if not found:
-        raise error if error and not found.refused else _nothing_kept(found)
+        first = next((f"\nThe first: {each}" for each in found.refused if each["question"]), "")
+        nothing = NothingGeneratedError(f"No question was kept: {found.report()}{first}", found.dropped)
+        raise reached if reached and not found.refused else nothing
     if target is not None:
         await run_in_thread(found.save, target)
     return found
@@ -171,7 +162,14 @@ class _Writer:
     """Asks a model for questions and for checks of them; keeps what is good, notes why the others are refused."""
 
     def __init__(
-        self, llm: Any, prompts: Path | None, count: int, language: str, timeout: float | None
+        self,
+        documents: Any,
+        llm: Any,
+        target: Path | None,
+        language: str,
+        count: int,
+        prompts: Any,
+        timeout: Any,
     ) -> None:
         folder = None if prompts is None else as_path(prompts, "prompts")
         self.model = chat_model(llm) if llm is None or isinstance(llm, str) else llm
@@ -181,23 +179,19 @@ class _Writer:
             for each in ("en", "zh")
         }
         hashes = [str((prompt.metadata or {}).get("hash")) for prompt in self.prompts.values()]
-        self.identity = [describe_model(self.model), hashes, count]
+        self.identity = [describe_model(self.model), hashes, count, language]
         self.count, self.language, self.timeout = count, language, timeout
-        self.kept: list[Example] = []
-        self.refused: list[dict[str, str]] = []
-        self.asked = 0
-        self.log: AppendLog | None = None
-        self.known: dict[Any, Any] = {}
-
-    def read(self, documents: Any, target: Path | None) -> list[Piece]:
-        """Read the documents, and what an earlier run was told; the pieces to ask about."""
         self.corpus = EvaluationSet("corpus", [], corpus=documents_of(documents)).corpus or ()
-        pieces = pieces_of(self.corpus, self.language)
-        if not pieces:
+        self.pieces = pieces_of(self.corpus, language)
+        if not self.pieces:
             raise InvalidInputError(
                 f"none of {len(self.corpus)} documents is long enough to ask about in this language; give passages of "
                 "at least 120 characters (Chinese: 40)"
             )
+        self.kept: list[Example] = []
+        self.refused: list[dict[str, str]] = []
+        self.asked, self.log = 0, None
+        self.known: dict[Any, Any] = {}
         if target is not None:
             check_target(target)
             if target.suffix != ".jsonl":
@@ -205,22 +199,21 @@ class _Writer:
             path = target.with_suffix(".progress.jsonl")
             self.log = AppendLog(path)
             self.known = {record.get("key"): record.get("items") for _, record in read_log(path) if record}
-        return pieces
 
     async def write(self, kind: str, groups: Sequence[Sequence[Piece]], wanted: int, width: int) -> None:
         """Ask in waves, each as large as what is missing; what came of them is taken in the order of the groups."""
-        queue = iter([(digest(self.identity, kind, list(map(astuple, group))), group) for group in groups])
-        queue = islice(queue, 4 * wanted + 16)
         goal = len(self.kept) + wanted
+        keyed = ((digest(self.identity, kind, list(map(astuple, group))), group) for group in groups)
+        queue = islice(keyed, 4 * wanted + 16)
 
         async def ask(each: tuple[str, Sequence[Piece]]) -> None:
             key, group = each
             if key not in self.known:
-                self.known[key] = await self._items(kind, group)
+                items = self.known[key] = await self._items(kind, group)
                 if self.log:
-                    await run_in_thread(self.log.append, [{"key": key, "items": self.known[key]}])
+                    await run_in_thread(self.log.append, [{"key": key, "items": items}])
 
-        while len(self.kept) < goal and (wave := list(islice(queue, min(width, goal - len(self.kept))))):
+        while wave := list(islice(queue, min(width, goal - len(self.kept)))):
             try:
                 await afan_out_map(ask, wave, max_concurrency=width)
             except BranchError as error:
@@ -230,24 +223,23 @@ class _Writer:
                     self._take(kind, group, self.known[key], goal)
 
     async def _items(self, kind: str, pieces: Sequence[Piece]) -> list[list[Any]]:
-        """What the model wrote: questions, each with the check of it; ``None`` where it failed."""
+        """What the model wrote: questions, each with the reason why it is refused or ``None``."""
         shown = render_passages([Document(piece.text, metadata=piece.shown) for piece in pieces])
-        values = {"passages": shown, "count": str(self.count)}
-        written = await self._call(kind, pieces[0].language, values)
+        written = await self._call(kind, pieces[0].language, passages=shown, count=str(self.count))
         if written is None:
-            return [[None, None]]
+            return [[None, "model_failed"]]
         items: list[list[Any]] = []
         for item in written["questions"][: self.count]:
-            check = None
-            if isinstance(
-                example_of(item, kind, pieces), Example
-            ):  # else it is refused whatever the check says
-                values = {"question": item["question"], "passages": shown}
-                check = await self._call("check", detect_language(item["question"]), values)
-            items.append([item, check])
-        return items
+            found = example_of(item, kind, pieces, self.language)
+            if isinstance(found, Example):  # else it is refused whatever the check would say
+                spoken = detect_language(found.question)
+                check = await self._call("check", spoken, question=found.question, passages=shown)
+            items.append(
+                [item, found if isinstance(found, str) else refused_by(check, item["answers"], kind)]
+            )
+        return items or [[None, "nothing_to_ask"]]
 
-    async def _call(self, task: str, language: str, values: Mapping[str, str]) -> Any:
+    async def _call(self, task: str, language: str, **values: str) -> Any:
         try:
             reply = await astructured_call(
                 self.model, self.prompts[task, language], values, timeout=self.timeout
@@ -258,24 +250,13 @@ class _Writer:
 
     def _take(self, kind: str, pieces: Sequence[Piece], items: Sequence[Sequence[Any]], goal: int) -> None:
         self.asked += 1
-        for item, check in items or [["", None]]:
-            found = (
-                example_of(item, kind, pieces) if item else "nothing_to_ask" if item == "" else "model_failed"
-            )
-            if isinstance(found, Example):
-                found = refused_by(check, item, kind) or found
-            if isinstance(found, Example) and self.language not in ("auto", found.tags["language"]):
-                found = "wrong_language"  # a page in the language asked for quotes another one
+        for item, reason in items:
+            found = reason or example_of(item, kind, pieces, self.language)
             if isinstance(found, Example) and is_duplicate(found, self.kept):
                 found = "duplicate"
             if isinstance(found, str):
-                question = item["question"] if item else ""
-                self.refused.append({"kind": kind, "question": question, "reason": found})
+                self.refused.append(
+                    {"kind": kind, "question": item["question"] if item else "", "reason": found}
+                )
             elif len(self.kept) < goal:
                 self.kept.append(found)
-
-
-def _nothing_kept(found: GeneratedSet) -> NothingGeneratedError:
-    first = next((each for each in found.refused if each["question"]), None)
-    shown = f" The first was {first['question']!r:.160} ({first['reason']})." if first else ""
-    return NothingGeneratedError(f"No question was kept.{shown} {found.report()}", dropped=found.dropped)

@@ -53,23 +53,23 @@ def documents_of(source: Any) -> list[Document]:
 
 
 def _folder(folder: Path) -> list[Document]:
-    if (folder / "store.sqlite3").is_file():
-        raise InvalidInputError(f"{str(folder)!r} is the folder of an index; give DocumentIndex.open of it")
-    if not folder.exists():
-        raise InvalidInputError(f"{str(folder)!r} is not there; give a folder with documents, or a file")
-    found, failed = [], ""
-    for file in iter_files([folder]).files:
+    """Each file as one document; those that cannot be read are left out."""
+    found, failed = (
+        [],
+        f"{str(folder)!r} holds no document that can be read; give a folder of documents, or a file",
+    )
+    for file in iter_files([folder]).files if folder.exists() else ():
         try:
             parts = read(file.path, root=file.root)
         except ReadError as error:
-            failed = failed or f"; the first that failed: {error}"
-            continue
-        text = "\n\n".join(part.page_content for part in parts)
-        if text.strip():
+            failed += f"; {error}"
+        else:
             kept = {key: parts[0].metadata[key] for key in ("file", "title") if key in parts[0].metadata}
-            found.append(Document(text, id=str(kept.get("file", file.path.name)), metadata=kept))
+            found.append(
+                Document("\n\n".join(part.page_content for part in parts), id=kept["file"], metadata=kept)
+            )
     if not found:
-        raise InvalidInputError(f"{str(folder)!r} holds no document that can be read{failed}")
+        raise InvalidInputError(failed[:2000])
     return found
 
 

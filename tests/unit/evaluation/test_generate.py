@@ -90,7 +90,7 @@ def test_a_question_has_gold_of_the_passage_that_was_shown():
     (span,) = example.spans
     assert (span.document, span.start) == ("pump", 0) and PUMP.startswith(span.text)
     assert [passage.id for passage in found.corpus] == ["pump"] and found.stopped_by is None
-    assert found.dropped == {} and found.refused == () and found.asked == 1
+    assert found.dropped == {} and found.refused == [] and found.asked == 1
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ async def test_a_set_without_a_question_is_an_error(tmp_path):
     item["quotes"] = [chinese.page_content[:20]]
     model = Scripted(write=lambda prompt: {"questions": [item]}, seen=[])
     settings: dict[str, Any] = {"n": 1, "kinds": ["single_hop"], "out": out}
-    with pytest.raises(NothingGeneratedError, match=r"'天枢水泵是格蕾丝造的吗？' \(leaks_answer"):
+    with pytest.raises(NothingGeneratedError, match=r"'天枢水泵是格蕾丝造的吗？', 'reason': 'leaks_answer'"):
         await agenerate([chinese], model, **settings)
     with pytest.raises(NothingGeneratedError, match="1 refused, leaks_answer"):
         generate([chinese], model, **settings)
@@ -235,7 +235,7 @@ def test_folders_and_indexes(tmp_path):
         index.upsert(DOCUMENTS)
         found = generate(index, "extractive", n=2, kinds=["single_hop"])
         assert {key for example in found for key in example.relevant} <= set(index.ids())
-    with pytest.raises(InvalidInputError, match="is not there"):
+    with pytest.raises(InvalidInputError, match="holds no document"):
         generate(tmp_path / "none", "extractive")
 
 
@@ -428,13 +428,13 @@ def test_the_small_rules():
         "What is described in this document?",
         "What did they find?",
     ):
-        assert points_outside(text, "en"), text
+        assert points_outside(text), text
     for text in ("Who built the Mizar pump?", "When did NASA launch it?", "Which author wrote Emma?"):
-        assert not points_outside(text, "en"), text
+        assert not points_outside(text), text
     for text in ("本文的主要内容是什么？", "他的父亲是谁？", "上述方法有什么优点？", "该公司成立于哪一年？"):
-        assert points_outside(text, "zh"), text
+        assert points_outside(text), text
     for text in ("鲁迅的父亲是谁？", "日本文学的起源是什么？", "华为公司成立于哪一年？"):
-        assert not points_outside(text, "zh"), text
+        assert not points_outside(text), text
     assert leaks("the red pump", "Is the pump in town red?") and leaks("上海", "谁住在上海？")
     assert not leaks("12", "What happened in 1912?") and leaks("", "Who?")
     assert agrees("It was Grace  Weber.", ["Grace Weber"]) is True and agrees("建于1912年。", ["1912年"])

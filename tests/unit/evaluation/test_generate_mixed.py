@@ -61,7 +61,7 @@ def test_another_language_than_the_sentences_is_dropped(question: str, quote: st
         "reference": reference,
         "quotes": [quote],
     }
-    found = example_of(item, "single_hop", [Piece("d", CHINESE, 0, "zh", {})])
+    found = example_of(item, "single_hop", [Piece("d", CHINESE, 0, "zh", {})], "auto")
     assert (found == "wrong_language") is not kept
     if kept:
         assert not isinstance(found, str) and found.tags["language"] == "en"
