@@ -21,10 +21,10 @@ import numpy as np
 
 from rag_kit.evaluation import load_dataset, retrieval_metrics
 from rag_kit.evaluation.dataset import qrels
-from rag_kit.evaluation.embedding_cache import EmbeddingCache
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.indexing import BM25Index, split
-from rag_kit.models import embedding_model, embedding_name
+from rag_kit.models import embedding_model
+from rag_kit.models.vector_cache import CachedEmbeddings
 from rag_kit.retrieval.fusion import FUSIONS, FusionSettings, RankedList
 
 SETS = (
@@ -94,11 +94,11 @@ class Maker:
     Args:
         folder: Folder of the data sets.
         name: Name of the set; ``_chunks`` at the end splits its documents.
-        cache: Where vectors are kept.
+        cache: Folder that keeps vectors.
         limit: Most queries, drawn with a fixed seed.
     """
 
-    def __init__(self, folder: Path, name: str, cache: EmbeddingCache, limit: int | None) -> None:
+    def __init__(self, folder: Path, name: str, cache: Path, limit: int | None) -> None:
         data = load_dataset(folder / name.removesuffix("_chunks"))
         documents = data.documents()
         if name.endswith("_chunks"):
@@ -115,14 +115,10 @@ class Maker:
         self.index = BM25Index.from_texts(texts, ids=list(self.owner))
         model = embedding_model("minilm")
         assert model is not None
-
-        def embed(given: Sequence[str]) -> np.ndarray:
-            return np.asarray(model.embed_documents(list(given)), dtype=np.float32)
-
-        label = embedding_name(model)
-        self.documents = unit(cache.vectors(label, texts, embed))
+        cached = CachedEmbeddings(model, cache)
+        self.documents = unit(cached.vectors(texts))
         asked = [data[query].question for query in everything]
-        vectors = dict(zip(everything, unit(cache.vectors(label, asked, embed)), strict=True))
+        vectors = dict(zip(everything, unit(cached.vectors(asked)), strict=True))
         self.vectors = np.array([vectors[query] for query in judged])
 
     def case(self, words: str = "all", vectors: str = "all") -> Case:
@@ -216,7 +212,7 @@ def main() -> None:
     parser.add_argument("--weak-limit", type=int, default=200, help="most queries a weakened case; 0: none")
     parser.add_argument("--out", type=Path, help="JSON file for the means")
     arguments = parser.parse_args()
-    cache = EmbeddingCache(arguments.cache)
+    cache = arguments.cache
     real: dict[str, dict[str, np.ndarray]] = {}
     weak: dict[str, dict[str, np.ndarray]] = {}
     for name in arguments.sets:

@@ -26,7 +26,6 @@ from quality_parents import Known
 
 from rag_kit.evaluation import load_dataset, ndcg
 from rag_kit.evaluation.dataset import qrels
-from rag_kit.evaluation.embedding_cache import EmbeddingCache
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.evaluation.statistics import bootstrap_interval
 from rag_kit.indexing import DocumentIndex
@@ -203,7 +202,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", help="only these")
     parser.add_argument("--update", action="store_true", help="write the result file")
     arguments = parser.parse_args()
-    embeddings = EnglishOnly(EmbeddingCache(arguments.cache))
+    embeddings = EnglishOnly(arguments.cache)
     cases = [strategyqa(arguments.data), two_hops("en"), two_hops("zh")]
     cases += [shared(arguments.data, name) for name in SETS]
     rows = []

@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 from quality_fusion import SETS, Case, Maker, p_value
 
-from rag_kit.evaluation.embedding_cache import EmbeddingCache
 from rag_kit.retrieval.auto_fusion import LEAST, MOST, lead
 from rag_kit.retrieval.convex import combine
 from rag_kit.retrieval.fusion import RankedList
@@ -85,7 +84,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--limit", type=int, help="most queries a set")
     arguments = parser.parse_args()
-    cache = EmbeddingCache(arguments.cache)
+    cache = arguments.cache
     scores: dict[str, dict[str, np.ndarray]] = {}
     for name in arguments.sets:
         maker = Maker(arguments.data, name, cache, arguments.limit)

@@ -16,7 +16,6 @@ import numpy as np
 from quality_fusion import Maker
 from quality_hybrid import _ndcg
 
-from rag_kit.evaluation.embedding_cache import EmbeddingCache
 from rag_kit.retrieval.rerank.mmr import marginal_relevance
 
 SETS = ("scifact", "limit_small", "timeqa_slice", "covidqa", "covidqa_chunks", "pubmedqa_l", "xquad_en")
@@ -51,7 +50,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--limit", type=int, default=250, help="most queries a set")
     arguments = parser.parse_args()
-    cache = EmbeddingCache(arguments.cache)
+    cache = arguments.cache
     scores = {name: measure(Maker(arguments.data, name, cache, arguments.limit)) for name in arguments.sets}
     lost = {name: {b: of[1.0][0] - of[b][0] for b in BALANCES} for name, of in scores.items()}
     print("| set | dense | " + " | ".join(map(str, BALANCES[:-1])) + " | chosen elsewhere |")

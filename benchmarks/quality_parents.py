@@ -28,15 +28,14 @@ from typing import Any
 
 import numpy as np
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 
 from rag_kit.evaluation import EvaluationSet, Example, GoldSpan, Passage, load_dataset
 from rag_kit.evaluation.dataset import qrels
-from rag_kit.evaluation.embedding_cache import EmbeddingCache
 from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.evaluation.statistics import bootstrap_interval
 from rag_kit.indexing import DocumentIndex, split
+from rag_kit.models.vector_cache import CachedEmbeddings
 from rag_kit.retrieval import ParentDocumentRetriever, SentenceWindowRetriever, index_retriever
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -153,28 +152,22 @@ def pages(dataset: EvaluationSet) -> EvaluationSet:
     return EvaluationSet(dataset.name, examples, corpus=corpus)
 
 
-class Known(Embeddings):
-    """Vectors of the cache, made once a text."""
+class Known(CachedEmbeddings):
+    """Vectors of the folder, made once a text."""
 
-    def __init__(self, cache: EmbeddingCache) -> None:
-        from rag_kit.models import embedding_model, embedding_name
+    def __init__(self, folder: Path | str) -> None:
+        from rag_kit.models import embedding_model
 
-        self._model = embedding_model("minilm")
-        self.rag_kit_name = embedding_name(self._model)
-        self._cache = cache
-        self._known: dict[str, Any] = {}
+        super().__init__(embedding_model("minilm"), folder)
 
     def learn(self, texts: Sequence[str]) -> None:
         fresh = sorted({text for text in texts if text not in self._known})
         if fresh:
-            vectors = self._cache.vectors(
-                self.rag_kit_name, fresh, lambda t: self._model.embed_documents(list(t))
-            )
-            self._known.update(zip(fresh, vectors, strict=True))
+            self.vectors(fresh)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         self.learn(texts)
-        return [self._known[text].tolist() for text in texts]
+        return super().embed_documents(texts)
 
     def embed_query(self, text: str) -> list[float]:
         return self._known[text].tolist()
@@ -260,9 +253,7 @@ def compare(rows: list[dict[str, Any]]) -> None:
         del row["hits"]
 
 
-def run(
-    name: str, dataset: EvaluationSet, pipelines: Sequence[str], cache: EmbeddingCache
-) -> list[dict[str, Any]]:
+def run(name: str, dataset: EvaluationSet, pipelines: Sequence[str], cache: Path) -> list[dict[str, Any]]:
     results = []
     documents = dataset.documents()
     for pipeline in pipelines:
@@ -305,7 +296,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=RESULT)
     arguments = parser.parse_args()
     results: list[dict[str, Any]] = []
-    cache = EmbeddingCache(arguments.cache)
+    cache = Path(arguments.cache)
     for name in arguments.sets:
         dataset = load_dataset(Path(arguments.data) / name)
         if name == "timeqa_slice":

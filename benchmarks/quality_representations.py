@@ -19,7 +19,6 @@ from quality_parents import ROOT, Arm, Known, compare, data_parser, measure, pag
 
 from rag_kit.evaluation import EvaluationSet, load_dataset
 from rag_kit.evaluation.dataset import qrels
-from rag_kit.evaluation.embedding_cache import EmbeddingCache
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.indexing import DocumentIndex, split
 from rag_kit.indexing.raptor import build_raptor
@@ -115,7 +114,7 @@ def main() -> int:
         for pipeline in arguments.pipelines:
             model = None
             if pipeline != "bm25":
-                model = Known(EmbeddingCache(arguments.cache))
+                model = Known(arguments.cache)
                 model.learn([dataset[query].question for query in qrels(dataset)])
             rows = []
             for arm in (

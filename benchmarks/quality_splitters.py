@@ -23,7 +23,6 @@ from quality_parents import Arm, Known, data_parser, measure, pages
 
 from rag_kit.evaluation import EvaluationSet, load_dataset
 from rag_kit.evaluation.dataset import qrels
-from rag_kit.evaluation.embedding_cache import EmbeddingCache
 from rag_kit.indexing import DocumentIndex, split
 from rag_kit.retrieval import index_retriever
 
@@ -40,8 +39,7 @@ class InOneCall(Known):
     """The cached model, for texts that come document by document."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        made = self._cache.vectors(self.rag_kit_name, texts, lambda t: self._model.embed_documents(list(t)))
-        return [list(row) for row in made]
+        return [list(row) for row in self.vectors(texts)]
 
 
 def make(
@@ -83,7 +81,7 @@ def main() -> int:
             if splitter == "semantic" and name in CHINESE:
                 continue
             size = TOKENS[name in CHINESE] if splitter == "tokens" else SIZE
-            model = InOneCall(EmbeddingCache(arguments.cache)) if splitter == "semantic" else None
+            model = InOneCall(arguments.cache) if splitter == "semantic" else None
             chunks = split(documents, chunk_size=size, chunk_overlap=0, splitter=splitter, embeddings=model)
             arm = Arm("splitter", splitter, partial(make, chunks), SIZE)
             row = {"set": data.name, "splitter": splitter, "chunks": len(chunks)}

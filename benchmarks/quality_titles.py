@@ -23,7 +23,6 @@ from quality_parents import Known, data_parser
 
 from rag_kit.evaluation import EvaluationSet, load_dataset, retrieval_metrics
 from rag_kit.evaluation.dataset import qrels
-from rag_kit.evaluation.embedding_cache import EmbeddingCache
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.evaluation.statistics import bootstrap_interval
 from rag_kit.indexing import DocumentIndex, split
@@ -111,7 +110,7 @@ def main() -> int:
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--limit", type=int, help="most queries a set, drawn with a fixed seed")
     arguments = parser.parse_args()
-    model = Known(EmbeddingCache(arguments.cache))
+    model = Known(arguments.cache)
     rows = json.loads(RESULT.read_text(encoding="utf-8"))["rows"] if RESULT.is_file() else []
     for name in arguments.sets:
         fresh = measure(Path(arguments.data), name, model, arguments.limit)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rag_kit.cli import exits
 from rag_kit.cli.output import hint, say_json
+from rag_kit.documents.tables import Table, tables_text
+
+_PLAIN = {"p50_ms": "{:.2f}", "p95_ms": "{:.2f}", "queries_per_second": "{:.0f}"}
 
 
 def add_parser(commands: Any) -> None:
@@ -60,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InvalidInputError: If the data set, a pipeline's name or a setting is wrong.
     """
-    from rag_kit.evaluation import benchmark, format_table
+    from rag_kit.evaluation import benchmark
 
     with _progress() as progress:
         result = benchmark(
@@ -78,10 +81,42 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json(result)
     else:
-        print(format_table(result))
+        print(_table(result))
     if arguments.out is not None:
         hint(f"written to {arguments.out}")
     return exits.OK
+
+
+def _table(result: Mapping[str, Any]) -> str:
+    """One row for each metric, one column for each pipeline, and what was counted."""
+    pipelines = result["pipelines"]
+    names = [name for name in pipelines[0] if _cell(pipelines[0], name)]
+    rows = [[name, *(_cell(entry, name) or "-" for entry in pipelines)] for name in names]
+    notes = ["In brackets: 95% bootstrap interval of the mean."]
+    notes += [f"{entry['pipeline']}: {note}" for entry in pipelines for note in entry["notes"]]
+    title = f"{result['dataset']}: {_counts(result['counts'])}"
+    return tables_text(title, [Table(["", *(str(entry["pipeline"]) for entry in pipelines)], rows)], notes)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    """How many documents and queries the result is about, in one line."""
+    without = counts["queries_without_relevant_documents"]
+    limited = counts["queries"] - without - counts["queries_scored"]
+    parts = [
+        f"{counts['documents']} documents",
+        f"{counts['passages']} passages" if counts["passages"] != counts["documents"] else "",
+        f"{counts['queries_scored']} queries scored",
+        f"{without} left out because no document answers them" if without else "",
+        f"{limited} left out by --limit" if limited else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _cell(entry: Mapping[str, Any], name: str) -> str | None:
+    value = entry.get(name)
+    if isinstance(value, Mapping) and value.keys() == {"value", "low", "high"}:
+        return f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]"
+    return _PLAIN[name].format(value) if name in _PLAIN and value is not None else None
 
 
 @contextmanager

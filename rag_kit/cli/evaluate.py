@@ -110,7 +110,7 @@ def _tell_what_is_missing(results: Results, *, answers: bool) -> None:
 
 def _tell_of_ids_that_never_meet(results: Results) -> None:
     """Gold under other names than the passages have scores 0 everywhere, which looks like a bad retriever."""
-    from rag_kit.evaluation.ranking.ids import ranked_ids
+    from rag_kit.evaluation.ranking.metrics import ranked_ids
 
     rows = [row for row in results.rows if row.output.passages and any(row.example.relevant.values())]
     ranked = any("relevant_at" in cell.details for row in rows for cell in row.cells.values())

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from rag_kit._lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.benchmarking import benchmark
     from rag_kit.evaluation.cells import Cell
     from rag_kit.evaluation.comparing.comparison import Comparison, compare
     from rag_kit.evaluation.dataset import load_dataset
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.generating import GeneratedSet, agenerate, generate
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.metric import Metric
-    from rag_kit.evaluation.metrics import DEFAULT_METRICS, RetrievalScores, ndcg, retrieval_metrics
     from rag_kit.evaluation.outputs import Output, Passage
-    from rag_kit.evaluation.report import format_table
+    from rag_kit.evaluation.ranking.benchmark import benchmark
+    from rag_kit.evaluation.ranking.metrics import DEFAULT_METRICS, RetrievalScores, ndcg, retrieval_metrics
     from rag_kit.evaluation.reporting.writing import write_report
     from rag_kit.evaluation.rgb.measuring import AbilityReport, GivenPassages, aabilities, abilities
     from rag_kit.evaluation.runs import (
@@ -79,7 +78,6 @@ __all__ = [
     "compare",
     "diagnose",
     "evaluate",
-    "format_table",
     "generate",
     "load_dataset",
     "log_results",
@@ -109,7 +107,7 @@ __getattr__, __dir__ = lazy_attributes(
         "write_report": ".reporting.writing",
         "assert_quality": ".runs",
         "QualityError": ".runs",
-        "benchmark": ".benchmarking",
+        "benchmark": ".ranking.benchmark",
         "bootstrap_interval": ".statistics",
         "bootstrap_intervals": ".statistics",
         "Cell": ".cells",
@@ -117,22 +115,21 @@ __getattr__, __dir__ = lazy_attributes(
         "diagnose": ".diagnosing",
         "Diagnosis": ".diagnosing",
         "Comparison": ".comparing.comparison",
-        "DEFAULT_METRICS": ".metrics",
+        "DEFAULT_METRICS": ".ranking.metrics",
         "EvaluationSet": ".sets.evaluation_set",
         "evaluate": ".runs",
         "ExactVectorRetriever": "rag_kit.retrieval.exact",
         "Example": ".examples",
-        "format_table": ".report",
         "GoldSpan": ".examples",
         "load_dataset": ".dataset",
         "Metric": ".metric",
-        "ndcg": ".metrics",
+        "ndcg": ".ranking.metrics",
         "Output": ".outputs",
         "Passage": ".outputs",
         "Results": ".runs",
-        "retrieval_metrics": ".metrics",
+        "retrieval_metrics": ".ranking.metrics",
         "Judge": ".judge.judge",
-        "RetrievalScores": ".metrics",
+        "RetrievalScores": ".ranking.metrics",
         "Row": ".runs",
         "Summary": ".runs",
         "log_results": ".tracking",

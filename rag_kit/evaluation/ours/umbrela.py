@@ -8,7 +8,7 @@ from rag_kit.concurrency import afan_out_map
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
-from rag_kit.evaluation.metrics import ndcg
+from rag_kit.evaluation.ranking.metrics import ndcg
 from rag_kit.prompts import render_passages
 
 if TYPE_CHECKING:

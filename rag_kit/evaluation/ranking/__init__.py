@@ -1,1 +1,1 @@
-"""Ranking metrics on the ids of the retrieved passages, computed by ir-measures."""
+"""Ranking metrics, and the benchmark of retrievers that is made of them."""

@@ -32,7 +32,7 @@ def resolve(pipeline: Any) -> Any:
         InvalidInputError: If it is nothing that can be asked.
     """
     if isinstance(pipeline, str):
-        from rag_kit.evaluation.pipelines import load_object
+        from rag_kit.evaluation.ranking.pipelines import load_object
 
         if ":" not in pipeline and Path(pipeline).is_dir():
             raise InvalidInputError(

@@ -13,7 +13,7 @@ from rag_kit.errors import InvalidInputError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from rag_kit.evaluation.pipelines import Parts
+    from rag_kit.evaluation.ranking.pipelines import Parts
     from rag_kit.retrieval.base import RagKitRetriever
 
 _DEPTH = 100
@@ -87,15 +87,13 @@ class Workshop:
 
     def parts(self, chunk_size: int | None) -> Parts:
         """The keyword index and the vectors for a chunk size."""
-        from rag_kit.evaluation.embedding_cache import EmbeddingCache
-        from rag_kit.evaluation.pipelines import Parts
+        from rag_kit.evaluation.ranking.pipelines import Parts
 
         if chunk_size in self._parts:
             self._parts.move_to_end(chunk_size)
             return self._parts[chunk_size]
-        cache = None if self._cache is None else EmbeddingCache(self._cache)
         made = Parts(
-            _chunks(self.documents, chunk_size), depth=_DEPTH, embeddings=self.embeddings, cache=cache
+            _chunks(self.documents, chunk_size), depth=_DEPTH, embeddings=self.embeddings, cache=self._cache
         )
         self._parts[chunk_size] = made
         while len(self._parts) > _KEPT:
@@ -115,7 +113,7 @@ class Workshop:
         if settings.get("diversity"):
             from rag_kit.retrieval import MMRReranker, RerankRetriever
 
-            reranker = MMRReranker(parts.known_vectors, lambda_mult=settings["relevance"], relevance="score")
+            reranker = MMRReranker(parts.cached, lambda_mult=settings["relevance"], relevance="score")
             found = RerankRetriever(retriever=found, reranker=reranker, k=k, fetch_k=depth, on_error=on_error)
         rewrite = settings.get("rewrite", "none")
         if rewrite == "none":

@@ -43,6 +43,26 @@ def test_table_on_stdout_and_file_on_disk(folder, tmp_path, capsys):
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 2
 
 
+def test_the_table_says_what_was_left_out(folder, capsys):
+    """Queries that cannot be scored or were not asked, few passages, and names that a terminal would obey."""
+    with (folder / "queries.jsonl").open("a") as file:
+        file.write('{"_id": "q2", "text": "hot sun"}\n{"_id": "q3", "text": "a whale"}\n')
+    with (folder / "qrels.tsv").open("a") as file:
+        file.write("q2\ts\t1\n")
+    (folder.parent / "own_pipelines_d.py").write_text(
+        "from langchain_core.runnables import RunnableLambda\n"
+        "def first(documents):\n"
+        "    return RunnableLambda(lambda q: documents[:1])\n"
+        "globals()['first\\x1b[31m'] = first\n"
+    )
+    assert (
+        main(["benchmark", str(folder), "--pipeline", "own_pipelines_d:first\x1b[31m", "--limit", "1"]) == 0
+    )
+    printed = capsys.readouterr().out
+    expected = "1 queries scored, 1 left out because no document answers them, 1 left out by --limit"
+    assert expected in printed and "returned at most 1 passages" in printed and "\x1b" not in printed
+
+
 def test_json_is_the_only_thing_on_stdout(folder, capsys):
     """--json prints one document and nothing else."""
     assert main(["benchmark", str(folder), "--pipeline", "bm25", "--json"]) == 0

@@ -5,8 +5,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from rag_kit.documents import get_provenance
-from rag_kit.evaluation.pipelines import Parts
-from rag_kit.evaluation.recipes import RECIPES
+from rag_kit.evaluation.ranking.pipelines import RECIPES, Parts
 from rag_kit.retrieval.hybrid import HybridRetriever
 
 DOCUMENTS = [
@@ -52,14 +51,17 @@ def test_the_fusions_differ(parts):
     assert len(set(scores.values())) == len(scores)
 
 
-def test_known_texts_are_not_embedded_again(parts):
+def test_known_texts_are_not_embedded_again():
     """Re-ranking by vectors takes those of the corpus, and asks the model for the question alone."""
 
-    class Strict(DeterministicFakeEmbedding):
-        def embed_documents(self, texts):
-            raise AssertionError(f"embedded again: {texts[:1]}")
+    embedded = []
 
-    known = Parts(DOCUMENTS, depth=6, embeddings=Strict(size=16))
-    known.__dict__["vectors"] = parts.vectors
-    found = known.build("mmr").retriever.invoke("what does the heron eat")
-    assert len(found) == 6
+    class Once(DeterministicFakeEmbedding):
+        def embed_documents(self, texts):
+            embedded.extend(texts)
+            return super().embed_documents(texts)
+
+    built = Parts(DOCUMENTS, depth=6, embeddings=Once(size=16)).build("mmr")
+    assert len(embedded) == len(DOCUMENTS)
+    assert len(built.retriever.invoke("what does the heron eat")) == 6
+    assert len(embedded) == len(DOCUMENTS)

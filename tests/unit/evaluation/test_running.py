@@ -13,9 +13,8 @@ from rag_kit.documents import add_note, with_provenance
 from rag_kit.errors import ConfigurationError, InvalidInputError, RagKitError
 from rag_kit.evaluation import Example, GoldSpan
 from rag_kit.evaluation.ours.span_recall import SpanRecall
-from rag_kit.evaluation.pipelines import Parts, load_object
-from rag_kit.evaluation.recipes import Pipeline
-from rag_kit.evaluation.running import run_pipeline
+from rag_kit.evaluation.ranking.benchmark import run_pipeline
+from rag_kit.evaluation.ranking.pipelines import Parts, Pipeline, load_object
 from rag_kit.retrieval import EnsembleRetriever
 
 CORPUS = {key: f"text of {key}" for key in ("a", "b", "c")}
@@ -66,9 +65,7 @@ def test_times_are_of_each_call_and_leave_out_warming_up():
 
     result = run(slow_at_first)
     assert len(calls) == 3 + len(EXAMPLES) and list(result.seconds) == [each.id for each in EXAMPLES]
-    speed = result.speed()
-    assert 2 <= speed["p50_ms"] <= speed["p95_ms"] < 250
-    assert speed["queries_per_second"] == pytest.approx(1000 / speed["p50_ms"], rel=0.9)
+    assert all(0.002 <= seconds < 0.25 for seconds in result.seconds.values())
 
 
 def test_a_silent_arm_is_refused():
@@ -150,8 +147,9 @@ def test_unknown_pipelines_are_refused_with_the_allowed_names():
 
 
 @pytest.mark.parametrize("name", ["dense", "hybrid"])
-def test_dense_without_a_model_says_how_to_get_one(name):
+def test_dense_without_a_model_says_how_to_get_one(name, monkeypatch):
     """Without an embedding model the message names the command and the variable."""
+    monkeypatch.setattr("rag_kit.models.embedding_model", lambda name=None: None)
     with pytest.raises(ConfigurationError, match="rag-kit models install minilm") as caught:
         Parts([]).build(name)
     assert "RAG_KIT_EMBEDDING_MODEL" in str(caught.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -22,14 +21,11 @@ from rag_kit.evaluation import (
     abilities,
     benchmark,
     compare,
-    format_table,
     generate,
     log_results,
-    ndcg,
     retrieval_metrics,
     write_report,
 )
-from rag_kit.evaluation.embedding_cache import EmbeddingCache
 from rag_kit.evaluation.plots import (
     complementarity_heatmap,
     confidence_histogram,
@@ -119,18 +115,14 @@ CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
     "generate(prompts)": (lambda w: _generate(prompts=w), [5, [], "x" * 5000]),
     "generate(documents)": (lambda w: _generate(documents=w), [None, 5, "x" * 5000, "\0"]),
     "benchmark(pipelines)": (lambda w: benchmark(DATASET, w), [None, 5, b"x", [5], "bm25", []]),
+    "benchmark(cache)": (lambda w: benchmark(DATASET, ["bm25"], cache=w), [5, "\0", "x" * 5000]),
     "benchmark(limit)": (lambda w: benchmark(DATASET, ["bm25"], limit=w), [1.5, [], "x", True, 0]),
     "benchmark(depth)": (lambda w: benchmark(DATASET, ["bm25"], depth=w), [1.5, [], "x", True, 0]),
-    "EmbeddingCache": (EmbeddingCache, [5, None, "\0", "x" * 5000]),
     "abilities(source)": (lambda w: _abilities(source=w), [None, 5, "x" * 5000, "nothing"]),
     "abilities(abilities)": (lambda w: _abilities(abilities=w), [None, "x", []]),
     "abilities(noise_rates)": (lambda w: _abilities(noise_rates=w), [None, 5, "x", [2.0]]),
     "retrieval_metrics(run)": (lambda w: retrieval_metrics(w, {"q": {"a": 1}}), [None, 5, [], {"q": 5}]),
     "retrieval_metrics(qrels)": (lambda w: retrieval_metrics({"q": ["a"]}, w), [None, 5, [], {"q": 5}]),
-    "ndcg": (ndcg, [None, 5, "abc", [None], ["1"], [math.nan], [10**400]]),
-    "ndcg(k)": (lambda w: ndcg([1], k=w), [0, -1, 1.5, "2", True]),
-    "ndcg(ideal)": (lambda w: ndcg([1], ideal=w), [5, "abc", [None]]),
-    "format_table": (format_table, [None, 5, {}, []]),
     "plots(comparison)": (scores_with_intervals, [None, 5, RESULTS]),
     "plots(metrics)": (lambda w: scores_with_intervals(compare([RESULTS, OTHER]), metrics=w), [5, "m", ["n"], []]),
     "plots(metric)": (lambda w: complementarity_heatmap(compare([RESULTS, OTHER]), metric=w), [5, [], "n"]),

@@ -1,0 +1,272 @@
+"""Ranking metrics by ir-measures (trec_eval): of a whole run, and of one question."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.metric import Metric, Source, Stage
+from rag_kit.evaluation.outputs import DOCUMENT_IDS, Passage
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.examples import Example
+    from rag_kit.evaluation.judge.judge import Judge
+    from rag_kit.evaluation.outputs import Output
+
+DEFAULT_METRICS = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "hit_rate@1", "hit_rate@10")
+"""What the benchmark measures."""
+
+_MEASURES = {
+    "hit_rate": "Success",
+    "map": "AP",
+    "mrr": "RR",
+    "ndcg": "nDCG",
+    "ndcg_exp": "nDCG",
+    "precision": "P",
+    "recall": "R",
+}
+_NEEDS_CUTOFF = ("hit_rate", "precision", "recall")
+_PATTERN = re.compile(r"([a-z_]+)(?:@([1-9][0-9]{0,5}))?")
+_MOST_MISSED = 20
+
+
+@dataclass(frozen=True)
+class RetrievalScores:
+    """Scores of one run.
+
+    Args:
+        metrics: Names of the metrics, in order.
+        per_query: Query id -> metric -> score from 0 to 1; the queries in the order of the judgements.
+    """
+
+    metrics: tuple[str, ...]
+    per_query: Mapping[str, Mapping[str, float]]
+
+    def values(self, metric: str) -> list[float]:
+        """The metric's score of each query, in order."""
+        return [row[metric] for row in self.per_query.values()]
+
+    def means(self) -> dict[str, float]:
+        """Mean of every metric over the scored queries."""
+        return {metric: math.fsum(self.values(metric)) / len(self.per_query) for metric in self.metrics}
+
+
+def retrieval_metrics(
+    run: Mapping[str, Sequence[str]],
+    qrels: Mapping[str, Mapping[str, int]],
+    metrics: Iterable[str] = DEFAULT_METRICS,
+) -> RetrievalScores:
+    """Score rankings against relevance judgements.
+
+    A query with a relevant document that the run lacks scores 0; a query without a relevant document
+    cannot be scored and is left out. nDCG has linear gains (trec_eval; Järvelin and Kekäläinen, 2002);
+    ``ndcg_exp`` takes ``2**grade - 1`` instead. ``map`` looks at the whole ranking.
+
+    Args:
+        run: Query id -> document ids, best first. Of a document that comes twice the first place counts.
+        qrels: Query id -> document id -> grade; above 0 is relevant.
+        metrics: Names such as ``"ndcg@10"``; allowed are ndcg, ndcg_exp, recall, precision, mrr, map and
+            hit_rate, followed by ``@`` and a rank (recall, precision and hit_rate need one).
+
+    Raises:
+        InvalidInputError: If a metric is unknown or no query can be scored.
+        MissingExtraError: If ir-measures is not installed.
+
+    Example:
+        >>> scores = retrieval_metrics({"q1": ["b", "a"]}, {"q1": {"a": 1}}, ["mrr@10", "hit_rate@1"])
+        >>> scores.means()
+        {'mrr@10': 0.5, 'hit_rate@1': 0.0}
+    """
+    require_ir_measures()
+    names = tuple(dict.fromkeys(metrics))
+    measures = {name: _measure(name) for name in names}
+    for label, given, inner in (("run", run, Iterable), ("qrels", qrels, Mapping)):
+        if not isinstance(given, Mapping) or not all(isinstance(each, inner) for each in given.values()):
+            raise InvalidInputError(
+                f"{label} is {given!r:.80}; give query -> ids, best first (run), and query -> id -> grade (qrels)"
+            )
+    judged = {
+        query: dict(grades) for query, grades in qrels.items() if any(grade > 0 for grade in grades.values())
+    }
+    if not judged:
+        raise InvalidInputError("no query has a relevant document; give qrels with a grade above 0")
+    # trec_eval sorts by score and breaks ties by id, so the score must be the rank itself.
+    scored = {
+        query: {doc: -float(rank) for rank, doc in enumerate(dict.fromkeys(run.get(query, ())), start=1)}
+        for query in judged
+    }
+    rows = {query: dict.fromkeys(names, 0.0) for query in judged}
+    plain = {name: measure for name, measure in measures.items() if not name.startswith("ndcg_exp")}
+    _fill(rows, plain, judged, scored)
+    # The gains are mapped here: ir-measures mixes up plain and mapped nDCG asked for in one call, and
+    # its own exponential nDCG starts a perl script.
+    gains = {q: {doc: 2 ** max(grade, 0) - 1 for doc, grade in judged[q].items()} for q in judged}
+    _fill(rows, {name: measures[name] for name in names if name not in plain}, gains, scored)
+    return RetrievalScores(names, rows)
+
+
+def ndcg(grades: Sequence[int], *, k: int | None = None, ideal: Sequence[int] | None = None) -> float:
+    """NDCG of one list of grades in ranked order, with linear gains.
+
+    Args:
+        grades: Grades, best-ranked first.
+        k: Look at the first ``k`` only.
+        ideal: Grades of all relevant documents, where the list does not hold them all.
+
+    Returns:
+        A score from 0 to 1; 0 when nothing is relevant.
+
+    Example:
+        >>> round(ndcg([3, 2, 3, 0, 1, 2]), 10)
+        0.9608081943
+    """
+
+    def gain(ranked: Sequence[int]) -> float:
+        return math.fsum(
+            max(grade, 0) / math.log2(rank + 1) for rank, grade in enumerate(ranked[:k], start=1)
+        )
+
+    best = gain(sorted(grades if ideal is None else ideal, reverse=True))
+    return gain(grades) / best if best else 0.0
+
+
+def require_ir_measures() -> None:
+    """Check that ir-measures is there, without the half second that importing it and SciPy takes.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    if find_spec("ir_measures") is None:
+        raise MissingExtraError("eval", "Scoring a ranking (recall@10, ndcg@10, ...)")
+
+
+def _measure(name: str) -> Any:
+    """The ir-measures measure of a metric's name."""
+    import ir_measures
+
+    base, cutoff = _parts(name)
+    measure = getattr(ir_measures, _MEASURES[base])
+    return measure @ int(cutoff) if cutoff else measure
+
+
+def _parts(name: Any) -> tuple[str, str | None]:
+    """Name and rank of ``ndcg@10``."""
+    match = _PATTERN.fullmatch(name) if isinstance(name, str) else None
+    if match is None or match[1] not in _MEASURES or (match[1] in _NEEDS_CUTOFF and not match[2]):
+        raise InvalidInputError(
+            f"unknown ranking metric {name!r:.80}; allowed are ndcg, ndcg@K, ndcg_exp@K, recall@K, precision@K, "
+            "mrr, mrr@K, map, map@K and hit_rate@K with a whole number K from 1"
+        )
+    return match[1], match[2]
+
+
+def _fill(
+    rows: dict[str, dict[str, float]],
+    measures: Mapping[str, Any],
+    qrels: Mapping[str, Mapping[str, int]],
+    run: Mapping[str, Mapping[str, float]],
+) -> None:
+    import ir_measures
+
+    names = {measure: name for name, measure in measures.items()}
+    for cell in ir_measures.iter_calc(list(names), qrels, run) if names else ():
+        rows[cell.query_id][names[cell.measure]] = float(cell.value)
+
+
+class RankingMetric(Metric):
+    """One ranking metric of one question; the mean over questions is what `retrieval_metrics` gives.
+
+    The passages' ids are compared with ``example.relevant``. A passage counts when its own id or its document's id
+    is judged relevant; `ranked_ids` says what several passages of one document are.
+
+    Args:
+        name: As in `retrieval_metrics`; ``precision@k`` divides by k also where fewer came back.
+
+    Raises:
+        InvalidInputError: If there is no such metric.
+        MissingExtraError: If ir-measures is not installed.
+
+    Example:
+        >>> import asyncio
+        >>> from rag_kit.evaluation.examples import Example
+        >>> from rag_kit.evaluation.outputs import Output, Passage
+        >>> found = Output(passages=(Passage("b", ""), Passage("a", "")))
+        >>> asyncio.run(RankingMetric("mrr@10").measure(Example("q", "?", relevant={"a": 1}), found)).value
+        0.5
+    """
+
+    source: Source = "ir_measures"
+    stage: Stage = "retrieval"
+    example_needs = frozenset({"relevant"})
+    output_needs = frozenset({"passages"})
+
+    def __init__(self, name: str) -> None:
+        _parts(name)
+        require_ir_measures()
+        self.name = name
+
+    async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
+        """The score; it is not applicable where nothing is known to be relevant."""
+        wanted = [key for key, grade in example.relevant.items() if grade > 0]
+        if not wanted:
+            return Cell.not_applicable("the example has no relevant id with a grade above 0")
+        ranking = ranked_ids(output.passages or (), example.relevant)
+        scores = retrieval_metrics({example.id: ranking}, {example.id: example.relevant}, [self.name])
+        ranks = {key: rank for rank, key in enumerate(ranking, start=1) if key in wanted}
+        missed = [key for key in wanted if key not in ranks]
+        places = ", ".join(map(str, ranks.values()))
+        reason = f"relevant at rank {places}" if ranks else "nothing relevant found"
+        return Cell.ok(
+            scores.per_query[example.id][self.name], reason,
+            relevant_at=ranks, missed=missed[:_MOST_MISSED], relevant=len(wanted), ranked=len(ranking),
+        )  # fmt: skip
+
+    def settings(self) -> dict[str, Any]:
+        """Which ir-measures computes."""
+        return {"ir_measures": version("ir-measures")}
+
+
+def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str]:
+    """The ranking of judged things that a list of passages is.
+
+    A passage is known by its own id where that is judged, else by the first id of its document that is judged and
+    not yet taken; a document's id is what its metadata hold below ``corpus_id``, ``parent_id``, ``doc_id``,
+    ``source_id`` or ``file``. So judgements may be about chunks, documents, or both. Where documents are judged,
+    several passages of one document are one place, that of the best, as published tables score it.
+
+    Args:
+        passages: Best first.
+        judged: Ids that there is a grade for.
+
+    Returns:
+        Ids, best first, none twice.
+
+    Example:
+        >>> found = [Passage("x#1", "", {"doc_id": "x"}), Passage("x#2", "", {"doc_id": "x"}),
+        ...          Passage("a#7", "", {"doc_id": "a"})]
+        >>> ranked_ids(found, {"a"}), ranked_ids(found, {"x#2"})
+        (['x', 'a'], ['x#1', 'x#2', 'a#7'])
+    """
+    # the metadata by which some passage is judged: they say that documents are ranked, and by which name
+    fields = [
+        field
+        for field in DOCUMENT_IDS
+        if any(each.id not in judged and str(each.metadata.get(field) or "") in judged for each in passages)
+    ]
+    ranking: dict[str, None] = {}
+    for passage in passages:
+        known = [name for name in passage.ids if name in judged]
+        if not known:
+            documents = [str(passage.metadata[field]) for field in fields if passage.metadata.get(field)]
+            known = [*documents, passage.id][:1]
+        name = next((one for one in known if one not in ranking), None)
+        if name is not None:
+            ranking[name] = None
+    return list(ranking)
