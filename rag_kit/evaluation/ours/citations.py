@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from rag_kit.concurrency import afan_out_map
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
+from rag_kit.prompts import render_passages
 from rag_kit.text import fold
 from rag_kit.text.citations import check_citations, is_declined
-from rag_kit.text.citations.statements import MAX_STATEMENTS, statements
+from rag_kit.text.citations.statements import MAX_STATEMENTS, Statement, statements
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
@@ -24,15 +26,8 @@ if TYPE_CHECKING:
 #: ``undecided``: words do not tell, as where its passage is in another language;
 #: ``ungrounded``: it says of itself that it rests on no passage; ``missing``: it has no citation and does not say so.
 Kind = Literal["supported", "unsupported", "undecided", "ungrounded", "missing"]
-KINDS: tuple[Kind, ...] = ("supported", "unsupported", "undecided", "ungrounded", "missing")
-#: What the value is: F1 of precision and recall, or one of them.
-What = Literal["f1", "precision", "recall"]
 
-_NAMES: dict[What, str] = {
-    "f1": "ours_citations",
-    "precision": "ours_citation_precision",
-    "recall": "ours_citation_recall",
-}
+_NAMES = {"f1": "ours_citations", "precision": "ours_citation_precision", "recall": "ours_citation_recall"}
 _SHOWN = 50
 _SOURCE = r"(?:documents?|passages?|sources?|texts?|context|material)"
 _DECLARED = re.compile(
@@ -72,7 +67,7 @@ def declared(statement: str) -> bool:
 
 
 class Citations(Metric):
-    """How well an answer is cited, without a model.
+    """How well an answer is cited, without a model, or ``..._judged`` by the judge (prompt ``judge_citation``).
 
     - precision: share of the citations whose passage supports the statement that they stand at; undefined for an
       answer without one.
@@ -82,13 +77,15 @@ class Citations(Metric):
 
     The details count the statements by kind: ``supported``, ``unsupported``, ``undecided`` (words do not
     tell, as in two languages; left out of both shares), ``ungrounded`` (declared so) and ``missing``. An answer that
-    declines has nothing to cite: undefined. Whether a passage supports a statement is decided by words,
-    numbers, names and negations (`rag_kit.text.citations.check_citations`): a right statement in quite other
-    words counts as unsupported. `JudgedCitations` asks the judge instead. Precision and recall are those of
-    ALCE (Gao et al., 2023) with that check in place of an entailment model.
+    declines has nothing to cite: undefined. Without a judge, words, numbers, names and negations decide whether a
+    passage supports a statement (`rag_kit.text.citations.check_citations`): a right statement in quite other
+    words counts as unsupported. The judge is asked once for each citation; a part is no support. Where none of several
+    passages supports a statement alone, it is asked once more for all of them: if together they do, each holds.
+    Precision and recall are those of ALCE (Gao et al., 2023) with that check in place of an entailment model.
 
     Args:
-        what: ``"f1"``, ``"precision"`` or ``"recall"``.
+        name: ``"ours_citations"`` (F1), ``"ours_citation_precision"`` or ``"ours_citation_recall"``, each also with
+            ``_judged`` behind it.
 
     Raises:
         InvalidInputError: If it is none of these.
@@ -99,7 +96,7 @@ class Citations(Metric):
         >>> from rag_kit.evaluation.outputs import Output, Passage
         >>> output = Output(answer="The Rhine is 1,230 km long [1]. It is blue.",
         ...                 passages=(Passage("a", "The Rhine is 1,230 km long."),))
-        >>> cell = asyncio.run(Citations("recall").measure(Example("q", "?"), output))
+        >>> cell = asyncio.run(Citations("ours_citation_recall").measure(Example("q", "?"), output))
         >>> cell.value, cell.details["missing"]
         (0.5, 1)
     """
@@ -108,31 +105,30 @@ class Citations(Metric):
     stage: Stage = "generation"
     output_needs = frozenset({"answer", "passages"})
 
-    def __init__(self, what: What = "f1") -> None:
-        if what not in _NAMES:
-            raise InvalidInputError(f"what is {what!r}; allowed are {', '.join(_NAMES)}")
-        self.what = what
-        self.name = _NAMES[what]
+    def __init__(self, name: str = "ours_citations") -> None:
+        plain = name.removesuffix("_judged")
+        if plain not in _NAMES.values():
+            raise InvalidInputError(f"name is {name!r:.80}; allowed are {', '.join(_NAMES.values())}")
+        self.name, self.needs_judge = name, plain != name
+        self._what = next(what for what, known in _NAMES.items() if known == plain)
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
         """The value; the details hold the counts, both shares and the statements."""
         answer = output.answer or ""
         if output.status in ("declined", "refused", "clarify") or is_declined(answer):
             return Cell.undefined("it is no answer: there is nothing to cite")
-        found = await self.check(example, output, judge)
-        if not found:
+        cut = statements(answer)
+        if not cut:
             return Cell.undefined("the answer holds no statement")
-        return self._cell(found)
-
-    async def check(self, example: Example, output: Output, judge: Judge | None) -> list[Checked]:
-        """Each statement of the answer, checked by words."""
-        answer = output.answer or ""
-        found = check_citations(answer, output.contexts)
-        return sorted_out(answer, _by_statement(found.citations, answer), unsourced(output))
-
-    def settings(self) -> dict[str, Any]:
-        """What the value is, and who decides what supports a statement."""
-        return {"what": self.what, "by": "words"}
+        if judge is not None and self.needs_judge:
+            held = await _by_judge(example.question, cut, output.contexts, judge)
+        else:
+            held = _by_words(answer, cut, output.contexts)
+        found = [
+            _checked(statement, verdicts, output.status == "unsourced")
+            for statement, verdicts in zip(cut, held, strict=True)
+        ]
+        return self._cell(found[:MAX_STATEMENTS])
 
     def _cell(self, found: Sequence[Checked]) -> Cell:
         kinds = Counter(one.kind for one in found)
@@ -140,51 +136,62 @@ class Citations(Metric):
         wanted = len(found) - kinds["ungrounded"] - kinds["undecided"]
         precision = sum(verdicts) / len(verdicts) if verdicts else None
         recall = kinds["supported"] / wanted if wanted else None
-        counts: dict[str, int] = {kind: kinds[kind] for kind in KINDS}
+        counts: dict[str, int] = {kind: kinds[kind] for kind in get_args(Kind)}
         details: dict[str, Any] = {
             **counts, "citations": len(verdicts), "precision": precision, "recall": recall,
             "statements": [asdict(one) for one in found[:_SHOWN]],
         }  # fmt: skip
-        said = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
         if recall is None:
             return Cell.undefined("every statement is undecided or declared to rest on no passage", **details)
-        if self.what == "precision":
-            if precision is None:
-                return Cell.undefined("the answer cites nothing", **details)
-            return Cell.ok(precision, said, **details)
-        if self.what == "recall":
-            return Cell.ok(recall, said, **details)
+        if self._what == "precision" and precision is None:
+            return Cell.undefined("the answer cites nothing", **details)
         both = (precision or 0.0) + recall
-        return Cell.ok(2 * (precision or 0.0) * recall / both if both else 0.0, said, **details)
+        values = {
+            "f1": 2 * (precision or 0.0) * recall / both if both else 0.0,
+            "precision": precision or 0.0,
+            "recall": recall,
+        }
+        said = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        return Cell.ok(values[self._what], said, **details)
 
 
-def unsourced(output: Output) -> bool:
-    """Whether the pipeline itself declares that its answer rests on no passage."""
-    return output.status == "unsourced"
+def _checked(statement: Statement, verdicts: dict[int, bool], all_declared: bool) -> Checked:
+    kind: Kind
+    if statement.numbers:
+        kind = "supported" if any(verdicts.values()) else "unsupported" if verdicts else "undecided"
+    else:
+        kind = "ungrounded" if all_declared or declared(statement.text) else "missing"
+    return Checked(statement.text, kind, verdicts)
 
 
-def sorted_out(answer: str, held: Sequence[dict[int, bool]], all_declared: bool) -> list[Checked]:
-    """Each statement with its kind; ``held`` has one entry a statement."""
-    found = []
-    for statement, verdicts in zip(statements(answer), held, strict=True):
-        kind: Kind
-        if statement.numbers:
-            kind = "supported" if any(verdicts.values()) else "unsupported" if verdicts else "undecided"
-        else:
-            kind = "ungrounded" if all_declared or declared(statement.text) else "missing"
-        found.append(Checked(statement.text, kind, verdicts))
-    return found[:MAX_STATEMENTS]
-
-
-def _by_statement(citations: Sequence[Any], answer: str) -> list[dict[int, bool]]:
-    """The verdicts of a report, which has one entry for each statement and number in order, by statement."""
-    left: Iterator[Any] = iter(citations)
-    found = [[(number, next(left).status) for number in one.numbers] for one in statements(answer)]
+def _by_words(answer: str, cut: Sequence[Statement], texts: list[str]) -> list[dict[int, bool]]:
+    """The verdicts on each statement, without those that words do not decide."""
+    # the report has one entry for each statement and number, in order
+    left = iter(check_citations(answer, texts).citations)
+    found = [[(number, next(left).status) for number in one.numbers] for one in cut]
     return [
         {number: status == "supported" for number, status in one if status != "undecided"} for one in found
     ]
 
 
-def citations(name: str) -> Metric:
-    """``ours_citations``, ``ours_citation_precision`` or ``ours_citation_recall``."""
-    return Citations(next(what for what, known in _NAMES.items() if known == name))
+async def _by_judge(
+    question: str, cut: Sequence[Statement], texts: list[str], judge: Judge
+) -> list[dict[int, bool]]:
+    """The judge's verdicts on each statement."""
+
+    async def holds(statement: str, passages: list[str]) -> bool:
+        values = {"question": question, "passages": render_passages(passages), "statement": statement}
+        verdict = await judge.ask("judge_citation", values)
+        return bool(verdict.support == "full")
+
+    async def checked(statement: Statement) -> dict[int, bool]:
+        known = [number for number in statement.numbers if 1 <= number <= len(texts)]
+        held = dict.fromkeys(statement.numbers, False)
+        for number in known:
+            held[number] = await holds(statement.text, [texts[number - 1]])
+        if len(known) > 1 and not any(held.values()):
+            together = await holds(statement.text, [texts[number - 1] for number in known])
+            held.update(dict.fromkeys(known, together))
+        return held
+
+    return (await afan_out_map(checked, cut)).values

@@ -2,23 +2,61 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
-from rag_kit.evaluation.ours.tokens import Tokenizer, Unit
+from rag_kit.text import fold
+from rag_kit.text._patterns import SPECIAL, unicode_runs
+from rag_kit.text.language import HAN
+from rag_kit.text.segment import load_segmenter
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.outputs import Output
 
-MOST = 200_000
+Unit = Literal["characters", "words"]
 _MOST_PAIRS = 10_000_000  # of ROUGE-L's table of tokens, which Python fills in 5 seconds
-_KINDS = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
+_KINDS = {"ours_rouge_1": "rouge1", "ours_rouge_2": "rouge2", "ours_rouge_l": "rougeL"}
+_HAN = re.compile(f"[{HAN}]+")
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    return re.compile(rf"({unicode_runs().pattern})|[^\w\s]|_")
+
+
+def tokens_of(text: str, unit: Unit = "characters") -> list[str]:
+    """The tokens of a text; case, width and traditional against simplified characters do not matter.
+
+    Args:
+        text: The text.
+        unit: Whether Chinese is cut into ``"characters"`` or, by jieba, into ``"words"``. Words of other scripts,
+            numbers and marks are always one token; kana, Hangul and Thai are cut by character.
+
+    Example:
+        >>> tokens_of("我们去公园，on 3.5 legs.")
+        ['我', '们', '去', '公', '园', ',', 'on', '3.5', 'legs', '.']
+        >>> tokens_of("我们去公园，on 3.5 legs.", "words")
+        ['我们', '去', '公园', ',', 'on', '3.5', 'legs', '.']
+    """
+    cut: Callable[[str], list[str]] = load_segmenter() if unit == "words" else list
+    found: list[str] = []
+    for match in _pattern().finditer(fold(text)):
+        token = match[0]
+        if match[1] is not None and _HAN.match(token):
+            found.extend(cut(token))
+        elif match[1] is not None and SPECIAL.match(token):
+            found.extend(token)
+        else:
+            found.append(token)
+    return found
 
 
 class _Overlap(Metric):
@@ -29,36 +67,27 @@ class _Overlap(Metric):
     example_needs = frozenset({"reference"})
     least = 1
 
-    def __init__(self, name: str, tokens: Unit, punctuation: bool) -> None:
-        self.name = name
-        self._tokens = Tokenizer(tokens, punctuation=punctuation)
+    def __init__(self, name: str, tokens: Unit) -> None:
+        if tokens not in ("characters", "words"):
+            raise InvalidInputError(f"tokens={tokens!r:.80} is not allowed; give characters or words")
+        self.name, self.tokens = name, tokens
 
     def settings(self) -> dict[str, Any]:
         """What decides the value."""
-        return {"version": 2, **self._tokens.settings()}
+        return {"version": 3, "tokens": self.tokens}
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """The value; undefined where the reference has no n-gram.
-
-        Raises:
-            InvalidInputError: If a text is too long.
-        """
+        """The value; undefined where the reference has no n-gram."""
         return await run_in_thread(self.compute, example.reference or "", output.answer or "")
 
     def compute(self, reference: str, answer: str) -> Cell:
         """The cell of two texts.
 
         Raises:
-            InvalidInputError: If one is longer than 200,000 characters.
+            InvalidInputError: If they are too long.
             MissingExtraError: If the library is not installed.
         """
-        for what, text in (("reference", reference), ("answer", answer)):
-            if len(text) > MOST:
-                raise InvalidInputError(
-                    f"the {what} has {len(text):,} characters; {self.name} reads at most {MOST:,}, so cut it to what "
-                    "is to be compared"
-                )
-        wanted, given = self._tokens(reference), self._tokens(answer)
+        wanted, given = tokens_of(reference, self.tokens), tokens_of(answer, self.tokens)
         if len(wanted) < self.least:
             return Cell.undefined(
                 f"the reference has {len(wanted)} tokens; {self.name} compares {self.least} at a time"
@@ -80,76 +109,44 @@ class OursBleu(_Overlap):
     score 1 (effective order).
 
     Args:
+        name: The metric's name.
         order: Longest n-gram; all sizes weigh the same.
         tokens: ``"characters"`` or ``"words"``, for Chinese.
-        punctuation: Whether marks count as tokens.
-        smooth: Whether a size of n-gram without a match takes little (sacreBLEU's ``exp``) instead of everything.
     """
 
-    def __init__(
-        self,
-        *,
-        order: int = 4,
-        tokens: Unit = "characters",
-        punctuation: bool = True,
-        smooth: bool = True,
-        name: str = "ours_bleu",
-    ) -> None:
+    def __init__(self, name: str = "ours_bleu", *, order: int = 4, tokens: Unit = "characters") -> None:
         if type(order) is not int or not 1 <= order <= 20:
             raise InvalidInputError(f"order={order!r:.80} is not allowed; give a whole number from 1 to 20")
-        super().__init__(name, tokens, punctuation)
-        self.order, self.smooth = order, bool(smooth)
+        super().__init__(name, tokens)
+        self.order = order
 
     def settings(self) -> dict[str, Any]:
         """What decides the value."""
-        return {**super().settings(), "order": self.order, "smooth": self.smooth}
+        return {**super().settings(), "order": self.order}
 
     def overlap(self, wanted: list[str], given: list[str]) -> float:
         """sacreBLEU's value."""
         from sacrebleu.metrics.bleu import BLEU
 
-        bleu = BLEU(
-            tokenize="none",
-            smooth_method="exp" if self.smooth else "none",
-            max_ngram_order=self.order,
-            effective_order=True,
-        )
+        bleu = BLEU(tokenize="none", smooth_method="exp", max_ngram_order=self.order, effective_order=True)
         found: float = bleu.sentence_score(" ".join(given), [" ".join(wanted)]).score
         return min(1.0, found / 100)
 
 
 class OursRouge(_Overlap):
-    """ROUGE (Lin, 2004) by rouge_score, on this kit's tokens.
+    """ROUGE (Lin, 2004), the F1 by rouge_score, on this kit's tokens.
 
     Args:
-        kind: ``"rouge_1"``, ``"rouge_2"`` (shared n-grams) or ``"rouge_l"`` (longest common subsequence).
-        mode: ``"fmeasure"``, ``"precision"`` or ``"recall"``.
+        name: ``"ours_rouge_1"``, ``"ours_rouge_2"`` (shared n-grams) or ``"ours_rouge_l"`` (longest common
+            subsequence).
         tokens: ``"characters"`` or ``"words"``, for Chinese.
-        punctuation: Whether marks count as tokens.
     """
 
-    def __init__(
-        self,
-        kind: Literal["rouge_1", "rouge_2", "rouge_l"] = "rouge_l",
-        *,
-        mode: Literal["fmeasure", "precision", "recall"] = "fmeasure",
-        tokens: Unit = "characters",
-        punctuation: bool = True,
-        name: str | None = None,
-    ) -> None:
-        modes = ("fmeasure", "precision", "recall")
-        for what, value, allowed in (("kind", kind, tuple(_KINDS)), ("mode", mode, modes)):
-            if value not in allowed:
-                raise InvalidInputError(
-                    f"{what}={value!r:.80} is not allowed; give one of {', '.join(allowed)}"
-                )
-        super().__init__(name or f"ours_{kind}", tokens, punctuation)
-        self.kind, self.mode = kind, mode
-        self.least = 2 if kind == "rouge_2" else 1
-
-    def settings(self) -> dict[str, Any]:
-        """What decides the value."""
-        return {**super().settings(), "kind": self.kind, "mode": self.mode}
+    def __init__(self, name: str = "ours_rouge_l", *, tokens: Unit = "characters") -> None:
+        if name not in _KINDS:
+            raise InvalidInputError(f"name={name!r:.80} is not allowed; give one of {', '.join(_KINDS)}")
+        super().__init__(name, tokens)
+        self.least = 2 if name == "ours_rouge_2" else 1
 
     def overlap(self, wanted: list[str], given: list[str]) -> float:
         """rouge_score's value.
@@ -159,27 +156,17 @@ class OursRouge(_Overlap):
         """
         from rouge_score.rouge_scorer import RougeScorer
 
-        if self.kind == "rouge_l" and len(wanted) * len(given) > _MOST_PAIRS:
+        if self.name == "ours_rouge_l" and len(wanted) * len(given) > _MOST_PAIRS:
             raise InvalidInputError(
                 f"the texts have {len(wanted):,} and {len(given):,} tokens; {self.name} compares at most "
                 f"{_MOST_PAIRS:,} pairs, so cut them to what is to be compared"
             )
-        scorer = RougeScorer([_KINDS[self.kind]], tokenizer=_Cut())
-        found = scorer.score("\n".join(wanted), "\n".join(given))[_KINDS[self.kind]]
-        return float(getattr(found, self.mode))
+        kind = _KINDS[self.name]
+        scorer = RougeScorer([kind], tokenizer=_Cut())
+        return float(scorer.score("\n".join(wanted), "\n".join(given))[kind].fmeasure)
 
 
 class _Cut:
     """A tokenizer, as rouge_score wants one, for texts that are cut already."""
 
     tokenize: Callable[[str], list[str]] = staticmethod(str.split)
-
-
-def ours_bleu(name: str) -> OursBleu:
-    """Up to four tokens, characters."""
-    return OursBleu(name=name)
-
-
-def ours_rouge(name: str) -> OursRouge:
-    """The ROUGE of that name, characters."""
-    return OursRouge(name.removeprefix("ours_"), name=name)  # type: ignore[arg-type]

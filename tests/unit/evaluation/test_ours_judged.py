@@ -8,9 +8,9 @@ from support.by_task import by_task
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.judge.judge import Judge
-from rag_kit.evaluation.ours.judged_citations import JudgedCitations
+from rag_kit.evaluation.ours.citations import Citations
 from rag_kit.evaluation.ours.nuggets import NuggetRecall
-from rag_kit.evaluation.ours.umbrela import Umbrela
+from rag_kit.evaluation.ours.relevance import Umbrela
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.scorers import get_metric
 
@@ -210,23 +210,6 @@ async def test_nugget_recall_without_nuggets():
     judge = scripted(judge_nugget_support=labels("full"))
     assert (await metric.measure(okay, Output(answer="x"), judge)).status == "undefined"
     assert (await metric.measure(Example("q", "?"), Output(answer="x"), none)).status == "not_applicable"
-    assert (
-        await NuggetRecall("all", origin="passages").measure(Example("q", "?"), retrieved(answer="x"), none)
-    ).status == "not_applicable"
-
-
-async def test_nuggets_from_the_passages():
-    """Asked for, they come from what was retrieved."""
-    model = by_task({"judge_nuggets": {"nuggets": NUGGETS[:1]}, "judge_nugget_support": labels("full")})
-    metric = NuggetRecall("all", origin="passages")
-    cell = await metric.measure(
-        Example("q", "?", reference="not this"),
-        retrieved("Emma is by Jane Austen.", answer="x"),
-        Judge(model),
-    )
-    assert cell.value == 1.0
-    assert "Emma is by Jane Austen." in model.asked[0][1]
-    assert "not this" not in model.asked[0][1]
 
 
 async def test_judged_citations():
@@ -242,7 +225,7 @@ async def test_judged_citations():
     output = retrieved(
         *texts, answer="The first thing is so [1][2]. The second thing is so [2][3]. A third [9]."
     )
-    cell = await JudgedCitations().measure(Example("q", "What?"), output, judge)
+    cell = await get_metric("ours_citations_judged").measure(Example("q", "What?"), output, judge)
     held = [one["held"] for one in cell.details["statements"]]
     assert held == [{1: True, 2: False}, {2: True, 3: True}, {9: False}]
     assert cell.calls == 5
@@ -259,15 +242,8 @@ async def test_hostile_passages_stay_inside_their_block():
     assert body.count("</passage>") == 1
 
 
-def test_settings_are_checked():
-    """What is no setting is refused with what is allowed."""
-    for make in (
-        lambda: Umbrela("median"),
-        lambda: Umbrela(k=0),
-        lambda: Umbrela(k=True),
-        lambda: NuggetRecall("some"),
-        lambda: NuggetRecall(origin="web"),
-        lambda: JudgedCitations("f2"),
-    ):
-        with pytest.raises(InvalidInputError):
-            make()
+@pytest.mark.parametrize("made", [Citations, NuggetRecall, Umbrela])
+def test_a_name_of_none_of_them_is_refused(made):
+    """With what is allowed."""
+    with pytest.raises(InvalidInputError, match="ours_"):
+        made("ours_other")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example, GoldSpan
-from rag_kit.evaluation.ours.citations import Citations, declared
+from rag_kit.evaluation.ours.citations import declared
 from rag_kit.evaluation.ours.overlap import OursBleu, OursRouge
 from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.outputs import Output, Passage
@@ -185,18 +187,20 @@ async def test_nothing_cited():
     cell = await cited("The Rhine is 1,230 km long. It is blue.", RHINE)
     assert (cell.value, cell.details["missing"]) == (0.0, 2)
     output = Output(answer="The Rhine is long.", passages=(Passage("a", RHINE),))
-    assert (await Citations("precision").measure(Example("q", "?"), output)).status == "undefined"
-    assert (await Citations("recall").measure(Example("q", "?"), output)).value == 0.0
+    assert (
+        await get_metric("ours_citation_precision").measure(Example("q", "?"), output)
+    ).status == "undefined"
+    assert (await get_metric("ours_citation_recall").measure(Example("q", "?"), output)).value == 0.0
 
 
 async def test_citations_in_another_language_count_for_nothing():
     """What words cannot compare is in neither share, and is counted."""
     passages = (Passage("a", RHINE), Passage("b", LOIRE))
     output = Output(answer="The Rhine is 1,230 km long.[1] 卢瓦尔河全长一千多公里。[2]", passages=passages)
-    cell = await Citations("f1").measure(Example("q", "?"), output)
+    cell = await get_metric("ours_citations").measure(Example("q", "?"), output)
     assert (cell.value, cell.details["undecided"], cell.details["citations"]) == (1.0, 1, 1)
     output = Output(answer="卢瓦尔河全长一千多公里。[2]", passages=passages)
-    cell = await Citations("recall").measure(Example("q", "?"), output)
+    cell = await get_metric("ours_citation_recall").measure(Example("q", "?"), output)
     assert (cell.status, "undecided" in cell.reason) == ("undefined", True)
     assert (await cited(DECLINED["en"], RHINE)).status == "undefined"
     assert (await cited(DECLINED["zh"], RHINE)).status == "undefined"
@@ -241,9 +245,7 @@ def test_every_name_makes_its_metric():
             name = row.replace("@k", "@7")
             metric = get_metric(name)
             assert (metric.name, metric.source) == (name, "ours")
-            assert metric.settings()
-    with pytest.raises(InvalidInputError, match="what"):
-        Citations("f2")
+            assert json.loads(json.dumps(metric.settings())) == metric.settings()
 
 
 def test_bleu_and_rouge_are_right_for_chinese():
@@ -251,14 +253,15 @@ def test_bleu_and_rouge_are_right_for_chinese():
     seed = OursBleu(order=2, tokens="words").compute("埃菲尔铁塔的高度为330米", "埃菲尔铁塔的高度是330米")
     assert seed.value == pytest.approx(0.7071, abs=5e-5)
     wanted, said = "今天天气很好，我们去公园散步吧", "今天天气很好，我们去公园跑步吧"
-    found = [OursRouge(kind).compute(wanted, said).value for kind in ("rouge_1", "rouge_2", "rouge_l")]
+    found = [
+        OursRouge(kind).compute(wanted, said).value
+        for kind in ("ours_rouge_1", "ours_rouge_2", "ours_rouge_l")
+    ]
     assert found == pytest.approx([14 / 15, 6 / 7, 14 / 15])
-    for metric in (OursBleu(), OursRouge("rouge_1"), OursRouge()):
+    for metric in (OursBleu(), OursRouge("ours_rouge_1"), OursRouge()):
         assert metric.compute("北京", "北京").value == metric.compute("3.5 km", "３.５ KM").value == 1.0
         assert metric.compute("北京", "上海").value == metric.compute("北京", "").value == 0.0
         assert metric.compute("", "北京").status == "undefined"
-        with pytest.raises(InvalidInputError, match="cut it"):
-            metric.compute("a", "b" * 300_000)
     with pytest.raises(InvalidInputError, match="pairs"):
         OursRouge().compute("词" * 10_000, "语" * 10_000)
     for make in (lambda: OursBleu(order=0), lambda: OursRouge("rouge_9"), lambda: OursRouge(tokens="lines")):

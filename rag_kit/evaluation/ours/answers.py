@@ -1,0 +1,93 @@
+"""Does the answer hold the gold answer, and does the pipeline decline where it should, and only there?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.metric import Metric, Source, Stage
+from rag_kit.evaluation.ours.occurrence import occurs, plain, without_citations
+from rag_kit.text.citations import is_declined
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.examples import Example
+    from rag_kit.evaluation.judge.judge import Judge
+    from rag_kit.evaluation.outputs import Output
+
+#: Ends of a run that are neither an answer nor a decline: a guard stepped in, or a question was asked back.
+_NEITHER = {"refused": "a guard refused the question", "clarify": "the pipeline asked a question back"}
+_REASONS = {
+    "answered": "it answers, and the corpus holds an answer",
+    "answered_wrongly": "it answers, though the corpus holds no answer",
+    "declined": "it declines, and the corpus holds no answer",
+    "declined_wrongly": "it declines, though the corpus holds an answer",
+}
+
+
+class AnswerFound(Metric):
+    """1 if one of ``example.answers`` occurs in the answer, else 0.
+
+    Case, width and form of letters (NFKC, case folding), traditional and simplified characters, blanks and commas
+    within numbers do not matter; a part of a longer word or number is no occurrence, and the numbers of citations
+    are not read. It looks at letters alone: "It is not Paris" holds Paris.
+
+    Example:
+        >>> import asyncio
+        >>> from rag_kit.evaluation.examples import Example
+        >>> from rag_kit.evaluation.outputs import Output
+        >>> example = Example("q", "莱茵河有多长？", answers=("1,230公里",))
+        >>> asyncio.run(AnswerFound().measure(example, Output(answer="莱茵河长１２３０ 公里。[1]"))).value
+        1.0
+    """
+
+    source: Source = "ours"
+    stage: Stage = "end_to_end"
+    example_needs = frozenset({"answers"})
+
+    def __init__(self, name: str = "ours_answer_found") -> None:
+        self.name = name
+
+    async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
+        """1 or 0, and which of the answers was found."""
+        said = plain(without_citations(output.answer or ""))
+        wanted = {answer: plain(answer) for answer in example.answers}
+        if not any(wanted.values()):
+            return Cell.not_applicable("the example's answers are blank")
+        found = [answer for answer, key in wanted.items() if occurs(key, said)]
+        if found:
+            return Cell.ok(1.0, f"found: {found[0]:.200}", found=found)
+        return Cell.ok(0.0, "none of the answers occurs", found=[])
+
+
+class Decline(Metric):
+    """1 where a question with an answer in the corpus is answered, and one without is declined; else 0.
+
+    A decline is the status ``declined`` of a graph, or an answer that says that the documents do not hold it and
+    nothing else (`rag_kit.text.citations.is_declined`, English and Chinese). Whether an answer is right does not
+    matter here. Slice by ``details["kind"]``: ``answered``, ``answered_wrongly`` (there is nothing to answer with),
+    ``declined``, ``declined_wrongly``.
+
+    Example:
+        >>> import asyncio
+        >>> from rag_kit.evaluation.examples import Example
+        >>> from rag_kit.evaluation.outputs import Output
+        >>> example = Example("q", "谁发明了它？", answerable=False)
+        >>> asyncio.run(Decline().measure(example, Output(answer="文档中没有答案。"))).value
+        1.0
+    """
+
+    source: Source = "ours"
+    stage: Stage = "end_to_end"
+    example_needs = frozenset({"answerable"})
+
+    def __init__(self, name: str = "ours_decline") -> None:
+        self.name = name
+
+    async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
+        """1 or 0, with the kind of case."""
+        if output.status in _NEITHER:
+            return Cell.undefined(_NEITHER[output.status])
+        declined = output.status == "declined" or is_declined(output.answer or "")
+        right = declined != example.answerable
+        kind = ("declined" if declined else "answered") + ("" if right else "_wrongly")
+        return Cell.ok(float(right), _REASONS[kind], kind=kind)
