@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rag_kit.evaluation import Results
-    from rag_kit.evaluation.runs.progress import Progress
+    from rag_kit.evaluation.runs.metering import Progress
 
 __all__ = ["add_parser", "run"]
 
@@ -31,13 +31,13 @@ def run(arguments: argparse.Namespace) -> int:
         QualityError: If a metric does not reach what ``--min`` asks.
     """
     from rag_kit.evaluation import evaluate
-    from rag_kit.evaluation.runs.settings import take_examples
+    from rag_kit.evaluation.runs.run import take_examples
     from rag_kit.evaluation.scorers import default_metrics, get_metrics
 
     minima = minima_of(arguments)
     prices = json_value(arguments.prices, "--prices")
     named = None if arguments.metric is None else get_metrics(arguments.metric)
-    examples, _ = take_examples(dataset(arguments))
+    examples = take_examples(dataset(arguments))
     metrics = default_metrics(examples) if named is None else named
     unknown = sorted(set(minima) - {metric.name for metric in metrics})
     if unknown:

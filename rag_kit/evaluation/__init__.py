@@ -23,15 +23,10 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.ranking.metrics import DEFAULT_METRICS, RetrievalScores, ndcg, retrieval_metrics
     from rag_kit.evaluation.reporting.writing import write_report
     from rag_kit.evaluation.rgb.measuring import AbilityReport, GivenPassages, aabilities, abilities
-    from rag_kit.evaluation.runs import (
-        QualityError,
-        Results,
-        Row,
-        Summary,
-        aevaluate,
-        assert_quality,
-        evaluate,
-    )
+    from rag_kit.evaluation.runs.evaluating import aevaluate, evaluate
+    from rag_kit.evaluation.runs.quality import QualityError, assert_quality
+    from rag_kit.evaluation.runs.results import Results, Summary
+    from rag_kit.evaluation.runs.rows import Row
     from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
     from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
     from rag_kit.evaluation.tracking import log_results
@@ -103,10 +98,10 @@ __getattr__, __dir__ = lazy_attributes(
         "TuningResult": ".tuning.result",
         "atune": ".tuning.api",
         "tune": ".tuning.api",
-        "aevaluate": ".runs",
+        "aevaluate": ".runs.evaluating",
         "write_report": ".reporting.writing",
-        "assert_quality": ".runs",
-        "QualityError": ".runs",
+        "assert_quality": ".runs.quality",
+        "QualityError": ".runs.quality",
         "benchmark": ".ranking.benchmark",
         "bootstrap_interval": ".statistics",
         "bootstrap_intervals": ".statistics",
@@ -117,7 +112,7 @@ __getattr__, __dir__ = lazy_attributes(
         "Comparison": ".comparing.comparison",
         "DEFAULT_METRICS": ".ranking.metrics",
         "EvaluationSet": ".sets.evaluation_set",
-        "evaluate": ".runs",
+        "evaluate": ".runs.evaluating",
         "ExactVectorRetriever": "rag_kit.retrieval.exact",
         "Example": ".examples",
         "GoldSpan": ".examples",
@@ -126,12 +121,12 @@ __getattr__, __dir__ = lazy_attributes(
         "ndcg": ".ranking.metrics",
         "Output": ".outputs",
         "Passage": ".outputs",
-        "Results": ".runs",
+        "Results": ".runs.results",
         "retrieval_metrics": ".ranking.metrics",
         "Judge": ".judge.judge",
         "RetrievalScores": ".ranking.metrics",
-        "Row": ".runs",
-        "Summary": ".runs",
+        "Row": ".runs.rows",
+        "Summary": ".runs.results",
         "log_results": ".tracking",
     },
 )

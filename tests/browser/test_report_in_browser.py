@@ -10,7 +10,7 @@ import pytest
 from support.report_results import HOSTILE, hostile_results, results_of_pipelines
 
 from rag_kit.evaluation import Cell, Example, Output, Passage, Results, write_report
-from rag_kit.evaluation.runs import Row
+from rag_kit.evaluation.runs.rows import Row
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,8 @@ import random
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.runs import Results, Row
+from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.runs.rows import Row
 
 METRICS = ("context_recall", "context_precision", "faithfulness", "answer_relevancy", "answer_correctness")
 HOSTILE = (

@@ -7,7 +7,8 @@ from dataclasses import replace
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.runs import Results, Row
+from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.runs.rows import Row
 
 #: A key that no pattern of keys knows: it is hidden because it was given.
 KEY = "plain7secret8without9pattern"

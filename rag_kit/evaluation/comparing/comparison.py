@@ -18,7 +18,7 @@ from rag_kit.evaluation.statistics import Correction, check_correction
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rag_kit.evaluation.runs import Results
+    from rag_kit.evaluation.runs.results import Results
 
 #: Names of the tables of `Comparison.to_pandas`.
 Table = Literal["table", "pairs", "slices", "complementarity"]
@@ -211,7 +211,8 @@ def compare(
         >>> from rag_kit.evaluation.cells import Cell
         >>> from rag_kit.evaluation.examples import Example
         >>> from rag_kit.evaluation.outputs import Output
-        >>> from rag_kit.evaluation.runs import Results, Row
+        >>> from rag_kit.evaluation.runs.results import Results
+        >>> from rag_kit.evaluation.runs.rows import Row
         >>> def run(name, values):
         ...     return Results(name, [Row(Example(f"q{i}", "What?"), Output("It."), {"faithfulness": Cell.ok(v)})
         ...                           for i, v in enumerate(values)])

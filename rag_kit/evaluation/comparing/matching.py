@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.runs.direction import higher_is_better
+from rag_kit.evaluation.runs.quality import higher_is_better
 
 if TYPE_CHECKING:
     import numpy as np
 
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.runs import Results
+    from rag_kit.evaluation.runs.results import Results
 
 _GOLD = (
     "question",
@@ -103,7 +103,7 @@ def match_results(
 
 
 def _runs(results: Any) -> tuple[tuple[str, ...], tuple[Results, ...]]:
-    from rag_kit.evaluation.runs import Results
+    from rag_kit.evaluation.runs.results import Results
 
     if isinstance(results, (str, Path, Results)) or not isinstance(results, Iterable):
         raise InvalidInputError(

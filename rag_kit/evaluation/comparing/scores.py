@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.runs.summary import Summary, count_statuses
+from rag_kit.evaluation.runs.results import Summary
 from rag_kit.evaluation.statistics import column_intervals
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.comparing.matching import Matched
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.runs import Results
+    from rag_kit.evaluation.runs.results import Results
 
 _FEW = 5  # questions below which a part gets no interval: the bootstrap of three values only looks sure
 _UNTAGGED = "(not said)"
@@ -93,8 +93,8 @@ def scores(matched: Matched, *, level: float, prices: Any = None) -> list[Score]
         intervals = column_intervals(values, level=level)
         for column, (name, run) in enumerate(zip(matched.names, matched.runs, strict=True)):
             present = values[:, column][values[:, column] == values[:, column]]
-            counts = count_statuses(row.cells.get(metric) for row in run.rows)
-            without = sum(count for status, count in counts.items() if status != "ok")
+            counts = Counter(row.cells[metric].status for row in run.rows if metric in row.cells)
+            without = counts.total() - counts["ok"]
             found.append(
                 Score(
                     pipeline=name,

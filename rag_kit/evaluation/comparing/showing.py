@@ -6,7 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.tables import Table, one_line, tables_html, tables_text
-from rag_kit.evaluation.runs.table import interval_text
+from rag_kit.evaluation.runs.results import interval_text
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.comparing.comparison import Comparison

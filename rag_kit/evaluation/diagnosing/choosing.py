@@ -40,7 +40,8 @@ def choose_metrics(results: Any) -> dict[Role, str] | None:
 
     Example:
         >>> from rag_kit.evaluation import Cell, Example, Output
-        >>> from rag_kit.evaluation.runs import Results, Row
+        >>> from rag_kit.evaluation.runs.results import Results
+        >>> from rag_kit.evaluation.runs.rows import Row
         >>> cells = {name: Cell.ok(1.0) for name in ("mrr", "recall@5", "ours_answer_found")}
         >>> choose_metrics(Results("mine", [Row(Example("q1", "Who?"), Output("Bob."), cells)]))
         {'answer': 'ours_answer_found', 'recall': 'recall@5', 'precision': 'mrr'}

@@ -16,7 +16,7 @@ from rag_kit.evaluation.diagnosing.finding import ROLES, Finding, Reading, Role,
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rag_kit.evaluation.runs import Results
+    from rag_kit.evaluation.runs.results import Results
 
 _THRESHOLD = 0.5
 
@@ -175,7 +175,8 @@ def diagnose(
         >>> from rag_kit.evaluation.cells import Cell
         >>> from rag_kit.evaluation.examples import Example
         >>> from rag_kit.evaluation.outputs import Output
-        >>> from rag_kit.evaluation.runs import Results, Row
+        >>> from rag_kit.evaluation.runs.results import Results
+        >>> from rag_kit.evaluation.runs.rows import Row
         >>> scores = {"answer_correctness": 0.2, "context_recall": 1.0, "context_precision": 0.3}
         >>> row = Row(Example("q1", "Who?"), Output("Bob."), {name: Cell.ok(v) for name, v in scores.items()})
         >>> found = diagnose(Results("mine", [row]))
@@ -207,7 +208,7 @@ def diagnose(
 
 
 def _load(results: Any) -> Results:
-    from rag_kit.evaluation.runs import Results
+    from rag_kit.evaluation.runs.results import Results
 
     run = Results.load(results) if isinstance(results, (str, Path)) else results
     if not isinstance(run, Results):

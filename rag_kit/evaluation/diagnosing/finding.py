@@ -11,7 +11,7 @@ from rag_kit.evaluation.diagnosing.cases import TABLE, TEXTS, CaseName, Level
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.cells import Cell
-    from rag_kit.evaluation.runs import Row
+    from rag_kit.evaluation.runs.rows import Row
 
 _TEXTS: dict[str, list[str]] = TEXTS["hints"]
 _HOLD = ("supported", "undecided", "grounded")

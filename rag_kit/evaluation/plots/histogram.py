@@ -11,7 +11,8 @@ from rag_kit.evaluation.plots.drawing import WIDTH, Drawing, Plot, Scale, fit, n
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.comparing.comparison import Comparison
-    from rag_kit.evaluation.runs import Results, Row
+    from rag_kit.evaluation.runs.results import Results
+    from rag_kit.evaluation.runs.rows import Row
 
 Confidence = Callable[["Row"], float | None]
 
@@ -77,7 +78,7 @@ def confidence_histogram(
 
 def _runs(results: Any) -> list[tuple[str, Results]]:
     from rag_kit.evaluation.comparing.comparison import Comparison
-    from rag_kit.evaluation.runs import Results
+    from rag_kit.evaluation.runs.results import Results
 
     if isinstance(results, Comparison):
         return list(zip(results.pipelines, results.results, strict=True))

@@ -13,12 +13,12 @@ import numpy as np
 from rag_kit.errors import RagKitError
 from rag_kit.evaluation.reporting.answer import answer_data
 from rag_kit.evaluation.reporting.questions import Heads, cleaned, masked, plain, questions
-from rag_kit.evaluation.runs.table import why_empty
+from rag_kit.evaluation.runs.results import why_empty
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.comparing.comparison import Comparison
     from rag_kit.evaluation.diagnosing import Diagnosis
-    from rag_kit.evaluation.runs import Results
+    from rag_kit.evaluation.runs.results import Results
 
 
 def report_payload(

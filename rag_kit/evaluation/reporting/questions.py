@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.cells import Cell
     from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.outputs import Output, Passage
-    from rag_kit.evaluation.runs import Results, Row
+    from rag_kit.evaluation.runs.results import Results
+    from rag_kit.evaluation.runs.rows import Row
 
 MAX_TEXT = 20_000
 """Characters of one text; the rest is cut and counted. A page of 2,000 questions has to open on a phone."""

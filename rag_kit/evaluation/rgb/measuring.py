@@ -22,8 +22,8 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.rgb.questions import ABILITIES, examples_of
 from rag_kit.evaluation.runs.evaluating import aevaluate
-from rag_kit.evaluation.runs.results import Results, Row
-from rag_kit.evaluation.runs.summary import Summary
+from rag_kit.evaluation.runs.results import Results, Summary
+from rag_kit.evaluation.runs.rows import Row
 from rag_kit.text.citations import DECLINED
 
 if TYPE_CHECKING:

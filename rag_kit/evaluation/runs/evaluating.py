@@ -7,19 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency import run_coroutine, run_in_thread
-from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.runs.asking import MakeInput, asker, default_name, resolve
-from rag_kit.evaluation.runs.identity import pipeline_hash
-from rag_kit.evaluation.runs.prices import Prices
-from rag_kit.evaluation.runs.progress import Progress
+from rag_kit.evaluation.runs.metering import Progress
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.session import run_session
-from rag_kit.evaluation.runs.settings import Settings, take_examples
-from rag_kit.evaluation.scorers import default_metrics, get_metrics
+from rag_kit.evaluation.runs.run import Run
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
+    from rag_kit.evaluation.runs.asking import MakeInput
 
 
 def evaluate(
@@ -129,28 +124,11 @@ async def aevaluate(
 ) -> Results:
     """`evaluate`, for code that runs in an event loop already."""
 
-    def prepare() -> Settings:
-        """Reads files and imports packages, so it runs on a thread."""
-        the_pipeline = resolve(pipeline)
-        examples, set_name = take_examples(dataset)
-        return Settings(
-            name=default_name(the_pipeline) if name is None else name,
-            version=version,
-            ask=asker(the_pipeline, make_input),
-            hash_pipeline=lambda: "" if version is not None else pipeline_hash([the_pipeline, make_input]),
-            whole=make_input is not None,
-            examples=examples,
-            dataset=set_name,
-            metrics=default_metrics(examples) if metrics is None else get_metrics(metrics),
-            judge=judge,
-            out=None if out is None else as_path(out, "out"),
-            max_concurrency=max_concurrency,
-            timeout=timeout,
-            metric_timeout=metric_timeout,
-            caps={"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline},
-            prices=Prices.of(prices),
-            progress=progress,
-            retry_errors=retry_errors,
+    caps = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
+    run = await run_in_thread(
+        lambda: Run(
+            pipeline, dataset, metrics, judge, out, name, version, max_concurrency, timeout, metric_timeout, caps,
+            prices, progress, make_input, retry_errors,
         )
-
-    return await run_session(await run_in_thread(prepare))
+    )  # fmt: skip
+    return await run.results()

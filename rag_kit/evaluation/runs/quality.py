@@ -8,9 +8,7 @@ from typing import Any, Literal
 
 from rag_kit.documents import clean_text
 from rag_kit.errors import InvalidInputError, RagKitError
-from rag_kit.evaluation.runs.direction import higher_is_better
-from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.summary import Summary
+from rag_kit.evaluation.runs.results import Results, Summary
 
 Rule = Literal["mean", "low"]
 
@@ -144,3 +142,28 @@ def _row(metric: str, summary: Summary, threshold: float, better: bool, why: str
         metric, f"{'>=' if better else '<='} {threshold:g}", mean, interval, f"{summary.n} of {summary.total}",
         why or "ok",
     )  # fmt: skip
+
+
+def higher_is_better(results: Results, metric: str) -> bool:
+    """As the manifest of the run says it, else the metric itself; one that is not known is better with more.
+
+    Args:
+        results: What ``evaluate`` gave.
+        metric: Its name.
+
+    Example:
+        >>> from rag_kit.evaluation.runs.results import Results
+        >>> of_run = [{"name": "ours_mistakes", "higher_is_better": False}]
+        >>> higher_is_better(Results("mine", [], ("ours_mistakes",), {"metrics": of_run}), "ours_mistakes")
+        False
+    """
+    entries = results.manifest.get("metrics")
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and entry.get("name") == metric and "higher_is_better" in entry:
+            return bool(entry["higher_is_better"])
+    from rag_kit.evaluation.scorers import get_metric
+
+    try:
+        return get_metric(metric).higher_is_better
+    except RagKitError:  # of the user's own, or of an extra that is not installed
+        return True

@@ -2,42 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rag_kit.documents import redact
+from rag_kit.documents.tables import Table, cut, one_line, tables_html, tables_text
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.outputs import Output
-from rag_kit.evaluation.runs.prices import Prices, Usage
-from rag_kit.evaluation.runs.summary import Summary, summarize
+from rag_kit.evaluation.runs.metering import Prices
+from rag_kit.evaluation.runs.rows import FORMAT, Row, RunFolder, read_manifest, read_rows
+from rag_kit.evaluation.statistics import bootstrap_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass
-class Row:
-    """One example, what the pipeline gave for it, and how that was scored.
+@dataclass(frozen=True)
+class Summary:
+    """What one metric says of a whole run.
+
+    ``n + undefined + errors + not_applicable + missing == total``.
 
     Args:
-        example: The question and its gold.
-        output: What the pipeline gave; ``output.error`` says why it gave nothing.
-        cells: Metric name -> its cell; a metric that was not reached yet is not there.
-        usage: ``"pipeline"`` or a metric's name -> model -> ``calls``, ``input_tokens``, ``output_tokens``, of
-            the requests that were really made.
-        keys: What the output and the cells were computed from, hashed; by it a run knows what it need not do
-            again.
+        mean: Mean of the cells that have a value; ``None`` without any.
+        low: Lower end of its bootstrap interval; ``None`` below two values.
+        high: Upper end.
+        n: Cells that have a value.
+        total: Examples of the set.
+        undefined: Cells for which the metric has no value.
+        errors: Cells that could not be computed.
+        not_applicable: Cells whose example or output lacks what the metric reads.
+        missing: Examples that the run has not come to yet.
     """
 
-    example: Example
-    output: Output
-    cells: dict[str, Cell] = field(default_factory=dict)
-    usage: dict[str, Usage] = field(default_factory=dict)
-    keys: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+    total: int
+    undefined: int = 0
+    errors: int = 0
+    not_applicable: int = 0
+    missing: int = 0
+
+    @property
+    def coverage(self) -> float:
+        """Share of the examples that the mean speaks of."""
+        return self.n / self.total if self.total else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return asdict(self)
+
+
+def summarize(
+    cells: Iterable[Cell | None], total: int, *, level: float = 0.95, n: int = 10_000, seed: int = 0
+) -> Summary:
+    """Count the cells, take the mean of those that have a value.
+
+    Args:
+        cells: One for each example; ``None`` where it is missing.
+        total: Examples of the set.
+        level: Share of the interval.
+        n: Resamples of the bootstrap.
+        seed: Its seed.
+
+    Example:
+        >>> summarize([Cell.ok(1.0), Cell.ok(0.5), Cell.error("time-out")], 4).to_json()["mean"]
+        0.75
+    """
+    known = [cell for cell in cells if cell is not None]
+    counts = Counter(cell.status for cell in known)
+    values = [float(cell.value) for cell in known if cell.value is not None]
+    low, high = bootstrap_interval(values, level=level, n=n, seed=seed) if len(values) > 1 else (None, None)
+    return Summary(
+        sum(values) / len(values) if values else None, low, high, len(values), total,
+        counts["undefined"], counts["error"], counts["not_applicable"], total - len(known),
+    )  # fmt: skip
 
 
 @dataclass(repr=False)
@@ -55,6 +100,7 @@ class Results:
         InvalidInputError: If an example comes twice.
 
     Example:
+        >>> from rag_kit.evaluation import Example, Output
         >>> row = Row(Example("q1", "Who?"), Output(answer="Ada."), {"exact_match": Cell.ok(1.0)})
         >>> Results("mine", [row], ("exact_match",)).summary()["exact_match"].mean
         1.0
@@ -192,9 +238,14 @@ class Results:
             InvalidInputError: If the folder holds something else.
             ResultsLockedError: If a run is writing to it.
         """
-        from rag_kit.evaluation.runs.folder import save_results
-
-        return save_results(self, as_path(folder, "folder"))
+        path = as_path(folder, "folder")
+        known = {each["name"]: each for each in self.manifest.get("metrics", []) if "name" in each}
+        own = {"name": self.name, "examples": self.examples}
+        own["metrics"] = [known.get(name, {"name": name}) for name in self.metrics]
+        with RunFolder(path) as opened:
+            opened.write_manifest({"format": FORMAT, **self.manifest, **own})
+            opened.save(self.rows)
+        return path
 
     @classmethod
     def load(cls, folder: Path | str) -> Results:
@@ -203,19 +254,17 @@ class Results:
         Raises:
             InvalidInputError: If there are no results in the folder, or a line is damaged.
         """
-        from rag_kit.evaluation.runs.folder import load_results
-
-        return load_results(as_path(folder, "folder"))
+        path = as_path(folder, "folder")
+        manifest = read_manifest(path)
+        metrics = tuple(entry["name"] for entry in manifest.get("metrics", []))
+        name = manifest.get("name") or path.name
+        return cls(name, read_rows(path, manifest), metrics, manifest, manifest.get("examples"))
 
     def __str__(self) -> str:
-        from rag_kit.evaluation.runs.table import results_text
-
-        return results_text(self)
+        return tables_text(*_parts(self))
 
     def _repr_html_(self) -> str:
-        from rag_kit.evaluation.runs.table import results_html
-
-        return results_html(self)
+        return tables_html(*_parts(self))
 
     def _check_metric(self, metric: str) -> None:
         if metric not in self.metrics:
@@ -248,33 +297,78 @@ class Results:
         return record
 
 
-def row_to_json(row: Row) -> dict[str, Any]:
-    """A row as one line of ``rows.jsonl``."""
-    record: dict[str, Any] = {
-        "id": row.example.id,
-        "example": row.example.to_json(),
-        "output": row.output.to_json(),
-    }
-    record["cells"] = {name: cell.to_json() for name, cell in row.cells.items()}
-    if row.usage:
-        record["usage"] = {name: {m: dict(c) for m, c in usage.items()} for name, usage in row.usage.items()}
-    if row.keys:
-        record["keys"] = dict(row.keys)
-    return record
+def interval_text(low: float | None, high: float | None) -> str:
+    """``[0.250, 0.750]``, or ``-`` where there is none."""
+    return "-" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
 
 
-def row_from_json(record: Mapping[str, Any]) -> Row:
-    """What ``row_to_json`` gave.
+def why_empty(results: Results, name: str) -> str | None:
+    """The most frequent reason of a metric that was asked for and has no value at all; ``None`` where it has one."""
+    cells = [cell for row in results.rows if (cell := row.cells.get(name)) is not None]
+    if any(cell.value is not None for cell in cells):
+        return None
+    reasons = Counter(cell.reason for cell in cells if cell.reason)
+    return reasons.most_common(1)[0][0] if reasons else None
 
-    Raises:
-        InvalidInputError: If it is no such record.
-    """
-    if not {"example", "output"} <= set(record):
-        raise InvalidInputError("a row needs example and output")
-    return Row(
-        Example.from_json(record["example"]),
-        Output.from_json(record["output"]),
-        {name: Cell.from_json(cell) for name, cell in record.get("cells", {}).items()},
-        dict(record.get("usage", {})),
-        dict(record.get("keys", {})),
-    )
+
+def _parts(results: Results) -> tuple[str, list[Table], list[str]]:
+    """Title, table and notes: mean, interval and coverage of every metric, and what the reader must know of the run."""
+    summary = results.summary()
+    header = [
+        "metric",
+        "mean",
+        "95% interval",
+        "n / total",
+        "undefined",
+        "errors",
+        "not applicable",
+        "missing",
+    ]
+    rows = [
+        [name, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}", one.undefined, one.errors,
+         one.not_applicable, one.missing]
+        for name, one in summary.items()
+    ]  # fmt: skip
+    failed = sum(row.output.error is not None for row in results.rows)
+    title = f"{results.name}: {_count(len(results.rows), 'question')}"
+    table = Table(header, rows, right=[1, *range(3, len(header))])
+    return title + (f", {failed} of them failed" if failed else ""), [table], _notes(results, failed)
+
+
+def _notes(results: Results, failed: int) -> list[str]:
+    """What has no value, what it took, what is missing, and which cap ended the run."""
+    outputs = [row.output for row in results.rows]
+    seconds = [output.seconds for output in outputs if output.error is None]
+    cells = [cell for row in results.rows for cell in row.cells.values()]
+    time = ""
+    if seconds:
+        import numpy as np
+
+        p50, p95 = np.quantile(seconds, [0.5, 0.95])
+        time = f"p50 {p50:.2f} s, p95 {p95:.2f} s; "
+    pipeline = _cost(sum(o.calls for o in outputs), sum(o.tokens for o in outputs))
+    scoring = _cost(sum(cell.calls for cell in cells), sum(cell.tokens for cell in cells))
+    found = [
+        f"{name} has no value: {redact(cut(one_line(why), 200))}"
+        for name in results.metrics
+        if (why := why_empty(results, name)) is not None
+    ]
+    found += [
+        f"Pipeline: {time}{pipeline}. Scoring: {scoring}.",
+        "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",
+    ]
+    if results.examples > len(results):
+        found.append(f"{results.examples - len(results)} of {results.examples} questions were not asked yet.")
+    if failed:
+        found.append(f"The pipeline failed on {failed} questions.")
+    if stopped := results.manifest.get("stopped_by"):
+        found.append(f"The run was stopped: {stopped}")
+    return found
+
+
+def _cost(calls: int, tokens: int) -> str:
+    return f"{_count(calls, 'call')}, {_count(tokens, 'token')}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

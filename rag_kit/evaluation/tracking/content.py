@@ -11,9 +11,8 @@ from rag_kit._redact import redact
 from rag_kit.concurrency import fan_out_map
 from rag_kit.documents import to_plain
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.runs.keys import digest
-from rag_kit.evaluation.runs.manifest import clean
-from rag_kit.evaluation.runs.results import Results, Row
+from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.runs.rows import Row, clean, digest
 
 #: Metadata by which results are found again, and known to be complete.
 FINGERPRINT, STATE = "rag_kit.fingerprint", "rag_kit.state"

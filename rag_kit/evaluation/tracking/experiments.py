@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rag_kit.errors import TrackingError
-from rag_kit.evaluation.runs.keys import digest
+from rag_kit.evaluation.runs.rows import digest
 from rag_kit.evaluation.tracking.content import FINGERPRINT, STATE, Tracked, Upload
 
 #: Seconds until the scores that LangSmith has taken must be there.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.metric import Metric
-    from rag_kit.evaluation.runs import Results
+    from rag_kit.evaluation.runs.results import Results
 
 _STARTUP = 8  # settings drawn at random before TPE's model of the space is believed
 _ATTEMPTS = 25  # proposals of TPE until one is new
@@ -290,7 +290,7 @@ class Search:
         self, settings: dict[str, Any], examples: Sequence[Example], part: str, *, retry_errors: bool
     ) -> Results:
         """Evaluate a setting on these questions; those with a score from before are not asked again."""
-        from rag_kit.evaluation.runs import aevaluate
+        from rag_kit.evaluation.runs.evaluating import aevaluate
 
         key = _key(settings)
         pipeline = await self._pipeline(key, settings)

@@ -252,7 +252,7 @@ def test_a_bar_that_is_no_number_is_refused_before_anything_is_asked(
 
 def test_a_folder_in_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 8."""
-    from rag_kit.evaluation.runs.folder import RunFolder
+    from rag_kit.evaluation.runs.rows import RunFolder
 
     with RunFolder(folder / "r"):
         code, _, err = run(capsys, *OWN, "--out", "r")

@@ -21,7 +21,8 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.reporting.page import assets
 from rag_kit.evaluation.reporting.words import asset, texts
-from rag_kit.evaluation.runs import Results, Row
+from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.runs.rows import Row
 
 
 class Elements(HTMLParser):

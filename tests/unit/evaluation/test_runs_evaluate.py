@@ -20,7 +20,7 @@ from langchain_core.runnables import RunnableLambda
 from rag_kit.concurrency import charge_call, charge_tokens
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError, ResultsLockedError
 from rag_kit.evaluation import Cell, Example, Metric, Output, Results, aevaluate, evaluate
-from rag_kit.evaluation.runs.folder import RunFolder
+from rag_kit.evaluation.runs.rows import RunFolder
 
 
 class Length(Metric):

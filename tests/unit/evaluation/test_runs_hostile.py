@@ -152,12 +152,17 @@ def run(out: Path, **more: Any) -> Results:
     )
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "manifest.json", ".lock"])
-def test_a_folder_in_the_place_of_a_file_is_refused(name: str, tmp_path: Path) -> None:
-    """It is said before anything is asked."""
-    (tmp_path / "r" / name).mkdir(parents=True)
-    with pytest.raises(InvalidInputError, match="is a folder"):
+def test_a_folder_that_is_not_of_results_is_refused(tmp_path: Path) -> None:
+    """Before anything is asked: a folder in the place of a file, and somebody's own file of that name."""
+    for name in ("rows.jsonl", "manifest.json", ".lock"):
+        (tmp_path / name / name).mkdir(parents=True)
+        with pytest.raises(InvalidInputError, match=r"holds other things|cannot be written"):
+            run(tmp_path / name)
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "rows.jsonl").write_text("my notes\nof last week\n")
+    with pytest.raises(InvalidInputError, match=r"holds other things \('rows\.jsonl'\)"):
         run(tmp_path / "r")
+    assert (tmp_path / "r" / "rows.jsonl").read_text() == "my notes\nof last week\n"
 
 
 @pytest.mark.parametrize("path", ["/proc/nothing/here", "x" * 300, "link"])
@@ -171,41 +176,24 @@ def test_a_path_that_cannot_be_written_to_is_refused(
         run(Path(path))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_lines_of_another_form_are_done_again(tmp_path: Path) -> None:
+    """A line that is JSON and no row of ours ends no run; what it stood for is computed."""
+    run(tmp_path / "r")
+    example = '"example": {"id": "a", "question": "One?"}'
+    for line in (
         '{"id": "a", "cells": 5}',
-        '{"id": "a", "keys": [1]}',
-        '{"id": "a", "keys": {"output": 5}, "example": {"id": "a", "question": "One?"}, "output": {}}',
-        '{"id": "a", "other": {"cells": 5}}',
-        '{"id": "a", "cells": {"ours_words": 3}, "example": {"id": "a", "question": "One?"}, "output": {}}',
-        '{"id": "a", "example": {"id": "a", "question": "One?"}, "output": {"calls": "many"}}',
-    ],
-)
-def test_lines_of_another_form_are_done_again(line: str, tmp_path: Path) -> None:
-    """A line that is JSON and no row of ours ends no run; what it stood for is computed, and a copy is kept."""
-    (tmp_path / "r").mkdir()
-    (tmp_path / "r" / "rows.jsonl").write_text(f"{line}\n")
-    assert run(tmp_path / "r").complete
-    assert Results.load(tmp_path / "r").complete
-
-
-def test_lines_that_are_not_ours_are_kept_aside(tmp_path: Path) -> None:
-    """Somebody's own file of that name is not lost when the rows are brought in order."""
-    (tmp_path / "r").mkdir()
-    (tmp_path / "r" / "rows.jsonl").write_text("my notes\nof last week\n")
-    assert run(tmp_path / "r").complete
-    (kept,) = (tmp_path / "r").glob("rows.before-*.jsonl")
-    assert kept.read_text() == "my notes\nof last week\n"
-    again = (tmp_path / "r" / "rows.jsonl").read_bytes()
-    (tmp_path / "r" / "rows.jsonl").write_bytes(again[:-20])  # what a kill leaves is no reason for a copy
-    assert run(tmp_path / "r").complete
-    assert len(list((tmp_path / "r").glob("rows.before-*.jsonl"))) == 1
+        f'{{"id": "a", "keys": {{"output": 5}}, {example}, "output": {{}}}}',
+        f'{{"id": "a", "cells": {{"ours_words": 3}}, {example}, "output": {{}}}}',
+        f'{{"id": "a", {example}, "output": {{"calls": "many"}}}}',
+    ):
+        (tmp_path / "r" / "rows.jsonl").write_text(f"{line}\n")
+        assert run(tmp_path / "r").manifest["done"]["asked"] == 2
+        assert Results.load(tmp_path / "r").complete
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"name": 5}, {"metrics": 5}, {"metrics": [5]}, {"pipeline": [1]}, {"examples": "many"}],
+    [{"name": 5}, {"metrics": [5]}, {"pipeline": [1]}],
 )
 def test_a_damaged_manifest_is_refused_or_made_anew(change: dict[str, Any], tmp_path: Path) -> None:
     """Loading says that it is damaged; the next run writes a right one and asks nothing."""

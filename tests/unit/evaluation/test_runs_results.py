@@ -11,10 +11,9 @@ from rag_kit.errors import InvalidInputError, ResultsLockedError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.runs import Results, Row
-from rag_kit.evaluation.runs.folder import RunFolder
-from rag_kit.evaluation.runs.prices import Prices
-from rag_kit.evaluation.runs.summary import summarize
+from rag_kit.evaluation.runs.metering import Prices
+from rag_kit.evaluation.runs.results import Results, summarize
+from rag_kit.evaluation.runs.rows import Row, RunFolder
 from rag_kit.evaluation.statistics import bootstrap_interval
 
 
