@@ -234,16 +234,15 @@ class _Writer:
             if isinstance(found, Example):  # else it is refused whatever the check would say
                 spoken = detect_language(found.question)
                 check = await self._call("check", spoken, question=found.question, passages=shown)
-            items.append(
-                [item, found if isinstance(found, str) else refused_by(check, item["answers"], kind)]
-            )
+                items.append([item, refused_by(check, item["answers"], kind)])
+            else:
+                items.append([item, found])
         return items or [[None, "nothing_to_ask"]]
 
     async def _call(self, task: str, language: str, **values: str) -> Any:
         try:
-            reply = await astructured_call(
-                self.model, self.prompts[task, language], values, timeout=self.timeout
-            )
+            prompt = self.prompts[task, language]
+            reply = await astructured_call(self.model, prompt, values, timeout=self.timeout)
         except ModelOutputError:
             return None
         return reply.model_dump()
@@ -255,8 +254,7 @@ class _Writer:
             if isinstance(found, Example) and is_duplicate(found, self.kept):
                 found = "duplicate"
             if isinstance(found, str):
-                self.refused.append(
-                    {"kind": kind, "question": item["question"] if item else "", "reason": found}
-                )
+                question = item["question"] if item else ""
+                self.refused.append({"kind": kind, "question": question, "reason": found})
             elif len(self.kept) < goal:
                 self.kept.append(found)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,43 +35,29 @@ class Piece:
 
 
 def documents_of(source: Any) -> list[Document]:
-    """The documents of a source: Documents, texts, an index, or a folder, of which a file is one document.
-
-    Raises:
-        InvalidInputError: If it is none of these, or holds nothing.
-    """
+    """The documents of a source: Documents, texts, an index, or a folder."""
     if isinstance(source, (str, Path)):
-        return _folder(as_path(source, "documents"))
-    if isinstance(source, DocumentIndex):
+        source = list(_files(as_path(source, "documents")))
+    elif isinstance(source, DocumentIndex):
         source = source.get(source.passage_ids())
     elif isinstance(source, Iterable):
         source = [Document(page_content=each) if isinstance(each, str) else each for each in source]
     if not isinstance(source, list) or not source or not all(isinstance(each, Document) for each in source):
         raise InvalidInputError(
-            f"documents is {source!r:.80}; give a list of Documents or texts, a DocumentIndex, or a folder"
+            f"documents is {source!r:.80}; give Documents or texts, a DocumentIndex, or a folder of files that can be "
+            "read"
         )
     return source
 
 
-def _folder(folder: Path) -> list[Document]:
+def _files(folder: Path) -> Iterator[Document]:
     """Each file as one document; those that cannot be read are left out."""
-    found, failed = (
-        [],
-        f"{str(folder)!r} holds no document that can be read; give a folder of documents, or a file",
-    )
     for file in iter_files([folder]).files if folder.exists() else ():
-        try:
+        with suppress(ReadError):
             parts = read(file.path, root=file.root)
-        except ReadError as error:
-            failed += f"; {error}"
-        else:
-            kept = {key: parts[0].metadata[key] for key in ("file", "title") if key in parts[0].metadata}
-            found.append(
-                Document("\n\n".join(part.page_content for part in parts), id=kept["file"], metadata=kept)
-            )
-    if not found:
-        raise InvalidInputError(failed[:2000])
-    return found
+            kept = {key: parts[0].metadata.get(key, "") for key in ("file", "title")}
+            text = "\n\n".join(part.page_content for part in parts)
+            yield Document(text, id=kept["file"], metadata=kept)
 
 
 def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
@@ -81,11 +68,8 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
         if len(passage.text) > 2 * _PIECE:
             chunks = split([Document(passage.text)], chunk_size=_PIECE, chunk_overlap=0)
         for chunk in chunks:
-            text, start, own = (
-                chunk.page_content,
-                chunk.metadata["start"],
-                detect_language(chunk.page_content),
-            )
+            text, start = chunk.page_content, chunk.metadata["start"]
+            own = detect_language(text)
             names = {**passage.metadata, **chunk.metadata}
             shown = {key: names[key] for key in ("title", "file", "heading") if names.get(key)}
             long = len(text.strip()) >= _LEAST[own] and passage.text.startswith(text, start)

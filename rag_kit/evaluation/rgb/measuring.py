@@ -82,11 +82,7 @@ class AbilityMetric(Metric):
 
 @dataclass(frozen=True)
 class AbilityReport:
-    """What `abilities` measured.
-
-    Args:
-        results: Every question with its passages, reply and cells, as `evaluate` gives them or `Results.load` does.
-    """
+    """What `abilities` measured: ``results``, also loaded from a folder, and the scores made of them."""
 
     results: Results
 
@@ -168,8 +164,8 @@ async def aabilities(
     - ``noise_robustness``: share of right answers while a share of the passages is noise, for each noise rate
     - ``negative_rejection``: share of declines where all of them are noise
     - ``information_integration``: share of right answers where all parts are needed, for each noise rate
-    - ``counterfactual_robustness``: where the passages state a wrong answer: share of right answers, of replies that
-      tell of factual errors, and of right answers among these
+    - ``counterfactual_robustness``: share of right answers where the passages state a wrong one, of replies that tell
+      of factual errors, and of right answers among these
 
     Args:
         pipeline: A chat model (asked with the prompt ``answer_or_doubt``), or a function of a question and its

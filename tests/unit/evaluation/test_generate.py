@@ -235,7 +235,7 @@ def test_folders_and_indexes(tmp_path):
         index.upsert(DOCUMENTS)
         found = generate(index, "extractive", n=2, kinds=["single_hop"])
         assert {key for example in found for key in example.relevant} <= set(index.ids())
-    with pytest.raises(InvalidInputError, match="holds no document"):
+    with pytest.raises(InvalidInputError, match="a folder of files that can be read"):
         generate(tmp_path / "none", "extractive")
 
 
