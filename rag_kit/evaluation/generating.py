@@ -25,7 +25,8 @@ from rag_kit.errors import (
 from rag_kit.evaluation._files import as_path, check_target
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.generating_filters import REASONS, example_of, is_duplicate, refused_by
-from rag_kit.evaluation.generating_pieces import Piece, digest, documents_of, multi_hop, pieces_of, single_hop
+from rag_kit.evaluation.generating_pieces import Piece, documents_of, multi_hop, pieces_of, single_hop
+from rag_kit.evaluation.runs.rows import digest
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.models import astructured_call, chat_model, describe_model
 from rag_kit.prompts import load_prompt, render_passages
@@ -203,7 +204,7 @@ class _Writer:
     async def write(self, kind: str, groups: Sequence[Sequence[Piece]], wanted: int, width: int) -> None:
         """Ask in waves, each as large as what is missing; what came of them is taken in the order of the groups."""
         goal = len(self.kept) + wanted
-        keyed = ((digest(self.identity, kind, list(map(astuple, group))), group) for group in groups)
+        keyed = ((digest([self.identity, kind, list(map(astuple, group))]), group) for group in groups)
         queue = islice(keyed, 4 * wanted + 16)
 
         async def ask(each: tuple[str, Sequence[Piece]]) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_kit.evaluation.examples import Example, GoldSpan
-from rag_kit.evaluation.generating_pieces import Piece, digest
+from rag_kit.evaluation.generating_pieces import Piece
+from rag_kit.evaluation.runs.rows import digest
 from rag_kit.text import content_words, detect_language, fold
 
 #: Reason -> what it means.
@@ -61,7 +62,7 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], want
     if any(leaks(answer, question) for answer in answers):
         return "leaks_answer"
     return Example(
-        f"q-{digest(question, reference)[:12]}",
+        f"q-{digest([question, reference])[:12]}",
         question,
         reference=reference,
         answers=answers if len(answers) == 1 else (),

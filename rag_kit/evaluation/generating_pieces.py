@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +14,7 @@ from langchain_core.documents import Document
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.outputs import Passage
+from rag_kit.evaluation.runs.rows import digest
 from rag_kit.indexing import BM25Index, DocumentIndex, iter_files, read, split
 from rag_kit.text import content_words, detect_language
 
@@ -52,6 +51,8 @@ def documents_of(source: Any) -> list[Document]:
 
 def _files(folder: Path) -> Iterator[Document]:
     """Each file as one document; those that cannot be read are left out."""
+    if (folder / "store.sqlite3").is_file():
+        raise InvalidInputError(f"{str(folder)!r} is an index; give DocumentIndex.open({str(folder)!r})")
     for file in iter_files([folder]).files if folder.exists() else ():
         with suppress(ReadError):
             parts = read(file.path, root=file.root)
@@ -82,7 +83,7 @@ def single_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
     """The order in which pieces are asked about: drawn by a hash, and documents take turns."""
     turns: Counter[str] = Counter()
     placed = []
-    for piece in sorted(pieces, key=lambda each: digest(seed, each.document, each.start)):
+    for piece in sorted(pieces, key=lambda each: digest([seed, each.document, each.start])):
         turns[piece.document] += 1
         placed.append((turns[piece.document], piece))
     return [(piece,) for _, piece in sorted(placed, key=lambda each: each[0])]
@@ -104,8 +105,3 @@ def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
                 pairs[pair] = None
                 break
     return [tuple(pieces[place] for place in pair) for pair in pairs]
-
-
-def digest(*parts: Any) -> str:
-    """A hash of plain values, the same in every process."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
