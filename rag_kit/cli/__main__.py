@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
 import sys
 from types import FrameType
+from typing import NoReturn
 
 
 def _terminated(signum: int, frame: FrameType | None) -> None:
@@ -25,6 +27,14 @@ def _utf8(argument: str) -> str:
     return argument
 
 
+def _leave(code: int) -> NoReturn:
+    """End at once: threads that still wait may write while the interpreter is taken down, which aborts it."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def entry() -> int:
     """Import and run the command line."""
     try:
@@ -36,10 +46,14 @@ def entry() -> int:
         from rag_kit.cli.output import prepare_streams
 
         prepare_streams()
-        return main([_utf8(argument) for argument in sys.argv[1:]])
+        code = main([_utf8(argument) for argument in sys.argv[1:]])
     except KeyboardInterrupt:
         os.write(sys.stderr.fileno(), b"\nrag-kit: interrupted\n")
         return 130
+    else:
+        if code == 130:
+            _leave(code)
+        return code
     finally:
         gc.freeze()  # the interpreter's last collections go through all that was imported: a second after ``ask``
 
