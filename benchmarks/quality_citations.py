@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from rag_kit.evaluation.dataset import load_dataset
+from rag_kit.evaluation import load_dataset
 from rag_kit.text import fold, sentences
 from rag_kit.text.citations import check_citations
 

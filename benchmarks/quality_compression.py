@@ -18,7 +18,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from rag_kit.evaluation.dataset import load_dataset
+from rag_kit.evaluation import load_dataset
 from rag_kit.indexing import BM25Index, split
 from rag_kit.models import embedding_model
 from rag_kit.retrieval import CompressionRetriever

@@ -23,7 +23,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.evaluation.dataset import load_dataset
+from rag_kit.evaluation import load_dataset
 from rag_kit.indexing import BM25Index, split
 from rag_kit.models.extractive import ExtractiveChatModel
 from rag_kit.prompts import load_prompt, render_passages

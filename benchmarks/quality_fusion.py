@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_kit.evaluation import load_dataset, retrieval_metrics
-from rag_kit.evaluation.dataset import qrels
+from rag_kit.evaluation import load_dataset
+from rag_kit.evaluation.ranking.metrics import qrels, retrieval_metrics
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.indexing import BM25Index, split
 from rag_kit.models import embedding_model

@@ -24,8 +24,8 @@ import numpy as np
 from langchain_core.documents import Document
 from quality_parents import Known
 
-from rag_kit.evaluation import load_dataset, ndcg
-from rag_kit.evaluation.dataset import qrels
+from rag_kit.evaluation import load_dataset
+from rag_kit.evaluation.ranking.metrics import qrels, retrieval_metrics
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.evaluation.statistics import bootstrap_interval
 from rag_kit.indexing import DocumentIndex
@@ -181,7 +181,7 @@ def measure(case: Case, embeddings: EnglishOnly, limit: int) -> list[dict[str, A
 
 
 def _ndcg(found: Sequence[str], gold: set[str]) -> float:
-    return ndcg([int(key in gold) for key in found], k=K, ideal=[1] * len(gold))
+    return retrieval_metrics({"q": found}, {"q": dict.fromkeys(gold, 1)}, [f"ndcg@{K}"]).means()[f"ndcg@{K}"]
 
 
 def _difference(ours: Sequence[float], theirs: Sequence[float]) -> Mapping[str, float]:

@@ -29,9 +29,11 @@ from typing import Any
 import numpy as np
 from langchain_core.documents import Document
 
-from rag_kit.evaluation import EvaluationSet, Example, GoldSpan, Passage, load_dataset
-from rag_kit.evaluation.dataset import qrels
+from rag_kit.evaluation import EvaluationSet, Example, load_dataset
+from rag_kit.evaluation.examples import GoldSpan
 from rag_kit.evaluation.ours.span_recall import SpanRecall
+from rag_kit.evaluation.outputs import Passage
+from rag_kit.evaluation.ranking.metrics import qrels
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.evaluation.statistics import bootstrap_interval
 from rag_kit.indexing import DocumentIndex, split

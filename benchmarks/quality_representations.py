@@ -18,7 +18,7 @@ from langchain_core.documents import Document
 from quality_parents import ROOT, Arm, Known, compare, data_parser, measure, pages
 
 from rag_kit.evaluation import EvaluationSet, load_dataset
-from rag_kit.evaluation.dataset import qrels
+from rag_kit.evaluation.ranking.metrics import qrels
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.indexing import DocumentIndex, split
 from rag_kit.indexing.raptor import build_raptor

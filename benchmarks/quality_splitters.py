@@ -22,7 +22,7 @@ from langchain_core.documents import Document
 from quality_parents import Arm, Known, data_parser, measure, pages
 
 from rag_kit.evaluation import EvaluationSet, load_dataset
-from rag_kit.evaluation.dataset import qrels
+from rag_kit.evaluation.ranking.metrics import qrels
 from rag_kit.indexing import DocumentIndex, split
 from rag_kit.retrieval import index_retriever
 

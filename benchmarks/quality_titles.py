@@ -21,8 +21,8 @@ import numpy as np
 from langchain_core.documents import Document
 from quality_parents import Known, data_parser
 
-from rag_kit.evaluation import EvaluationSet, load_dataset, retrieval_metrics
-from rag_kit.evaluation.dataset import qrels
+from rag_kit.evaluation import EvaluationSet, load_dataset
+from rag_kit.evaluation.ranking.metrics import qrels, retrieval_metrics
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.evaluation.statistics import bootstrap_interval
 from rag_kit.indexing import DocumentIndex, split

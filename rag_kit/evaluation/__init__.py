@@ -12,15 +12,14 @@ from rag_kit._lazy import lazy_attributes
 if TYPE_CHECKING:
     from rag_kit.evaluation.cells import Cell
     from rag_kit.evaluation.comparing.comparison import Comparison, compare
-    from rag_kit.evaluation.dataset import load_dataset
     from rag_kit.evaluation.diagnosing import Diagnosis, diagnose
     from rag_kit.evaluation.examples import Example, GoldSpan
     from rag_kit.evaluation.generating import GeneratedSet, agenerate, generate
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.metric import Metric
     from rag_kit.evaluation.outputs import Output, Passage
-    from rag_kit.evaluation.ranking.benchmark import benchmark
-    from rag_kit.evaluation.ranking.metrics import DEFAULT_METRICS, RetrievalScores, ndcg, retrieval_metrics
+    from rag_kit.evaluation.ranking.benchmark import benchmark, load_dataset
+    from rag_kit.evaluation.ranking.metrics import DEFAULT_METRICS, RetrievalScores, retrieval_metrics
     from rag_kit.evaluation.reporting.writing import write_report
     from rag_kit.evaluation.rgb.measuring import AbilityReport, GivenPassages, aabilities, abilities
     from rag_kit.evaluation.runs.evaluating import aevaluate, evaluate
@@ -76,7 +75,6 @@ __all__ = [
     "generate",
     "load_dataset",
     "log_results",
-    "ndcg",
     "retrieval_metrics",
     "tune",
     "write_report",
@@ -116,9 +114,8 @@ __getattr__, __dir__ = lazy_attributes(
         "ExactVectorRetriever": "rag_kit.retrieval.exact",
         "Example": ".examples",
         "GoldSpan": ".examples",
-        "load_dataset": ".dataset",
+        "load_dataset": ".ranking.benchmark",
         "Metric": ".metric",
-        "ndcg": ".ranking.metrics",
         "Output": ".outputs",
         "Passage": ".outputs",
         "Results": ".runs.results",

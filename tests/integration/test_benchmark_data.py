@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rag_kit.evaluation import benchmark, load_dataset
-from rag_kit.evaluation.dataset import qrels
+from rag_kit.evaluation.ranking.metrics import qrels
 from rag_kit.models import embedding_model
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_kit.concurrency import afan_out_map
 from rag_kit.errors import InvalidInputError, ModelError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
-from rag_kit.evaluation.ranking.metrics import ndcg
+from rag_kit.evaluation.ranking.metrics import retrieval_metrics
 from rag_kit.prompts import render_passages
 from rag_kit.text import sentences
 
@@ -131,5 +132,11 @@ class Umbrela(Metric):
         if self._ndcg and not any(grades):
             why = f"{reason}: no order of them is better than another"
             return Cell.undefined(why, grades=grades, passages=rows)
-        value = ndcg(grades) if self._ndcg else sum(grades) / len(grades)
+        value = _ndcg(grades) if self._ndcg else sum(grades) / len(grades)
         return Cell.ok(value, reason, grades=grades, passages=rows)
+
+
+def _ndcg(grades: Sequence[int]) -> float:
+    """The nDCG of graded passages against the best order of the same passages."""
+    graded = {str(place): grade for place, grade in enumerate(grades)}
+    return retrieval_metrics({"q": list(graded)}, {"q": graded}, ["ndcg"]).means()["ndcg"]

@@ -31,8 +31,7 @@ class SpanRecall(Metric):
     blanks, case and the form of letters do not matter. With them, as in the benchmark, a passage that is a verbatim
     part of its document must cover the span's place.
 
-    Any one of several versions will do: spans of the example's accepted answers, and spans of one document that
-    overlap or of which one holds the other.
+    Spans of the example's accepted answers are versions of one: any of them will do.
 
     Args:
         budget: Characters that a reader sees, counted over the passages in ranked order; the last one is cut. None:
@@ -129,25 +128,9 @@ def _holds(part: _Seen, span: GoldSpan) -> bool:
 def _versions(example: Example) -> list[list[GoldSpan]]:
     """Spans that are versions of one another, together."""
     answers = {plain(answer) for answer in example.answers}
-    groups: list[list[GoldSpan]] = []
-    accepted: list[GoldSpan] = []
-    for span in example.spans:
-        words = plain(span.text)
-        if words in answers:
-            accepted.append(span)
-        elif words:
-            group = next((group for group in groups if any(_same(span, other) for other in group)), None)
-            groups.append([span]) if group is None else group.append(span)
-    return [accepted, *groups] if accepted else groups
-
-
-def _same(one: GoldSpan, other: GoldSpan) -> bool:
-    if one.document != other.document:
-        return False
-    if one.start is not None and other.start is not None:
-        return one.start < other.start + len(other.text) and other.start < one.start + len(one.text)
-    short, long = sorted((plain(one.text), plain(other.text)), key=len)
-    return occurs(short, long)
+    accepted = [span for span in example.spans if plain(span.text) in answers]
+    others = [[span] for span in example.spans if plain(span.text) not in answers | {""}]
+    return [accepted, *others] if accepted else others
 
 
 def span_recall(name: str) -> Metric:

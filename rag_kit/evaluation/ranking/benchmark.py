@@ -1,40 +1,60 @@
-"""Measure pipelines on a retrieval data set; the code behind ``rag-kit benchmark``."""
+"""Retrieval data sets, and how well pipelines do on them; the code behind ``rag-kit benchmark``."""
 
 from __future__ import annotations
 
 import os
 import platform
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents import get_provenance
-from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import as_path, check_target, write_json, write_jsonl
-from rag_kit.evaluation.dataset import load_dataset, qrels
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.ours.span_recall import SpanRecall
-from rag_kit.evaluation.outputs import Passage
-from rag_kit.evaluation.ranking.metrics import RetrievalScores, require_ir_measures, retrieval_metrics
+from rag_kit.evaluation.ranking.metrics import RetrievalScores, qrels, require_ir_measures, retrieval_metrics
 from rag_kit.evaluation.ranking.pipelines import RECIPES, Parts, Pipeline, check_name
-from rag_kit.evaluation.sets.beir import CORPUS_ID
+from rag_kit.evaluation.ranking.running import PipelineRun, Progress, run_pipeline
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.statistics import bootstrap_intervals
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
 _LEVEL = 0.95
 _SEED = 0
-_WARM_UP = 3
-"""Queries asked before the clock runs: caches, lazy imports and dictionaries are not what is measured."""
 
-Progress = Callable[[str, int, int], None]
+
+def load_dataset(folder: Path | str, *, split: str = "test") -> EvaluationSet:
+    """Read and check a data set in BEIR's layout, with ``qa.jsonl`` where there is one.
+
+    The documents are the set's corpus: title, a newline, text. Grades, accepted answers and the places where they
+    stand (all of them: any one will do) are in the examples.
+
+    Args:
+        folder: Folder with ``corpus.jsonl``, ``queries.jsonl`` (both also ``.gz``) and ``qrels.tsv`` or
+            ``qrels/<split>.tsv``; ``qa.jsonl`` holds ``id``, ``answers``, ``doc_ids`` and ``answer_starts``.
+        split: Which file of ``qrels/`` to read where the set has that folder and no ``qrels.tsv``.
+
+    Raises:
+        InvalidInputError: If a file is missing, empty or malformed (named by file and line), if an id
+            occurs twice, or if a relevance judgement or gold answer names an unknown document or query.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as name:
+        ...     folder = Path(name)
+        ...     _ = (folder / "corpus.jsonl").write_text('{"_id": "d1", "title": "Tides", "text": "Moon."}')
+        ...     _ = (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "What moves the sea?"}')
+        ...     _ = (folder / "qrels.tsv").write_text("query-id\\tcorpus-id\\tscore\\nq1\\td1\\t1\\n")
+        ...     dataset = load_dataset(folder)
+        >>> dataset["q1"].relevant, dataset.corpus[0].text
+        ({'d1': 1}, 'Tides\\nMoon.')
+    """
+    return EvaluationSet.from_beir(folder, split=split)
 
 
 def benchmark(
@@ -86,6 +106,7 @@ def benchmark(
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
         >>> from rag_kit.retrieval.exact import ExactVectorRetriever
+        >>> from rag_kit.evaluation.outputs import Passage
         >>> corpus = [Passage("s", "sun"), Passage("m", "moon")]
         >>> dataset = EvaluationSet("sky", [Example("q", "moon", relevant={"m": 1})], corpus=corpus)
         >>> def mine(documents):
@@ -193,144 +214,6 @@ def _span_recall(data: EvaluationSet, asked: Sequence[Example], budget: int) -> 
     if 2 * with_spans < answered or not any(example.spans for example in asked):
         return None
     return SpanRecall(budget, documents={passage.id: passage.text for passage in data.corpus or ()})
-
-
-@dataclass
-class PipelineRun:
-    """What one pipeline returned.
-
-    Args:
-        rankings: Query id -> document ids, best first, each once.
-        seconds: Query id -> seconds of its call.
-        returned: Query id -> number of passages.
-        span_hits: Query id -> share of its gold spans that came back, for the queries with gold spans.
-        arms: Stage -> number of queries to which it brought at least one document.
-        branches: Numbers of the fused retrievers that brought a document to any query.
-        noted: Number of queries whose documents carry any note.
-        degraded: Number of queries whose documents carry a note that something failed.
-        foreign: Number of passages that belong to no document of the data set.
-    """
-
-    rankings: dict[str, list[str]] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    returned: dict[str, int] = field(default_factory=dict)
-    span_hits: dict[str, float] = field(default_factory=dict)
-    arms: Counter[str] = field(default_factory=Counter)
-    branches: set[int] = field(default_factory=set)
-    noted: int = 0
-    degraded: int = 0
-    foreign: int = 0
-
-
-def run_pipeline(
-    pipeline: Pipeline,
-    examples: Sequence[Example],
-    known: Collection[str],
-    *,
-    depth: int,
-    spans: SpanRecall | None = None,
-    progress: Progress | None = None,
-) -> PipelineRun:
-    """Ask every query by ``invoke``, one after another, with the clock running.
-
-    Args:
-        pipeline: What is asked.
-        examples: What is asked for.
-        known: Ids of the corpus.
-        depth: Passages of a ranking that count; also asked for where the retriever takes ``k`` with a call.
-        spans: Measure the recall of gold spans as well.
-        progress: Called with ``(pipeline, done, total)``.
-
-    Raises:
-        RagKitError: If a call fails: the kit's own errors as they are, others with the query's id.
-        InvalidInputError: If the pipeline returns something else than documents of the data set, nothing at
-            all, or if one of its arms brought nothing to any query.
-    """
-    for example in examples[:_WARM_UP]:
-        _ask(pipeline, example, depth)
-    run = PipelineRun()
-    for number, example in enumerate(examples, start=1):
-        start = time.perf_counter()
-        documents = _ask(pipeline, example, depth)
-        run.seconds[example.id] = time.perf_counter() - start
-        _note(run, example, documents, known, spans)
-        if progress:
-            progress(pipeline.name, number, len(examples))
-    _check(pipeline, run, len(examples))
-    return run
-
-
-def _ask(pipeline: Pipeline, example: Example, depth: int) -> list[Document]:
-    from rag_kit.retrieval.compose import call_retriever
-
-    try:
-        return call_retriever(pipeline.retriever, example.question, k=depth)
-    except RagKitError:
-        raise
-    except Exception as error:
-        raise RagKitError(
-            f"the pipeline {pipeline.name!r} failed on query {example.id!r}: {type(error).__name__}: {error}"
-        ) from error
-
-
-def _note(
-    run: PipelineRun,
-    example: Example,
-    documents: Sequence[Document],
-    known: Collection[str],
-    spans: SpanRecall | None,
-) -> None:
-    ids = [str(document.metadata.get(CORPUS_ID, document.id)) for document in documents]
-    records = [get_provenance(document) for document in documents]
-    stages = [stage for record in records for stage in record.get("stages", [])]
-    notes = {note for record in records for note in record.get("notes", [])}
-    run.rankings[example.id] = list(dict.fromkeys(doc_id for doc_id in ids if doc_id in known))
-    run.returned[example.id] = len(documents)
-    run.foreign += sum(1 for doc_id in ids if doc_id not in known)
-    names = {str(stage.get("stage")) for stage in stages}
-    run.arms.update(name for name in names if not name.startswith("fusion"))
-    run.branches.update(stage["branch"] for stage in stages if isinstance(stage.get("branch"), int))
-    run.noted += bool(notes)
-    run.degraded += any(note.startswith("degraded") for note in notes)
-    if spans is not None and example.spans:
-        found = [Passage(i, d.page_content, d.metadata) for i, d in zip(ids, documents, strict=True)]
-        run.span_hits[example.id] = spans.cell(example, found).value or 0.0
-
-
-def _check(pipeline: Pipeline, run: PipelineRun, count: int) -> None:
-    """Refuse results that only look like some: silence of the whole, of an arm, or foreign documents."""
-    returned = sum(run.returned.values())
-    if returned == 0:
-        raise InvalidInputError(
-            f"the pipeline {pipeline.name!r} returned nothing for any of {count} queries; its index may be empty"
-        )
-    if run.foreign == returned:
-        raise InvalidInputError(
-            f"none of the documents that the pipeline {pipeline.name!r} returned is of this data set; keep "
-            f"Document.id, or metadata[{CORPUS_ID!r}] where documents are split"
-        )
-    silent = [arm for arm in pipeline.arms if not run.arms[arm]] or _silent_branches(pipeline, run)
-    if silent:
-        raise InvalidInputError(
-            f"the pipeline {pipeline.name!r} ran, but {', '.join(silent)} brought no document to any of {count} "
-            "queries; a fusion with a silent arm is not what its name says"
-        )
-
-
-def _silent_branches(pipeline: Pipeline, run: PipelineRun) -> list[str]:
-    """Retrievers of a user's own fusion that were never seen, while every answer says that one is missing."""
-    from rag_kit.retrieval import EnsembleRetriever
-
-    fusion = pipeline.retriever
-    answered = sum(1 for count in run.returned.values() if count)
-    if not isinstance(fusion, EnsembleRetriever) or callable(fusion.weights) or run.noted < answered:
-        return []
-    weights = fusion.weights or [1.0] * len(fusion.retrievers)
-    return [
-        f"{retriever.get_name()} (number {number})"
-        for number, (retriever, weight) in enumerate(zip(fusion.retrievers, weights, strict=True), start=1)
-        if weight and number not in run.branches
-    ]
 
 
 def _cells(

@@ -112,29 +112,19 @@ def retrieval_metrics(
     return RetrievalScores(names, rows)
 
 
-def ndcg(grades: Sequence[int], *, k: int | None = None, ideal: Sequence[int] | None = None) -> float:
-    """NDCG of one list of grades in ranked order, with linear gains.
-
-    Args:
-        grades: Grades, best-ranked first.
-        k: Look at the first ``k`` only.
-        ideal: Grades of all relevant documents, where the list does not hold them all.
-
-    Returns:
-        A score from 0 to 1; 0 when nothing is relevant.
+def qrels(examples: Iterable[Example]) -> dict[str, dict[str, int]]:
+    """Id -> document id -> grade, for the examples with a relevant document; only these can be scored.
 
     Example:
-        >>> round(ndcg([3, 2, 3, 0, 1, 2]), 10)
-        0.9608081943
+        >>> from rag_kit.evaluation.examples import Example
+        >>> qrels([Example("q1", "Tides?", relevant={"d1": 1}), Example("q2", "Lamps?", relevant={"d1": 0})])
+        {'q1': {'d1': 1}}
     """
-
-    def gain(ranked: Sequence[int]) -> float:
-        return math.fsum(
-            max(grade, 0) / math.log2(rank + 1) for rank, grade in enumerate(ranked[:k], start=1)
-        )
-
-    best = gain(sorted(grades if ideal is None else ideal, reverse=True))
-    return gain(grades) / best if best else 0.0
+    return {
+        example.id: dict(example.relevant)
+        for example in examples
+        if any(grade > 0 for grade in example.relevant.values())
+    }
 
 
 def require_ir_measures() -> None:
@@ -147,11 +137,11 @@ def require_ir_measures() -> None:
         raise MissingExtraError("eval", "Scoring a ranking (recall@10, ndcg@10, ...)")
 
 
-def _measure(name: str) -> Any:
+def _measure(name: Any) -> Any:
     """The ir-measures measure of a metric's name."""
+    base, cutoff = _parts(name)
     import ir_measures
 
-    base, cutoff = _parts(name)
     measure = getattr(ir_measures, _MEASURES[base])
     return measure @ int(cutoff) if cutoff else measure
 

@@ -10,7 +10,7 @@ import pytest
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import EvaluationSet, load_dataset
-from rag_kit.evaluation.dataset import qrels
+from rag_kit.evaluation.ranking.metrics import qrels
 
 CORPUS = [
     {"_id": "d1", "title": "Tides", "text": "The moon pulls the sea.", "year": 1999, "mesh": ["a", "b"]},

@@ -11,10 +11,10 @@ from langchain_core.runnables import RunnableLambda
 
 from rag_kit.documents import add_note, with_provenance
 from rag_kit.errors import ConfigurationError, InvalidInputError, RagKitError
-from rag_kit.evaluation import Example, GoldSpan
+from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.ours.span_recall import SpanRecall
-from rag_kit.evaluation.ranking.benchmark import run_pipeline
 from rag_kit.evaluation.ranking.pipelines import Parts, Pipeline, load_object
+from rag_kit.evaluation.ranking.running import run_pipeline
 from rag_kit.retrieval import EnsembleRetriever
 
 CORPUS = {key: f"text of {key}" for key in ("a", "b", "c")}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from rag_kit.evaluation import Example, GoldSpan, Passage
+from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.ours.span_recall import SpanRecall
+from rag_kit.evaluation.outputs import Passage
 
 TEXT = "In 1912 the club won 36 games. In 1936 it lost the cup. The club won again."
 ANSWER = TEXT.index("36 games")
