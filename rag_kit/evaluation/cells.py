@@ -15,9 +15,6 @@ from rag_kit.errors import InvalidInputError
 #: the pipeline lacks what the metric reads (no reference, no passages).
 Status = Literal["ok", "undefined", "error", "not_applicable"]
 
-#: Greatest number that a float holds; a greater whole number is none that could be averaged.
-_MOST = sys.float_info.max
-
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
@@ -54,10 +51,11 @@ class Cell:
         if self.status not in STATUSES:
             raise InvalidInputError(f"status is {self.status!r}; allowed are {', '.join(STATUSES)}")
         if self.status == "ok":
-            if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
-                raise InvalidInputError(f"an ok cell has the value {self.value!r}; give a number")
-            if not -_MOST <= self.value <= _MOST:
-                raise InvalidInputError(f"the value is {self.value!r}; give Cell.undefined with a reason")
+            number = isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
+            if not number or not abs(cast("float", self.value)) <= sys.float_info.max:  # NaN is not, either
+                raise InvalidInputError(
+                    f"an ok cell has the value {self.value!r:.80}; give a number, or Cell.undefined with a reason"
+                )
         elif self.value is not None:
             raise InvalidInputError(f"a cell that is {self.status} has no value; {self.value!r} was given")
 

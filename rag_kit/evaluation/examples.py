@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from rag_kit.documents import to_plain
@@ -66,32 +66,26 @@ class Example:
         if not isinstance(self.id, str) or not self.id.strip():
             raise InvalidInputError(f"an example has the id {self.id!r:.80}; give a text that is not blank")
         self._check(isinstance(self.question, str) and bool(self.question.strip()), "question", "a text")
-        self._check(self.reference is None or isinstance(self.reference, str), "reference", "a text or None")
-        for name in ("answers", "reference_contexts"):
-            object.__setattr__(self, name, self._texts(name))
-        relevant = self.relevant
-        self._check(
-            isinstance(relevant, Mapping)
-            and all(isinstance(k, str) and type(grade) is int for k, grade in relevant.items()),
-            "relevant", "ids with whole-number grades, such as {'d1': 1}",
-        )  # fmt: skip
-        for name in ("spans", "history"):
-            items = getattr(self, name)
-            listed = isinstance(items, Sequence) and not isinstance(items, (str, bytes))
-            self._check(listed, name, "a list")
-        spans = tuple(_span(item) for item in self.spans)
-        self._check(None not in spans, "spans", "objects with document, text and start")
-        object.__setattr__(self, "spans", spans)
+        self._check(isinstance(self.reference, str | None), "reference", "a text or None")
         self._check(self.answerable in (None, True, False), "answerable", "true, false or null")
-        self._check(
-            all(isinstance(turn, Mapping) and {"question", "answer"} <= set(turn) for turn in self.history),
-            "history", "a list of turns, each with question and answer",
-        )  # fmt: skip
-        object.__setattr__(self, "history", tuple(dict(turn) for turn in self.history))
-        self._check(isinstance(self.tags, Mapping), "tags", "names with texts")
+        for name in ("relevant", "tags", "metadata"):
+            self._check(isinstance(getattr(self, name), Mapping), name, "names with values")
+        grades = all(isinstance(key, str) and type(grade) is int for key, grade in self.relevant.items())
+        self._check(grades, "relevant", "ids with whole-number grades, such as {'d1': 1}")
+        for name in ("answers", "reference_contexts"):
+            self._take_list(name, "a list of texts", lambda item: item if isinstance(item, str) else None)
+        self._take_list("spans", "objects with document, text and start", _span)
+        self._take_list("history", "a list of turns, each with question and answer", _turn)
         object.__setattr__(self, "tags", {str(key): str(value) for key, value in self.tags.items()})
-        self._check(isinstance(self.metadata, Mapping), "metadata", "an object")
         object.__setattr__(self, "metadata", to_plain(self.metadata))
+
+    def _take_list(self, name: str, allowed: str, take: Callable[[Any], Any]) -> None:
+        """Make a field a tuple of what ``take`` reads of its items; ``None`` is what it cannot read."""
+        given = getattr(self, name)
+        self._check(isinstance(given, Sequence) and not isinstance(given, (str, bytes)), name, allowed)
+        taken = tuple(map(take, given))
+        self._check(None not in taken, name, allowed)
+        object.__setattr__(self, name, taken)
 
     def needs_met(self, needs: set[str] | frozenset[str]) -> bool:
         """Whether every field named is there."""
@@ -103,10 +97,8 @@ class Example:
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON; what is not known is left out."""
-        record = cast(
-            "dict[str, Any]", to_plain({name: getattr(self, name) for name in FIELDS if name != "spans"})
-        )
-        record["spans"] = [{"document": s.document, "text": s.text, "start": s.start} for s in self.spans]
+        record: dict[str, Any] = to_plain({name: getattr(self, name) for name in FIELDS if name != "spans"})
+        record["spans"] = [asdict(span) for span in self.spans]
         return {key: value for key, value in record.items() if value not in (None, [], {}, "")}
 
     @classmethod
@@ -118,21 +110,15 @@ class Example:
         """
         if not isinstance(record, Mapping):
             raise InvalidInputError(f"{record!r:.80} is no example; give an object with id and question")
-        unknown = sorted(set(map(str, record)) - set(FIELDS))
-        if unknown or not {"id", "question"} <= set(record):
+        if not {"id", "question"} <= set(record):
+            found = ", ".join(map(str, record)) or "nothing"
+            raise InvalidInputError(f"an example needs id and question; it has {found}")
+        if unknown := sorted(set(map(str, record)) - set(FIELDS)):
             raise InvalidInputError(
-                f"the example {record.get('id')!r} has the unknown field {unknown[0]!r}; "
-                f"allowed are {', '.join(FIELDS)}; put your own values below metadata"
-                if unknown
-                else f"an example needs id and question; it has {', '.join(map(str, record)) or 'nothing'}"
+                f"the example {record['id']!r} has the unknown field {unknown[0]!r}; allowed are {', '.join(FIELDS)}; "
+                "put your own values below metadata"
             )
         return cls(**cast("dict[str, Any]", dict(record)))
-
-    def _texts(self, name: str) -> tuple[str, ...]:
-        value = getattr(self, name)
-        right = not isinstance(value, (str, bytes)) and isinstance(value, Sequence)
-        self._check(right and all(isinstance(item, str) for item in value), name, "a list of texts")
-        return tuple(value)
 
     def _check(self, right: bool, name: str, allowed: str) -> None:
         if not right:
@@ -145,14 +131,13 @@ FIELDS = tuple(Example.__dataclass_fields__)
 
 
 def _span(item: Any) -> GoldSpan | None:
-    if isinstance(item, GoldSpan):
-        return item
-    if not isinstance(item, Mapping) or not {"document", "text"} <= set(item) <= {
-        "document",
-        "text",
-        "start",
-    }:
+    if isinstance(item, Mapping) and {"document", "text"} <= set(item) <= {"document", "text", "start"}:
+        item = GoldSpan(item["document"], item["text"], item.get("start"))
+    if not isinstance(item, GoldSpan):
         return None
-    span = GoldSpan(item["document"], item["text"], item.get("start"))
-    texts = isinstance(span.document, str) and isinstance(span.text, str) and span.text
-    return span if texts and (span.start is None or type(span.start) is int) else None
+    texts = isinstance(item.document, str) and isinstance(item.text, str) and item.text
+    return item if texts and (item.start is None or type(item.start) is int) else None
+
+
+def _turn(item: Any) -> dict[str, str] | None:
+    return dict(item) if isinstance(item, Mapping) and {"question", "answer"} <= set(item) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit._redact import redact, told
@@ -79,39 +80,33 @@ class Metric:
                 cell = self._in_range(await self.score(example, output, judge))
         except (BudgetExceededError, MissingExtraError):
             raise
-        except RagKitError as error:
-            cell = Cell.error(redact(str(error)))
-        except asyncio.CancelledError as error:
+        except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            cell = Cell.error(told(error))  # the metric's own: nobody has cancelled the run
-        except Exception as error:  # noqa: BLE001 - a metric may be a user's own; what it raised is kept in the cell
-            cell = Cell.error(told(error))
-        return Cell(
-            cell.value, cell.status, cell.reason, budget.calls, budget.tokens, time.perf_counter() - started,
-            cell.details,
-        )  # fmt: skip
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+                raise  # not the metric's own: somebody has cancelled the run
+            cell = Cell.error(redact(str(error)) if isinstance(error, RagKitError) else told(error))
+        seconds = time.perf_counter() - started
+        return replace(cell, calls=budget.calls, tokens=budget.tokens, seconds=seconds)
 
     def _absent(self, example: Example, output: Output, judge: Judge | None) -> Cell | None:
         if output.error is not None:
             return Cell.error(f"the pipeline failed: {output.error}")
-        missing = [f"the example has no {name}" for name in example.missing(self.example_needs)]
-        if "the example has no answers" in missing and example.reference:
+        lacks = example.missing(self.example_needs)
+        missing = [f"the example has no {name}" for name in lacks]
+        if "answers" in lacks and example.reference:
             missing.append("the column of its reference can be read as answers: columns={'answers': ...}")
         if self.example_any and not any(_has(example, name) for name in self.example_any):
             missing.append(f"the example has neither {' nor '.join(sorted(self.example_any))}")
-        for key in sorted(self.metadata_needs):
-            if example.metadata.get(key) is None:
-                missing.append(f"the example's metadata have no {key}")
+        keys = sorted(self.metadata_needs)
+        missing += [
+            f"the example's metadata have no {key}" for key in keys if example.metadata.get(key) is None
+        ]
         missing += [f"the pipeline gave no {name}" for name in output.missing(self.output_needs)]
-        if (self.needs_judge or self.needs_embeddings) and judge is None:
-            wanted = (
-                "a language model: judge=Judge('openai:...')"
-                if self.needs_judge
-                else "judge=Judge('none', 'minilm')"
-            )
-            missing.append(f"no judge was given; it needs {wanted}, or Judge() for the configured models")
+        if judge is None and self.needs_judge:
+            missing.append("no judge was given; it needs a language model: judge=Judge('openai:...'), or Judge() for "
+                           "the configured models")  # fmt: skip
+        elif judge is None and self.needs_embeddings:
+            missing.append("no judge was given; it needs judge=Judge('none', 'minilm')")
         elif self.needs_judge and getattr(judge, "llm", judge) is None:
             missing.append("the judge has no chat model; give Judge(llm) one, or set RAG_KIT_CHAT_MODEL")
         return Cell.not_applicable("; ".join(missing)) if missing else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 #: Most calls and tokens that one question can have taken: more is a mistake in counting, and is charged one by one.
 MOST_CALLS = 100_000
 MOST_TOKENS = 10**12
+
+_PASSAGES = ("documents", "context", "contexts", "passages", "source_documents")
+_ANSWER = ("answer", "output", "result", "response")
+_READ = {
+    *_PASSAGES, *_ANSWER, "citations", "status", "search_query", "queries", "messages", "notes", "usage", "question",
+}  # fmt: skip
 
 #: Metadata that name the document which a passage was cut from.
 DOCUMENT_IDS = ("corpus_id", "parent_id", "doc_id", "source_id", "file")
@@ -41,9 +47,9 @@ class Passage:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check(isinstance(self.id, str) and isinstance(self.text, str), self, "id and text", "texts")
-        both = isinstance(self.metadata, Mapping) and isinstance(self.provenance, Mapping)
-        _check(both, self, "metadata and provenance", "mappings")
+        for names, kind in ((("id", "text"), str), (("metadata", "provenance"), Mapping)):
+            for name in names:
+                _check(isinstance(getattr(self, name), kind), self, name, f"a {kind.__name__}")
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -101,21 +107,24 @@ class Output:
 
     def __post_init__(self) -> None:
         for name in ("answer", "status", "error"):
-            value = getattr(self, name)
-            _check(value is None or isinstance(value, str), self, name, "a text or None")
-        for name, kind, allowed in _LISTS:
+            _check(isinstance(getattr(self, name), str | None), self, name, "a text or None")
+        for name, kind in _LISTS.items():
             items = getattr(self, name)
             if items is None and name == "passages":
                 continue
             right = isinstance(items, Sequence) and not isinstance(items, (str, bytes))
-            _check(right and all(isinstance(item, kind) for item in items), self, name, allowed)
-            if type(items) is not tuple:
-                object.__setattr__(self, name, tuple(items))
+            right = right and all(isinstance(item, kind) for item in items)
+            _check(right, self, name, f"a list of {kind.__name__}")
+            object.__setattr__(self, name, tuple(items))
         for name, most in (("calls", MOST_CALLS), ("tokens", MOST_TOKENS)):
-            _check(_is_count(getattr(self, name), most), self, name, f"a whole number from 0 to {most}")
-        seconds = self.seconds
-        number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-        _check(number and 0 <= seconds < math.inf, self, "seconds", "a number from 0 on")
+            count = getattr(self, name)
+            _check(type(count) is int and 0 <= count <= most, self, name, f"a whole number from 0 to {most}")
+        _check(
+            type(self.seconds) in (int, float) and 0 <= self.seconds < math.inf,
+            self,
+            "seconds",
+            "a number from 0",
+        )
         _check(isinstance(self.extra, Mapping), self, "extra", "a mapping")
 
     @property
@@ -140,9 +149,20 @@ class Output:
             >>> Output.of({"answer": "Yes [1].", "context": ["It is so."]}).contexts
             ['It is so.']
         """
-        from rag_kit.evaluation._reading import read_output
-
-        return read_output(value)
+        if isinstance(value, Output):
+            return value
+        if isinstance(value, str):
+            return cls(answer=value)
+        if isinstance(value, Mapping):
+            return _of_mapping(value)
+        if _is_message(value):
+            return cls(answer=_text(value), messages=(_message(value),))
+        if isinstance(value, Sequence) and not isinstance(value, bytes) and not any(map(_is_message, value)):
+            return cls(passages=_passages(value))
+        raise InvalidInputError(
+            f"the pipeline gave a {type(value).__name__}; give a text, a list of Documents, or a mapping with "
+            "answer and documents"
+        )
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
         """Those of the named fields that the pipeline did not give; an empty list of passages was given."""
@@ -185,22 +205,113 @@ class Output:
         return cls(**fields)
 
 
-_LISTS: tuple[tuple[str, type, str], ...] = (
-    ("passages", Passage, "a list of Passage objects, or None"),
-    ("citations", Mapping, "a list of mappings"),
-    ("queries", str, "a list of texts"),
-    ("messages", Mapping, "a list of mappings"),
-    ("notes", str, "a list of texts"),
-)
+_LISTS: dict[str, type] = {
+    "passages": Passage, "citations": Mapping, "queries": str, "messages": Mapping, "notes": str,
+}  # fmt: skip
 _FIELDS = tuple(Output.__dataclass_fields__)
-
-
-def _is_count(value: Any, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
 def _check(right: bool, of: Passage | Output, name: str, allowed: str) -> None:
     if not right:
-        given = ", ".join(f"{getattr(of, each)!r:.80}" for each in name.split(" and "))
         what = "an output's" if isinstance(of, Output) else "a passage's"
-        raise InvalidInputError(f"{what} {name}: {given}; give {allowed}")
+        raise InvalidInputError(f"{what} {name} is {getattr(of, name)!r:.80}; give {allowed}")
+
+
+def _of_mapping(value: Mapping[str, Any]) -> Output:
+    answer = next((value[name] for name in _ANSWER if value.get(name) is not None), None)
+    documents = next((value[name] for name in _PASSAGES if value.get(name) is not None), None)
+    messages = _items(value.get("messages"), "messages")
+    if answer is None and documents is None and not messages:
+        names = ", ".join(map(str, value)) or "nothing"
+        raise InvalidInputError(
+            f"the pipeline gave a mapping with {names}; it needs answer, documents or messages"
+        )
+    if answer is None and messages and _is_message(messages[-1]):
+        answer = messages[-1]
+    usage = value.get("usage") or {}
+    if not isinstance(usage, Mapping):
+        raise InvalidInputError(
+            f"the pipeline's usage is {usage!r:.80}; give a mapping with calls and tokens"
+        )
+    queries = [*_items(value.get("queries"), "queries"), value.get("search_query")]
+    extra = {key: _opened(item) for key, item in value.items() if key not in _READ}
+    return Output(
+        answer=None if answer is None else _text(answer),
+        passages=None if documents is None else _passages(_items(documents, "documents")),
+        citations=tuple(to_plain(item) for item in _items(value.get("citations"), "citations")),
+        status=value.get("status"),
+        queries=tuple(dict.fromkeys(query for query in queries if isinstance(query, str) and query)),
+        messages=tuple(map(_message, messages)),
+        notes=tuple(map(str, _items(value.get("notes"), "notes"))),
+        calls=usage.get("calls") or 0,
+        tokens=usage.get("tokens") or 0,
+        extra=to_plain(extra),
+    )
+
+
+def _opened(item: Any) -> Any:
+    """Documents as mappings: as plain text they would be their ``repr``, which nobody can read."""
+    if isinstance(item, (list, tuple)):
+        return [_opened(each) if hasattr(each, "page_content") else each for each in item]
+    if hasattr(item, "page_content"):
+        return {"text": item.page_content, "metadata": getattr(item, "metadata", {})}
+    return item
+
+
+def _items(found: Any, name: str) -> list[Any]:
+    """A field that holds several things; one text is a list of one."""
+    if found is None or isinstance(found, str):
+        return [] if found is None else [found]
+    if isinstance(found, (Mapping, bytes)) or not isinstance(found, Iterable):
+        raise InvalidInputError(f"the pipeline's {name} is a {type(found).__name__}; give a list")
+    return list(found)
+
+
+def _passages(items: Sequence[Any]) -> tuple[Passage, ...]:
+    from langchain_core.documents import Document
+
+    def passage(item: Any) -> Passage:
+        if isinstance(item, Passage):
+            return item
+        if isinstance(item, str):
+            item = Document(page_content=item)
+        elif isinstance(item, Mapping) and isinstance(item.get("page_content"), str):
+            fields = {key: item[key] for key in ("page_content", "metadata", "id") if item.get(key)}
+            if not isinstance(fields.get("metadata", {}), Mapping):
+                raise InvalidInputError(
+                    f"a passage has the metadata {fields['metadata']!r:.80}; give a mapping"
+                )
+            item = Document(**fields)
+        if not isinstance(item, Document):
+            raise InvalidInputError(f"a passage is a {type(item).__name__}; give Documents or texts")
+        return Passage.of(item)
+
+    return tuple(map(passage, items))
+
+
+def _is_message(value: Any) -> bool:
+    return hasattr(value, "content") and hasattr(value, "type") and not isinstance(value, type)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if not _is_message(value):
+        raise InvalidInputError(
+            f"the pipeline's answer is a {type(value).__name__}; give a text or a message"
+        )
+    text = getattr(value, "text", None)
+    return text if isinstance(text, str) else str(value.content)
+
+
+def _message(message: Any) -> dict[str, Any]:
+    """A chat message as plain JSON: ``type``, ``content``, and ``tool_calls`` where there are any."""
+    if isinstance(message, Mapping):
+        return cast("dict[str, Any]", to_plain(message))
+    if not _is_message(message):
+        raise InvalidInputError(f"a message is a {type(message).__name__}; give chat messages or mappings")
+    calls = [
+        {"name": call["name"], "args": call["args"]} for call in getattr(message, "tool_calls", None) or ()
+    ]
+    record = {"type": str(message.type), "content": _text(message)}
+    return {**record, "tool_calls": to_plain(calls)} if calls else record

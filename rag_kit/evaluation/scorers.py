@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
@@ -15,57 +16,28 @@ from rag_kit.evaluation.metric import Metric
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
 
-#: Name -> ``"module:factory"`` below this package. The factory is called with the name; where the name ends in
-#: ``@k`` it is called with the name as the user wrote it, such as ``ndcg@10``.
-METRICS: dict[str, str] = {
-    **dict.fromkeys(ROWS, "judge.ragas_metric:RagasMetric"),
-    "hit_rate@k": "ranking.metrics:RankingMetric",
-    "mrr": "ranking.metrics:RankingMetric",
-    "mrr@k": "ranking.metrics:RankingMetric",
-    "map": "ranking.metrics:RankingMetric",
-    "map@k": "ranking.metrics:RankingMetric",
-    "ndcg": "ranking.metrics:RankingMetric",
-    "ndcg@k": "ranking.metrics:RankingMetric",
-    "ndcg_exp": "ranking.metrics:RankingMetric",
-    "ndcg_exp@k": "ranking.metrics:RankingMetric",
-    "precision@k": "ranking.metrics:RankingMetric",
-    "recall@k": "ranking.metrics:RankingMetric",
-    "ours_answer_found": "ours.answers:AnswerFound",
-    "ours_bleu": "ours.overlap:OursBleu",
-    "ours_citations": "ours.citations:Citations",
-    "ours_citation_precision": "ours.citations:Citations",
-    "ours_citation_recall": "ours.citations:Citations",
-    "ours_citations_judged": "ours.citations:Citations",
-    "ours_citation_precision_judged": "ours.citations:Citations",
-    "ours_citation_recall_judged": "ours.citations:Citations",
-    "ours_context_relevance": "ours.relevance:ContextRelevance",
-    "ours_decline": "ours.answers:Decline",
-    "ours_nugget_recall": "ours.nuggets:NuggetRecall",
-    "ours_nugget_recall_all": "ours.nuggets:NuggetRecall",
-    "ours_nugget_recall_weighted": "ours.nuggets:NuggetRecall",
-    "ours_nugget_recall_partial": "ours.nuggets:NuggetRecall",
-    "ours_rouge_1": "ours.overlap:OursRouge",
-    "ours_rouge_2": "ours.overlap:OursRouge",
-    "ours_rouge_l": "ours.overlap:OursRouge",
-    "ours_span_recall": "ours.span_recall:span_recall",
-    "ours_span_recall@k": "ours.span_recall:span_recall",
-    "ours_umbrela": "ours.relevance:Umbrela",
-    "ours_umbrela@k": "ours.relevance:Umbrela",
-    "ours_umbrela_ndcg": "ours.relevance:Umbrela",
-    "ours_umbrela_ndcg@k": "ours.relevance:Umbrela",
-}
-#: Metrics that went, and what says the same now.
-REPLACED = {
-    "ours_exact_match": "exact_match, or ours_answer_found for other spellings",
-    "ours_string_presence": "ours_answer_found",
-    "ours_context_entity_recall": "context_entity_recall",
-    "ours_context_relevance_lexical": "ours_context_relevance, which asks a judge",
-    "ours_tool_call_accuracy": "tool_call_accuracy",
-    "ours_tool_call_accuracy_flexible": "tool_call_accuracy_flexible",
-    "ours_tool_call_f1": "tool_call_f1",
-    "ours_data_comparison": "data_comparison",
-    "ours_data_comparison_columns": "data_comparison_columns",
-}
+_CITATIONS = ("ours_citations", "ours_citation_precision", "ours_citation_recall")
+#: ``"module:factory"`` below this package -> names of its metrics. The factory is called with the name; where the
+#: name ends in ``@k`` with the name as the user wrote it, such as ``ndcg@10``.
+_FAMILIES: dict[str, Iterable[str]] = {
+    "judge.ragas_metric:RagasMetric": ROWS,
+    "ranking.metrics:RankingMetric": (
+        "hit_rate@k", "mrr", "mrr@k", "map", "map@k", "ndcg", "ndcg@k", "ndcg_exp", "ndcg_exp@k", "precision@k",
+        "recall@k",
+    ),
+    "ours.answers:AnswerFound": ("ours_answer_found",),
+    "ours.answers:Decline": ("ours_decline",),
+    "ours.citations:Citations": (*_CITATIONS, *(f"{name}_judged" for name in _CITATIONS)),
+    "ours.nuggets:NuggetRecall": (
+        "ours_nugget_recall", "ours_nugget_recall_all", "ours_nugget_recall_weighted", "ours_nugget_recall_partial",
+    ),
+    "ours.overlap:OursBleu": ("ours_bleu",),
+    "ours.overlap:OursRouge": ("ours_rouge_1", "ours_rouge_2", "ours_rouge_l"),
+    "ours.relevance:ContextRelevance": ("ours_context_relevance",),
+    "ours.relevance:Umbrela": ("ours_umbrela", "ours_umbrela@k", "ours_umbrela_ndcg", "ours_umbrela_ndcg@k"),
+    "ours.span_recall:span_recall": ("ours_span_recall", "ours_span_recall@k"),
+}  # fmt: skip
+METRICS = {name: factory for factory, names in _FAMILIES.items() for name in names}
 #: What `evaluate` computes where no metrics are named: none of them needs a model.
 WITHOUT_MODEL = (
     "ndcg@10", "recall@10", "mrr@10", "ours_span_recall", "ours_citations", "ours_answer_found", "ours_decline",
@@ -95,8 +67,6 @@ def get_metric(metric: Any) -> Metric:
     if row is None and name.isidentifier() and name[0].isupper():
         return RagasMetric(name)
     if row is None:
-        if name in REPLACED:
-            raise InvalidInputError(f"there is no metric {name!r} any more; take {REPLACED[name]}")
         raise InvalidInputError(
             f"unknown metric {metric!r:.80}{_meant(name)}; allowed are {', '.join(METRICS)}, a metric of "
             "ragas.metrics.collections, or an object of a class derived from rag_kit.evaluation.Metric"
@@ -108,17 +78,10 @@ def get_metric(metric: Any) -> Metric:
 
 def _meant(name: str) -> str:
     """``; did you mean ...?`` where a name of the table is near."""
-    import difflib
-
-    bare, cutoff, k = name.lower().replace("-", "_").replace(" ", "_").partition("@")
-    spelled = f"{bare}@k" if cutoff else bare
-    near = difflib.get_close_matches(spelled, [*METRICS], n=1, cutoff=0.7)
-    if not near:
-        return ""
-    meant = near[0].replace("@k", f"@{k or 10}")
-    if meant == name:  # a known metric at a cutoff that is none
-        return f": {k!r} is no cutoff, give a whole number from 1"
-    return f"; did you mean {meant!r}?"
+    bare, _, k = name.lower().replace("-", "_").replace(" ", "_").partition("@")
+    near = difflib.get_close_matches(f"{bare}@k" if k else bare, METRICS, n=1, cutoff=0.7)
+    meant = near[0].replace("@k", f"@{k or 10}") if near else name
+    return "" if meant == name else f"; did you mean {meant!r}?"
 
 
 def get_metrics(metrics: Any) -> tuple[Metric, ...]:

@@ -328,7 +328,7 @@ def _discrete() -> Any:
         ("Faithfulnes", "unknown metric"),
         (partial(RagasMetric, "rubrics", rubrics={1: "alone"}), "2 scores or more"),
         (partial(RagasMetric, "ours_tool_call_f1"), "unknown metric"),
-        ("ours_tool_call_f1", "take tool_call_f1"),
+        ("ours_tool_call_f1", "did you mean 'tool_call_f1'"),
         (lambda: get_metric(_discrete()), "unknown metric"),
     ],
 )
