@@ -95,7 +95,9 @@ async def agenerate(
     prompts: Path | None = None,
     max_concurrency: int = 8,
     timeout: float | None = 60.0,
-    **caps: Any,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    deadline: float | None = None,
 ) -> GeneratedSet:
     """Let a model write an evaluation set from documents: questions with answers, gold passages and gold spans.
 
@@ -120,8 +122,9 @@ async def agenerate(
         prompts: Folder with prompts that replace the packaged ones.
         max_concurrency: Most passages asked about at a time.
         timeout: Seconds for one request to the model.
-        caps: ``max_calls``, ``max_tokens`` or ``deadline`` (seconds) of this run; where one is reached, the set holds
-            what is there, and ``stopped_by`` names it.
+        max_calls: Most model calls of this run; reached, the set holds what is there, and ``stopped_by`` says so.
+        max_tokens: Most tokens, likewise.
+        deadline: Seconds for the run, likewise.
 
     Raises:
         InvalidInputError: If an argument is not allowed, or there is nothing to ask about.
@@ -139,7 +142,8 @@ async def agenerate(
     target = None if out is None else as_path(out, "out")
     writer = await run_in_thread(_Writer, documents, llm, target, language, per_passage, prompts, timeout)
     reached: BudgetExceededError | None = None
-    with writer.log or nullcontext(), budget_scope(**caps) as budget:
+    caps = budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline)
+    with writer.log or nullcontext(), caps as budget:
         try:
             for place, kind in enumerate(kinds):
                 groups = await run_in_thread(KINDS[kind], writer.pieces, seed)

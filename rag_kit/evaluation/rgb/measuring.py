@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -20,15 +20,15 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
+from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.rgb.questions import ABILITIES, examples_of
 from rag_kit.evaluation.runs.evaluating import aevaluate
 from rag_kit.evaluation.runs.results import Results, Summary
 from rag_kit.evaluation.runs.rows import Row
+from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
+from rag_kit.models import atext_call
+from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.text.citations import DECLINED
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.outputs import Output
-    from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 
 _FIGURES = ("accuracy", "rejection", "error_detection", "error_correction")
 _DECLINES = ("信息不足", "insufficient information")
@@ -134,12 +134,10 @@ def abilities(pipeline: Any, source: EvaluationSet | Path | str, **settings: Any
     """`aabilities` for scripts and Jupyter; the arguments are the same.
 
     Example:
-        >>> from rag_kit.evaluation.outputs import Passage
-        >>> from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
-        >>> tides = EvaluationSet(
-        ...     "tides",
-        ...     [Example("q1", "What pulls the sea?", answers=("moon",), relevant={"0": 1})],
-        ...     corpus=[Passage("0", "The moon pulls the sea."), Passage("1", "The sea is salty.")])
+        >>> from rag_kit.evaluation import EvaluationSet
+        >>> texts = ("The moon pulls the sea.", "The sea is salty.")
+        >>> one = Example("q1", "What pulls the sea?", answers=("moon",), reference_contexts=texts[:1])
+        >>> tides = EvaluationSet("tides", [one], corpus=texts)
         >>> report = abilities(lambda question, passages: passages[0].page_content, tides, progress=False,
         ...                    abilities=["noise_robustness", "negative_rejection"], noise_rates=[0.0], passages=1)
         >>> [(figure, score.mean) for (_, figure, _, _), score in report.scores.items()]
@@ -186,12 +184,10 @@ async def aabilities(
     """
     model = isinstance(pipeline, BaseChatModel)
     if not model and not callable(pipeline):
-        raise InvalidInputError(
-            f"the pipeline is a {type(pipeline).__name__}; give a chat model or a function of (question, passages)"
-        )
-    if declines is None:
-        declines = [] if model else [sentence.rstrip(".。") for sentence in DECLINED.values()]
-    metrics = [AbilityMetric(figure, [*_DECLINES, *declines]) for figure in _FIGURES]
+        raise InvalidInputError(f"{pipeline!r:.60} is no chat model, and no function of (question, passages)")
+    own = [] if model else [sentence.rstrip(".。") for sentence in DECLINED.values()]
+    words = [*_DECLINES, *(own if declines is None else declines)]
+    metrics = [AbilityMetric(figure, words) for figure in _FIGURES]
     examples = await run_in_thread(examples_of, source, abilities, noise_rates, passages, limit)
     run.setdefault("name", getattr(pipeline, "__name__", type(pipeline).__name__))
     results = await aevaluate(_asker(pipeline), examples, metrics, make_input=lambda example: example, **run)
@@ -199,10 +195,6 @@ async def aabilities(
 
 
 def _asker(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:
-    """Asks the pipeline an example's question with its passages."""
-    from rag_kit.models import atext_call
-    from rag_kit.prompts import load_prompt, render_passages
-
     prompts = {language: load_prompt("answer_or_doubt", language=language) for language in ("en", "zh")}
 
     async def ask(example: Example) -> Any:

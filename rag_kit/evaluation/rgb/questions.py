@@ -28,24 +28,18 @@ ABILITIES: dict[str, tuple[str, Sequence[float] | None, Sequence[str]]] = {
 _LONG = 1500
 _VERDICTS = frozenset({"yes", "no", "maybe", "true", "false", "是", "否", "对", "错", "不是", "没有", ""})
 
-#: A question in the form of RGB's files, with its kind and language.
+#: Kind, language and record in the form of RGB's files.
 Question = tuple[str, str, Mapping[str, Any]]
 
 
 def examples_of(
     source: EvaluationSet | Path | str, abilities: Any, rates: Any, count: int, limit: int | None
 ) -> EvaluationSet:
-    """One example for each question, ability and noise rate: tags name them, metadata hold passages and parts.
-
-    Raises:
-        InvalidInputError: If an argument is not allowed, or the source holds nothing for these abilities.
-    """
+    """One example for each question, ability and noise rate: tags name them, metadata hold passages and parts."""
     if not abilities or isinstance(abilities, str) or set(abilities) - set(ABILITIES):
         raise InvalidInputError(f"abilities is {abilities!r:.120}; give a list of {', '.join(ABILITIES)}")
     if not isinstance(rates, Sequence) or not all(isinstance(r, (int, float)) and 0 <= r < 1 for r in rates):
-        raise InvalidInputError(
-            f"noise_rates is {rates!r:.80}; give a list of numbers, each from 0 to below 1"
-        )
+        raise InvalidInputError(f"noise_rates is {rates!r:.80}; give a list of numbers from 0 to below 1")
     if isinstance(source, EvaluationSet):
         name, questions = source.name, list(_of_set(source, count))
     else:
@@ -59,7 +53,10 @@ def examples_of(
         if ability in abilities
     ]
     if not found:
-        raise InvalidInputError(f"the source holds no question for {', '.join(abilities)}")
+        raise InvalidInputError(
+            f"{str(source)!r:.200} holds no question for {', '.join(abilities)}; a folder of RGB has en.json or "
+            "zh_int.json, an EvaluationSet short answers that stand in its relevant passages"
+        )
     return EvaluationSet(name, found)
 
 
@@ -104,7 +101,6 @@ def passages_of(kind: str, record: Mapping[str, Any], rate: float, count: int) -
 
 def _of_files(folder: Path) -> Iterator[Question]:
     """The questions about noise are those of ``en_refine`` or ``en``, else of ``en_fact``, which has the same ones."""
-    files = 0
     for language in ("en", "zh"):
         for kind, names in (
             ("plain", (f"{language}_refine", language, f"{language}_fact")),
@@ -112,23 +108,14 @@ def _of_files(folder: Path) -> Iterator[Question]:
             ("wrong", (f"{language}_fact",)),
         ):
             endings = ("json", "jsonl", "json.gz", "jsonl.gz")
-            if path := find_file(folder, *(f"{name}.{ending}" for name in names for ending in endings)):
-                files += 1
-                yield from ((kind, language, _checked(*line, kind)) for line in read_jsonl(path))
-    if not files:
-        raise InvalidInputError(
-            f"{str(folder)!r} holds no file of RGB; it needs en.json, en_int.json, en_fact.json, or the same for zh"
-        )
-
-
-def _checked(where: str, record: dict[str, Any], kind: str) -> dict[str, Any]:
-    lists = ["positive", "negative", *(["positive_wrong"] if kind == "wrong" else [])]
-    right = all(isinstance(record.get(name), list) for name in lists)
-    if not right or not {"id", "query", "answer"} <= set(record):
-        raise InvalidInputError(
-            f"{where}: RGB has id, query, answer, and the lists {', '.join(lists)}; this is {record!r:.120}"
-        )
-    return record
+            path = find_file(folder, *(f"{name}.{ending}" for name in names for ending in endings))
+            for where, record in read_jsonl(path) if path else ():
+                missing = {"id", "query", "answer", "positive", "negative"} - set(record)
+                if missing or (kind == "wrong" and "positive_wrong" not in record):
+                    raise InvalidInputError(
+                        f"{where}: no question of RGB, which has id, query, answer, and passages"
+                    )
+                yield kind, language, record
 
 
 def _of_set(examples: EvaluationSet, count: int) -> Iterator[Question]:
@@ -150,20 +137,22 @@ def _of_set(examples: EvaluationSet, count: int) -> Iterator[Question]:
         parts = example.metadata.get("answer_parts") or [list(example.answers)]
         answers = [text for part in parts for text in (part if isinstance(part, list) else [part])]
         gold = [texts[key] for key, grade in example.relevant.items() if grade > 0 and key in texts]
-        gold = gold or list(example.reference_contexts)
+        gold += () if gold else example.reference_contexts
         true = [_around(text, answers) for text in gold if _holds(text, answers)]
         if not true or any(fold(answer).strip() in _VERDICTS for answer in answers):
             continue  # nothing that a reply could be compared with
         near = [document.page_content for document, _ in index.search(example.question, k=4 * count)]
         noise = [text[:_LONG] for text in near if text not in gold and not _holds(text, answers)][:count]
-        tagged = example.tags.get("language", detect_language(example.question))
-        language = "zh" if tagged.startswith("zh") else "en"
+        language = (
+            "zh" if example.tags.get("language", detect_language(example.question))[:2] == "zh" else "en"
+        )
         record = {"id": example.id, "query": example.question, "answer": parts, "negative": noise}
         yield "plain", language, {**record, "positive": true}
         if len(parts) > 1 and len(true) > 1:
             yield "integration", language, {**record, "positive": [[text] for text in true]}
         if wrong := _wrong_answer(answers, pool, true, example.id):
-            right = re.compile("|".join(map(re.escape, sorted(answers, key=len, reverse=True))))
+            longest = sorted(answers, key=len, reverse=True)
+            right = re.compile("|".join(map(re.escape, longest)), re.IGNORECASE)
             fakes = [right.sub(lambda _, wrong=wrong: wrong, text) for text in true]  # type: ignore[misc]
             yield "wrong", language, {**record, "positive": true, "positive_wrong": fakes}
 
@@ -196,6 +185,6 @@ def _wrong_answer(right: list[str], pool: list[str], passages: list[str], draw: 
 
 
 def _form(text: str) -> list[str]:
-    """Numbers as 0, words by the kind of their first letter, every two Chinese characters as one word."""
+    """The kind of each word's first character; numbers, and every two Chinese characters, count as words."""
     words = re.findall(r"\d+|[\u3400-\u9fff]{1,2}|[^\W\d\u3400-\u9fff]+", text)
     return [unicodedata.category(word[0]) for word in words]
