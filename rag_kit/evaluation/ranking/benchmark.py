@@ -184,18 +184,15 @@ def benchmark(
 
 def _sources(pipelines: Sequence[str] | Mapping[str, object]) -> dict[str, object | None]:
     """Name -> retriever or function, ``None`` for a name alone; checked before anything is read."""
-    if isinstance(pipelines, Mapping):
-        sources = dict(pipelines)
-    elif isinstance(pipelines, (str, bytes)) or not isinstance(pipelines, Sequence):
+    named = isinstance(pipelines, (Mapping, Sequence)) and not isinstance(pipelines, (str, bytes))
+    if not named or not pipelines or not all(isinstance(name, str) for name in pipelines):
         raise InvalidInputError(
-            f"pipelines is {pipelines!r:.80}; give a list of names, such as ['bm25'], or name -> retriever"
+            f"pipelines is {pipelines!r:.80}; give a list with at least one of "
+            f"{', '.join(RECIPES)}, or name -> retriever"
         )
-    else:
-        sources = dict.fromkeys(pipelines)
-    if not sources or len(sources) != len(pipelines) or not all(isinstance(name, str) for name in sources):
-        raise InvalidInputError(
-            f"pipelines is {pipelines!r:.200}; name at least one of {', '.join(RECIPES)}, each once"
-        )
+    sources = dict(pipelines) if isinstance(pipelines, Mapping) else dict.fromkeys(pipelines)
+    if len(sources) != len(pipelines):
+        raise InvalidInputError(f"pipelines is {pipelines!r:.200}; name each once")
     for name, source in sources.items():
         check_name(name, source)
     return sources

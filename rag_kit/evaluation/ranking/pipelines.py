@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.errors import ConfigurationError, InvalidInputError
 
 if TYPE_CHECKING:
+    import numpy as np
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
@@ -125,20 +126,24 @@ class Parts:
         return model
 
     @cached_property
-    def cached(self) -> CachedEmbeddings:
-        """The embedding model, which embeds no document twice."""
+    def _embedded(self) -> tuple[CachedEmbeddings, np.ndarray]:
         from rag_kit.models.vector_cache import CachedEmbeddings
 
-        return CachedEmbeddings(self.model, self._cache, progress=self._progress)
+        made = CachedEmbeddings(self.model, self._cache, progress=self._progress)
+        return made, made.vectors([document.page_content for document in self.documents])
+
+    @property
+    def known_vectors(self) -> Embeddings:
+        """The embedding model, which does not embed again what is indexed."""
+        return self._embedded[0]
 
     @cached_property
     def dense(self) -> RagKitRetriever:
         """The dense arm: exact cosines."""
         from rag_kit.retrieval.exact import ExactVectorRetriever
 
-        vectors = self.cached.vectors([document.page_content for document in self.documents])
         return ExactVectorRetriever.from_documents(
-            self.documents, self.model, vectors=vectors, k=self.depth, name="dense"
+            self.documents, self.model, vectors=self._embedded[1], k=self.depth, name="dense"
         )
 
     def _bm25_settings(self) -> dict[str, Any]:
@@ -211,13 +216,7 @@ def load_object(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a pipeline is made from the shared parts.
-
-    Attributes:
-        make: Parts -> retriever.
-        arms: Stages that must each bring documents.
-        settings: What it is built with, beside the settings of its arms.
-    """
+    """How a pipeline is made from the shared parts; its settings are those beside the settings of its arms."""
 
     make: Callable[[Parts], Any]
     arms: tuple[str, ...] = ()
@@ -255,7 +254,7 @@ def _rm3(parts: Parts) -> Any:
 def _mmr(parts: Parts) -> Any:
     from rag_kit.retrieval import MMRReranker, RerankRetriever
 
-    return RerankRetriever(retriever=parts.dense, reranker=MMRReranker(parts.cached), **_depth(parts))
+    return RerankRetriever(retriever=parts.dense, reranker=MMRReranker(parts.known_vectors), **_depth(parts))
 
 
 def _from_documents(retriever: str, **settings: Any) -> Callable[[Parts], Any]:

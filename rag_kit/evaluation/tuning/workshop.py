@@ -113,7 +113,7 @@ class Workshop:
         if settings.get("diversity"):
             from rag_kit.retrieval import MMRReranker, RerankRetriever
 
-            reranker = MMRReranker(parts.cached, lambda_mult=settings["relevance"], relevance="score")
+            reranker = MMRReranker(parts.known_vectors, lambda_mult=settings["relevance"], relevance="score")
             found = RerankRetriever(retriever=found, reranker=reranker, k=k, fetch_k=depth, on_error=on_error)
         rewrite = settings.get("rewrite", "none")
         if rewrite == "none":

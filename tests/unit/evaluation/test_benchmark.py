@@ -169,8 +169,8 @@ def test_the_same_run_gives_the_same_numbers(folder):
 @pytest.mark.parametrize(
     ("pipelines", "settings", "message"),
     [
-        ([], {}, "name at least one of"),
-        (["bm25", "bm25"], {}, "each once"),
+        ([], {}, "with at least one of"),
+        (["bm25", "bm25"], {}, "name each once"),
         ("bm25", {}, "give a list"),
         (["bm52"], {}, "allowed are bm25, dense, hybrid"),
         (["bm25"], {"limit": 0}, "limit is 0"),

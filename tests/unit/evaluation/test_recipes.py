@@ -17,9 +17,19 @@ DOCUMENTS = [
 ]
 
 
+class Counting(DeterministicFakeEmbedding):
+    """Keeps what it embedded."""
+
+    embedded: list[str] = []
+
+    def embed_documents(self, texts):
+        self.embedded.extend(texts)
+        return super().embed_documents(texts)
+
+
 @pytest.fixture(scope="module")
 def parts():
-    return Parts(DOCUMENTS, depth=6, embeddings=DeterministicFakeEmbedding(size=16))
+    return Parts(DOCUMENTS, depth=6, embeddings=Counting(size=16))
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -34,15 +44,9 @@ def test_every_recipe_finds_documents_and_names_its_arms(parts, name):
     assert pipeline.name == name
 
 
-def test_hybrid_is_the_default_of_the_command_line(parts):
-    """What the benchmark calls hybrid is what `ask` and `retrieve` use."""
+def test_the_default_and_the_fusions(parts):
+    """What is called hybrid is what `ask` uses, and no two fusions are the same under two names."""
     assert isinstance(parts.build("hybrid").retriever, HybridRetriever)
-
-
-def test_the_fusions_differ(parts):
-    """No two fusions are the same recipe under two names."""
-    settings = [str(sorted(recipe.settings.items())) for recipe in RECIPES.values() if recipe.settings]
-    assert len(settings) == len(set(settings))
     scores = {
         name: tuple(get_provenance(doc)["score"] for doc in parts.build(name).retriever.invoke("heron fish"))
         for name, recipe in RECIPES.items()
@@ -51,17 +55,11 @@ def test_the_fusions_differ(parts):
     assert len(set(scores.values())) == len(scores)
 
 
-def test_known_texts_are_not_embedded_again():
-    """Re-ranking by vectors takes those of the corpus, and asks the model for the question alone."""
-
-    embedded = []
-
-    class Once(DeterministicFakeEmbedding):
-        def embed_documents(self, texts):
-            embedded.extend(texts)
-            return super().embed_documents(texts)
-
-    built = Parts(DOCUMENTS, depth=6, embeddings=Once(size=16)).build("mmr")
-    assert len(embedded) == len(DOCUMENTS)
-    assert len(built.retriever.invoke("what does the heron eat")) == 6
-    assert len(embedded) == len(DOCUMENTS)
+def test_documents_are_embedded_once_for_all_pipelines():
+    """Dense search, fusions and re-ranking by vectors share the vectors of the corpus."""
+    model = Counting(size=16)
+    made = Parts(DOCUMENTS, depth=6, embeddings=model)
+    for name in ("mmr", "dense", "hybrid"):
+        made.build(name).retriever.invoke("what does the heron eat")
+    assert made.known_vectors.embed_documents([DOCUMENTS[0].page_content])
+    assert sorted(model.embedded) == sorted(document.page_content for document in DOCUMENTS)
