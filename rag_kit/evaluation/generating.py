@@ -15,13 +15,7 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency import afan_out_map, budget_scope, run_coroutine, run_in_thread
 from rag_kit.documents.append_log import AppendLog, read_log
-from rag_kit.errors import (
-    BranchError,
-    BudgetExceededError,
-    InvalidInputError,
-    ModelOutputError,
-    NothingGeneratedError,
-)
+from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelOutputError, NothingGeneratedError
 from rag_kit.evaluation._files import as_path, check_target
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.generating_filters import REASONS, example_of, is_duplicate, refused_by
@@ -168,7 +162,7 @@ class _Writer:
 
     def __init__(
         self,
-        documents: Any,
+        source: Any,
         llm: Any,
         target: Path | None,
         language: str,
@@ -186,7 +180,7 @@ class _Writer:
         hashes = [str((prompt.metadata or {}).get("hash")) for prompt in self.prompts.values()]
         self.identity = [describe_model(self.model), hashes, count, language]
         self.count, self.language, self.timeout = count, language, timeout
-        self.corpus = EvaluationSet("corpus", [], corpus=documents_of(documents)).corpus or ()
+        self.corpus = EvaluationSet("corpus", [], corpus=documents_of(source)).corpus or ()
         self.pieces = pieces_of(self.corpus, language)
         if not self.pieces:
             raise InvalidInputError(
@@ -219,38 +213,34 @@ class _Writer:
                     await run_in_thread(self.log.append, [{"key": key, "items": items}])
 
         while wave := list(islice(queue, min(width, goal - len(self.kept)))):
-            try:
-                await afan_out_map(ask, wave, max_concurrency=width)
-            except BranchError as error:
-                raise error.__cause__ or error from None
-            finally:
-                for key, group in takewhile(lambda each: each[0] in self.known, wave):
-                    self._take(kind, group, self.known[key], goal)
+            done = await afan_out_map(ask, wave, max_concurrency=width, on_error="skip")
+            for key, group in takewhile(lambda each: each[0] in self.known, wave):
+                self._take(kind, group, self.known[key], goal)
+            for outcome in done.outcomes:
+                if outcome.error is not None:
+                    raise outcome.error
 
     async def _items(self, kind: str, pieces: Sequence[Piece]) -> list[list[Any]]:
         """What the model wrote: questions, each with the reason why it is refused or ``None``."""
         shown = render_passages([Document(piece.text, metadata=piece.shown) for piece in pieces])
-        written = await self._call(kind, pieces[0].language, passages=shown, count=str(self.count))
-        if written is None:
-            return [[None, "model_failed"]]
         items: list[list[Any]] = []
-        for item in written["questions"][: self.count]:
-            found = example_of(item, kind, pieces, self.language)
-            if isinstance(found, Example):  # else it is refused whatever the check would say
-                spoken = detect_language(found.question)
-                check = await self._call("check", spoken, question=found.question, passages=shown)
-                items.append([item, refused_by(check, item["answers"], kind)])
-            else:
-                items.append([item, found])
+        try:
+            written = await self._call(kind, pieces[0].language, passages=shown, count=str(self.count))
+            for item in written["questions"][: self.count]:
+                found = example_of(item, kind, pieces, self.language)
+                if isinstance(found, Example):  # else it is refused whatever the check would say
+                    spoken = detect_language(found.question)
+                    check = await self._call("check", spoken, question=found.question, passages=shown)
+                    items.append([item, refused_by(check, item["answers"], kind)])
+                else:
+                    items.append([item, found])
+        except ModelOutputError:
+            items.append([None, "model_failed"])
         return items or [[None, "nothing_to_ask"]]
 
     async def _call(self, task: str, language: str, **values: str) -> Any:
-        try:
-            prompt = self.prompts[task, language]
-            reply = await astructured_call(self.model, prompt, values, timeout=self.timeout)
-        except ModelOutputError:
-            return None
-        return reply.model_dump()
+        prompt = self.prompts[task, language]
+        return (await astructured_call(self.model, prompt, values, timeout=self.timeout)).model_dump()
 
     def _take(self, kind: str, pieces: Sequence[Piece], items: Sequence[Sequence[Any]], goal: int) -> None:
         self.asked += 1

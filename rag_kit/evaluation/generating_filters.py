@@ -78,10 +78,8 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], want
     )
 
 
-def refused_by(check: Mapping[str, Any] | None, answers: Sequence[str], kind: str) -> str | None:
+def refused_by(check: Mapping[str, Any], answers: Sequence[str], kind: str) -> str | None:
     """The reason why a question is refused that the model, asked anew, gave this check of."""
-    if check is None:
-        return "model_failed"
     if not check["stands_alone"]:
         return "not_alone"
     if not check["answerable"] or not agrees(check["answer"], answers):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -80,28 +79,26 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
 
 
 def single_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
-    """The order in which pieces are asked about: drawn by a hash, and documents take turns."""
-    turns: Counter[str] = Counter()
-    placed = []
-    for piece in sorted(pieces, key=lambda each: digest([seed, each.document, each.start])):
-        turns[piece.document] += 1
-        placed.append((turns[piece.document], piece))
-    return [(piece,) for _, piece in sorted(placed, key=lambda each: each[0])]
+    """The pieces, each alone, in the order in which they are asked about."""
+    return [(pieces[place],) for place in _drawn(pieces, seed)]
 
 
 def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
     """Pairs of pieces that speak of the same things, from different documents where there are any."""
     index = BM25Index.from_documents([Document(id=str(n), page_content=p.text) for n, p in enumerate(pieces)])
-    places = {id(piece): place for place, piece in enumerate(pieces)}
     several = len({piece.document for piece in pieces}) > 1
-    pairs: dict[tuple[int, ...], None] = {}
-    for (piece,) in single_hop(pieces, seed):
-        query = " ".join(list(dict.fromkeys(content_words(piece.text)))[:24])
-        for found, _ in index.search(query, k=6):
-            other = pieces[int(str(found.id))]
-            pair = tuple(sorted((places[id(piece)], places[id(other)])))
-            apart = other.document != piece.document if several else other is not piece
+    pairs: dict[tuple[int, int], tuple[Piece, ...]] = {}
+    for place in _drawn(pieces, seed):
+        piece, words = pieces[place], dict.fromkeys(content_words(pieces[place].text))
+        for near in (int(str(found.id)) for found, _ in index.search(" ".join(list(words)[:24]), k=6)):
+            pair, other = (min(place, near), max(place, near)), pieces[near]
+            apart = other.document != piece.document if several else near != place
             if apart and other.language == piece.language and pair not in pairs:
-                pairs[pair] = None
+                pairs[pair] = (pieces[pair[0]], pieces[pair[1]])
                 break
-    return [tuple(pieces[place] for place in pair) for pair in pairs]
+    return list(pairs.values())
+
+
+def _drawn(pieces: Sequence[Piece], seed: int) -> list[int]:
+    """A draw by a hash of each piece: a new document leaves the others in their order."""
+    return sorted(range(len(pieces)), key=lambda n: digest([seed, pieces[n].document, pieces[n].start]))
