@@ -12,7 +12,6 @@ from langchain_core.language_models import FakeListChatModel
 
 from rag_kit.errors import ModelOutputError
 from rag_kit.evaluation import Judge
-from rag_kit.models import RewriteCache
 
 PROMPTS = Path(__file__).resolve().parents[2] / "support" / "prompts"
 VALUES = {"question": "Who?", "answer": "She came."}
@@ -40,10 +39,8 @@ async def spoilt(path: Path, change: str, *values: Any) -> Judge:
 
 
 ANSWERS = [
-    "null", "5", '"text"', "[]", "NaN", '{"statements": 5}', '{"statements": [NaN]}', "[1, 2, 3, true]",
-    "[1e200, 0, 0, 0]",
-    "[" + "1" * 400 + ", 1, 1, 1]", "[" + "1" * 5000 + "]", "[5e-324, 0, 0, 0]", "[" * 100_000, b"\xff\xfe", 7,
-    '{"statements": ["' + "x" * 1_000_000 + '"]}',
+    "null", '"text"', "NaN", '{"statements": [NaN]}', "[1e200, 0, 0, 0]", "[" + "1" * 5000 + "]", "[5e-324, 0, 0, 0]",
+    "[" * 100_000, b"\xff\xfe", '{"statements": ["' + "x" * 1_000_000 + '"]}',
 ]  # fmt: skip
 
 
@@ -66,7 +63,7 @@ async def test_text_that_is_no_utf8_spoils_its_own_entry_alone(tmp_path: Path) -
     assert (judge.usage["calls"], judge.usage["embedded"]) == (1, 0)
 
 
-@pytest.mark.parametrize("used", ["'zzz'", "x'ff'", "1.5e300", "9223372036854775807", "-5"])
+@pytest.mark.parametrize("used", ["'zzz'", "-5"])
 async def test_an_order_of_use_that_is_none_is_begun_anew(used: str, tmp_path: Path) -> None:
     """Such a file is put aside, and the judge keeps its replies in a new one."""
     judge = await spoilt(tmp_path / "cache", f"UPDATE answers SET used = {used}")
@@ -74,20 +71,6 @@ async def test_an_order_of_use_that_is_none_is_begun_anew(used: str, tmp_path: P
     for calls in (1, 1):
         assert await judge.ask("judge_statements", VALUES) == LIVE
         assert judge.usage["calls"] == calls
-
-
-def test_an_order_of_use_that_is_spoilt_meanwhile_is_a_cache_error(tmp_path: Path) -> None:
-    """A judge goes on without its cache then; what is raised is the one error that it knows."""
-    from rag_kit.errors import CacheError
-
-    cache = RewriteCache(tmp_path / "cache")
-    cache.put({"a": 1})
-    other = sqlite3.connect(tmp_path / "cache")
-    with other:
-        other.execute("UPDATE answers SET used = 'zzz'")
-    other.close()
-    with pytest.raises(CacheError):
-        cache.put({"b": 2})
 
 
 @pytest.mark.parametrize("changed", ["first", "both"])

@@ -1,6 +1,6 @@
 """The judge's limits over a real client: ChatOpenAI and OpenAIEmbeddings against a server on loopback.
 
-Each along the text and the tool-call path.
+Along the text path; the other ways of asking are tested with the structured call.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.models.endpoint import forget_methods
 
-REFUSED = {"text": {"json_schema", "tools", "json_object"}, "tools": {"json_schema", "json_object"}}
+REFUSED = {"json_schema", "tools", "json_object"}
 ASKED = {"question": "Who?", "answer": "Ada did it."}
 ANSWERS = {
     "judge_statements": split(2), "StatementGeneratorOutput": split(2), "NLIStatementOutput": verdicts(1, 0),
     "ContextPrecisionOutput": {"reason": "r", "verdict": 1},
 }  # fmt: skip
-BOTH = pytest.mark.parametrize("path", REFUSED)
 
 
 @pytest.fixture(autouse=True)
@@ -60,9 +59,9 @@ def vectors(server: OpenAIServer, **settings: Any) -> OpenAIEmbeddings:
     return OpenAIEmbeddings(**{**known, **settings})
 
 
-def usable(server: OpenAIServer, path: str) -> list[Recorded]:
+def usable(server: OpenAIServer) -> list[Recorded]:
     """The requests that the server did not refuse for their form."""
-    return [each for each in server.chats if each.asks == path]
+    return [each for each in server.chats if each.asks == "text"]
 
 
 class Crowd:
@@ -90,11 +89,10 @@ async def known_path(judge: Judge) -> None:
     await judge.ask("judge_statements", {"question": "First?", "answer": "First."})
 
 
-@BOTH
-async def test_at_most_so_many_requests_at_once(path: str) -> None:
+async def test_at_most_so_many_requests_at_once() -> None:
     """The server never sees more than the limit, and sees that many."""
     crowd = Crowd(ANSWERS)
-    with OpenAIServer([crowd], refuse=REFUSED[path]) as server:
+    with OpenAIServer([crowd], refuse=REFUSED) as server:
         judge = Judge(chat(server), "none", max_concurrency=3)
         await known_path(judge)
         contexts = [f"P{n}." for n in range(5)]
@@ -104,25 +102,23 @@ async def test_at_most_so_many_requests_at_once(path: str) -> None:
     assert crowd.most == 3 and crowd.all == 16
 
 
-@BOTH
-async def test_a_server_that_hangs_costs_so_many_requests(path: str) -> None:
+async def test_a_server_that_hangs_costs_so_many_requests() -> None:
     """max_retries + 1, each cut at the time-out; the cell is an error and no number."""
-    script: list[Any] = [served(ANSWERS), hang(60)]
-    with OpenAIServer(script, refuse=REFUSED[path]) as server:
-        judge = Judge(chat(server), "none", timeout=1.5, max_retries=1)
+    script: list[Any] = [served(ANSWERS), hang(9)]
+    with OpenAIServer(script, refuse=REFUSED) as server:
+        judge = Judge(chat(server), "none", timeout=0.3, max_retries=1)
         await known_path(judge)
-        before, started = len(usable(server, path)), time.monotonic()
+        before, started = len(usable(server)), time.monotonic()
         cell = await get_metric("faithfulness").measure(*row(), judge)
         assert (cell.status, cell.value, cell.calls) == ("error", None, 2)
-        assert len(usable(server, path)) - before == 2
+        assert len(usable(server)) - before == 2
         assert time.monotonic() - started < 30
 
 
-@BOTH
-async def test_what_passes_is_tried_again_and_counted(path: str) -> None:
+async def test_what_passes_is_tried_again_and_counted() -> None:
     """A rate limit, a server error and a broken connection: right in the end; what lasts is an error of its kind."""
     script: list[Any] = [served(ANSWERS), error(429, retry_after="0"), error(503), reset(), served(ANSWERS)]
-    with OpenAIServer(script, refuse=REFUSED[path]) as server:
+    with OpenAIServer(script, refuse=REFUSED) as server:
         judge = Judge(chat(server), "none", max_retries=3)
         await known_path(judge)
         before = judge.usage["calls"]
@@ -134,26 +130,24 @@ async def test_what_passes_is_tried_again_and_counted(path: str) -> None:
             await strict.ask("judge_statements", ASKED)
 
 
-@BOTH
-async def test_calls_and_tokens_are_those_of_the_server(path: str) -> None:
+async def test_calls_and_tokens_are_those_of_the_server() -> None:
     """Every request counts, a refused one too; tokens are what the server says it used, in cell and judge alike."""
-    with OpenAIServer([served(ANSWERS)], refuse=REFUSED[path]) as server:
+    with OpenAIServer([served(ANSWERS)], refuse=REFUSED) as server:
         judge = Judge(chat(server), "none")
         cell = await get_metric("faithfulness").measure(*row(), judge)
         assert cell.value == 0.5
         assert cell.calls == judge.usage["calls"] == len(server.chats)
         used = 0
-        for each in usable(server, path):
+        for each in usable(server):
             task = ragas_task(each.prompt)
             used += len(each.prompt) // 4 + 1 + len(json.dumps(ANSWERS[task])) // 4 + 1
         assert cell.tokens == judge.usage["tokens"] == used
 
 
-@BOTH
 @pytest.mark.parametrize("cap", ["max_calls", "max_tokens", "deadline"])
-async def test_a_cap_is_kept_to_the_request(path: str, cap: str) -> None:
+async def test_a_cap_is_kept_to_the_request(cap: str) -> None:
     """The server sees no request beyond it, also when many are asked at once; the cap names itself."""
-    with OpenAIServer([served(ANSWERS)], refuse=REFUSED[path]) as server:
+    with OpenAIServer([served(ANSWERS)], refuse=REFUSED) as server:
         await known_path(Judge(chat(server), "none"))
         before = len(server.chats)
         caps: Any = {cap: {"max_calls": 3, "max_tokens": 1, "deadline": 0.0}[cap]}
@@ -169,14 +163,13 @@ async def test_a_cap_is_kept_to_the_request(path: str, cap: str) -> None:
             await get_metric("faithfulness").measure(*row(), judge)
 
 
-@BOTH
-async def test_the_cache_asks_once_and_tells_judges_apart(path: str, tmp_path: Path) -> None:
+async def test_the_cache_asks_once_and_tells_judges_apart(tmp_path: Path) -> None:
     """A second run asks nothing; another model, endpoint or repetition does. JSON is all it holds."""
     cache = tmp_path / "judge.sqlite"
     kinder = {**ANSWERS, "NLIStatementOutput": verdicts(1, 1)}
     with (
-        OpenAIServer([served(ANSWERS)], refuse=REFUSED[path]) as server,
-        OpenAIServer([served(kinder)], refuse=REFUSED[path]) as other,
+        OpenAIServer([served(ANSWERS)], refuse=REFUSED) as server,
+        OpenAIServer([served(kinder)], refuse=REFUSED) as other,
     ):
         for made, value, kept, settings in (
             (chat(server), 0.5, False, {}), (chat(server), 0.5, True, {}), (chat(server, model="b"), 0.5, False, {}),
@@ -197,12 +190,11 @@ async def test_the_cache_asks_once_and_tells_judges_apart(path: str, tmp_path: P
             assert len(key) == 64 and isinstance(json.loads(answer), dict)
 
 
-@BOTH
-async def test_what_fails_is_not_kept(path: str, tmp_path: Path) -> None:
+async def test_what_fails_is_not_kept(tmp_path: Path) -> None:
     """An error of the server and a reply of the wrong form are asked for again by the next judge."""
     cache = tmp_path / "judge.sqlite"
     script: list[Any] = [served(ANSWERS), error(500), {"statements": 5}, text("no"), served(ANSWERS)]
-    with OpenAIServer(script, refuse=REFUSED[path]) as server:
+    with OpenAIServer(script, refuse=REFUSED) as server:
         await known_path(Judge(chat(server), "none"))
         for _ in range(2):
             cell = await get_metric("faithfulness").measure(
@@ -226,8 +218,8 @@ async def test_embeddings_keep_the_limit_of_requests() -> None:
 
 async def test_embeddings_are_tried_again_and_cut_at_the_time_out() -> None:
     """A rate limit, a broken connection: right in the end. What hangs costs max_retries + 1 requests."""
-    with OpenAIServer(embeddings=[error(429, retry_after="0"), reset(), None, hang(60)]) as server:
-        judge = Judge(ByTask(answers={}), vectors(server), timeout=1.5, max_retries=2)
+    with OpenAIServer(embeddings=[error(429, retry_after="0"), reset(), None, hang(9)]) as server:
+        judge = Judge(ByTask(answers={}), vectors(server), timeout=0.3, max_retries=2)
         assert len(await judge.embed(["a"])) == 1
         assert len(server.requests) == 3
         with pytest.raises(ModelUnreachableError):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import math
 import sqlite3
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from support.openai_server import OpenAIServer
-from support.ragas_model import answer
+from support.openai_server import OpenAIServer, Recorded
+from support.ragas_model import answer, answer_to
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Judge, Output, aevaluate, evaluate
@@ -61,44 +66,117 @@ def rows(language: str) -> list[tuple[Example, Output]]:
     return found
 
 
-class Bare:
-    """Makes an object of Ragas's that asks the server itself, without this kit."""
+class Wire:
+    """One kept connection to the server: what costs the least of the processor's time."""
 
     def __init__(self, url: str) -> None:
-        from openai import AsyncOpenAI, OpenAI
-        from ragas.embeddings import OpenAIEmbeddings as RagasEmbeddings
-        from ragas.llms.base import InstructorBaseRagasLLM
+        self._connection = http.client.HTTPConnection(
+            url.removeprefix("http://").removesuffix("/v1"), timeout=30
+        )
 
-        client = httpx.AsyncClient(timeout=30)
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The body of the answer."""
+        self._connection.request("POST", f"/v1{path}", json.dumps(body).encode())
+        return dict(json.loads(self._connection.getresponse().read()))
 
-        class Plain(InstructorBaseRagasLLM):  # type: ignore[misc]
-            async def agenerate(self, prompt: str, response_model: Any) -> Any:
-                body = {"model": "m", "messages": [{"role": "user", "content": prompt}]}
-                reply = await client.post(f"{url}/chat/completions", json=body)
-                return response_model.model_validate_json(reply.json()["choices"][0]["message"]["content"])
+    def chat(self, prompt: str) -> str:
+        """The model's reply."""
+        body = {"model": "m", "messages": [{"role": "user", "content": prompt}]}
+        return str(self.post("/chat/completions", body)["choices"][0]["message"]["content"])
 
-            def generate(self, prompt: str, response_model: Any) -> Any:
-                raise NotImplementedError
+    def vectors(self, texts: list[str]) -> list[list[float]]:
+        """Vectors of texts."""
+        return [
+            each["embedding"] for each in self.post("/embeddings", {"model": "e", "input": texts})["data"]
+        ]
 
-        self.llm = Plain()
-        self.blocking = RagasEmbeddings(client=OpenAI(base_url=url, api_key="k"), model="e")
-        self.awaiting = RagasEmbeddings(client=AsyncOpenAI(base_url=url, api_key="k"), model="e")
 
-    async def make(self, name: str, language: str) -> Any:
-        """The object, with adapted prompts for Chinese."""
-        import ragas.metrics.collections as collections
-        from ragas.prompt.metrics.base_prompt import BasePrompt
+class WireModel(BaseChatModel):
+    """A LangChain chat model on that connection."""
 
-        kind = ROWS[name]
-        parts: dict[str, Any] = {"llm": self.llm} if kind.llm else {}
-        if kind.embeddings:
-            parts["embeddings"] = self.awaiting if kind.llm else self.blocking
-        metric = getattr(collections, kind.ragas_class)(**parts, **kind.settings)
-        if language == "zh":
-            for attribute, prompt in list(vars(metric).items()):
-                if isinstance(prompt, BasePrompt) and getattr(prompt, "examples", None):
-                    setattr(metric, attribute, await prompt.adapt("chinese", self.llm))
-        return metric
+    wire: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return "wire"
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        message = AIMessage(self.wire.chat(str(messages[-1].content)))
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        return self._generate(messages)
+
+    def with_structured_output(self, schema: Any, **options: Any) -> Any:
+        """The model itself: its server gives JSON."""
+        return self
+
+
+class WireEmbeddings(Embeddings):
+    """LangChain embeddings on that connection."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Vectors of texts."""
+        return self._wire.vectors(texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of one text."""
+        return self.embed_documents([text])[0]
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Without a thread."""
+        return self.embed_documents(texts)
+
+
+async def bare(wire: Wire, name: str, language: str) -> Any:
+    """An object of Ragas's that asks the server itself, without this kit; with adapted prompts for Chinese."""
+    import ragas.metrics.collections as collections
+    from ragas.embeddings.base import BaseRagasEmbedding
+    from ragas.llms.base import InstructorBaseRagasLLM
+    from ragas.prompt.metrics.base_prompt import BasePrompt
+
+    class LLM(InstructorBaseRagasLLM):  # type: ignore[misc]
+        async def agenerate(self, prompt: str, response_model: Any) -> Any:
+            return response_model.model_validate_json(wire.chat(prompt))
+
+        def generate(self, prompt: str, response_model: Any) -> Any:
+            raise NotImplementedError
+
+    class Vectors(BaseRagasEmbedding):  # type: ignore[misc]
+        def embed_text(self, text: str, **kwargs: Any) -> list[float]:
+            return wire.vectors([text])[0]
+
+        async def aembed_text(self, text: str, **kwargs: Any) -> list[float]:
+            return self.embed_text(text)
+
+    kind, llm = ROWS[name], LLM()
+    parts: dict[str, Any] = {"llm": llm} if kind.llm else {}
+    if kind.embeddings:
+        parts["embeddings"] = Vectors()
+    metric = getattr(collections, kind.ragas_class)(**parts, **kind.settings)
+    if language == "zh":
+        for attribute, prompt in list(vars(metric).items()):
+            if isinstance(prompt, BasePrompt) and getattr(prompt, "examples", None):
+                setattr(metric, attribute, await prompt.adapt("chinese", llm))
+    return metric
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OpenAIServer]:
+    """One server for all rows; each distinct prompt's reply is thought of once."""
+    replies: dict[str, str] = {}
+
+    def reply(request: Recorded) -> str:
+        prompt = str(request.body["messages"][-1]["content"])
+        if prompt not in replies:
+            replies[prompt] = json.dumps(answer_to(prompt), ensure_ascii=False)
+        return replies[prompt]
+
+    with OpenAIServer([reply]) as made:
+        yield made
 
 
 def judge_on(server: OpenAIServer, **settings: Any) -> Judge:
@@ -136,16 +214,17 @@ def arguments(metric: Any, example: Example, output: Output) -> dict[str, Any]:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("name", [name for name in ROWS if not name.startswith("data_")])
-async def test_the_value_is_the_one_that_ragas_gives(name: str, language: str) -> None:
+async def test_the_value_is_the_one_that_ragas_gives(name: str, language: str, server: OpenAIServer) -> None:
     """Equal to 1e-9 on 20 rows, and the model was sent the same prompts; for Chinese those that Ragas adapted."""
-    with OpenAIServer([answer]) as server:
-        bare = await Bare(server.url).make(name, language)
-        wanted = [(await bare.ascore(**arguments(bare, *row))).value for row in rows(language)]
-        asked = {request.prompt for request in server.chats}
-        server.requests.clear()
-        judge, metric = judge_on(server), RagasMetric(name)
-        cells = await asyncio.gather(*(metric.measure(*row, judge) for row in rows(language)))
-        assert {request.prompt for request in server.chats} == asked
+    wire, given = Wire(server.url), rows(language)
+    server.requests.clear()
+    metric = await bare(wire, name, language)
+    wanted = [(await metric.ascore(**arguments(metric, *row))).value for row in given]
+    asked = {request.prompt for request in server.chats}
+    server.requests.clear()
+    judge, ours = Judge(WireModel(wire=wire), WireEmbeddings(wire)), RagasMetric(name)
+    cells = [await ours.measure(*row, judge) for row in given]
+    assert {request.prompt for request in server.chats} == asked
     assert len(cells) == COUNT
     for cell, value in zip(cells, wanted, strict=True):
         if cell.status == "undefined":  # Ragas gives 0 where every topic was rightly declined, else NaN
@@ -162,12 +241,11 @@ async def test_the_value_is_the_one_that_ragas_gives(name: str, language: str) -
 @pytest.mark.parametrize("name", ["data_comparison", "data_comparison_columns"])
 async def test_tables_are_compared_as_ragas_does(name: str) -> None:
     """The reference table may stand in the metadata, and an answer in a code fence."""
-    bare = await Bare("http://127.0.0.1:1").make(name, "en")
-    metric = RagasMetric(name)
+    metric, ours = await bare(Wire("http://127.0.0.1:1/v1"), name, "en"), RagasMetric(name)
     for example, _ in rows("en"):
         said = "a,b\n1,0\n2,3\n"
-        wanted = await bare.ascore(reference=example.metadata["reference_table"], response=said)
-        cell = await metric.measure(example, Output.of(f"```csv\n{said}```"))
+        wanted = await metric.ascore(reference=example.metadata["reference_table"], response=said)
+        cell = await ours.measure(example, Output.of(f"```csv\n{said}```"))
         assert cell.value == pytest.approx(wanted.value, abs=1e-9)
 
 
