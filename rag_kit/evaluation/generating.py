@@ -29,6 +29,7 @@ from rag_kit.text import detect_language
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+_TIMEOUT = 300.0  # seconds for one request; the model's own may be shorter
 KINDS = {"single_hop": single_hop, "multi_hop": multi_hop}
 
 
@@ -88,7 +89,6 @@ async def agenerate(
     per_passage: int = 1,
     prompts: Path | None = None,
     max_concurrency: int = 8,
-    timeout: float | None = 60.0,
     max_calls: int | None = None,
     max_tokens: int | None = None,
     deadline: float | None = None,
@@ -115,7 +115,6 @@ async def agenerate(
         per_passage: Questions asked for at once.
         prompts: Folder with prompts that replace the packaged ones.
         max_concurrency: Most passages asked about at a time.
-        timeout: Seconds for one request to the model.
         max_calls: Most model calls of this run; reached, the set holds what is there, and ``stopped_by`` says so.
         max_tokens: Most tokens, likewise.
         deadline: Seconds for the run, likewise.
@@ -134,7 +133,7 @@ async def agenerate(
         given = f"n is {n!r}, per_passage {per_passage!r} and max_concurrency {max_concurrency!r}"
         raise InvalidInputError(f"{given}; give whole numbers of at least 1")
     target = None if out is None else as_path(out, "out")
-    writer = await run_in_thread(_Writer, documents, llm, target, language, per_passage, prompts, timeout)
+    writer = await run_in_thread(_Writer, documents, llm, target, language, per_passage, prompts)
     reached: BudgetExceededError | None = None
     caps = budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline)
     with writer.log or nullcontext(), caps as budget:
@@ -161,14 +160,7 @@ class _Writer:
     """Asks a model for questions and for checks of them; keeps what is good, notes why the others are refused."""
 
     def __init__(
-        self,
-        source: Any,
-        llm: Any,
-        target: Path | None,
-        language: str,
-        count: int,
-        prompts: Any,
-        timeout: Any,
+        self, source: Any, llm: Any, target: Path | None, language: str, count: int, prompts: Path | None
     ) -> None:
         folder = None if prompts is None else as_path(prompts, "prompts")
         self.model = chat_model(llm) if llm is None or isinstance(llm, str) else llm
@@ -179,7 +171,7 @@ class _Writer:
         }
         hashes = [str((prompt.metadata or {}).get("hash")) for prompt in self.prompts.values()]
         self.identity = [describe_model(self.model), hashes, count, language]
-        self.count, self.language, self.timeout = count, language, timeout
+        self.count, self.language = count, language
         self.corpus = EvaluationSet("corpus", [], corpus=documents_of(source)).corpus or ()
         self.pieces = pieces_of(self.corpus, language)
         if not self.pieces:
@@ -240,7 +232,7 @@ class _Writer:
 
     async def _call(self, task: str, language: str, **values: str) -> Any:
         prompt = self.prompts[task, language]
-        return (await astructured_call(self.model, prompt, values, timeout=self.timeout)).model_dump()
+        return (await astructured_call(self.model, prompt, values, timeout=_TIMEOUT)).model_dump()
 
     def _take(self, kind: str, pieces: Sequence[Piece], items: Sequence[Sequence[Any]], goal: int) -> None:
         self.asked += 1

@@ -61,6 +61,7 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], want
         return "answer_not_found"
     if any(leaks(answer, question) for answer in answers):
         return "leaks_answer"
+    parts = [[answer] for answer in answers]
     return Example(
         f"q-{digest([question, reference])[:12]}",
         question,
@@ -71,10 +72,7 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], want
         spans=tuple(spans),
         answerable=True,
         tags={"type": kind, "language": language},
-        metadata={
-            "generated": True,
-            **({"answer_parts": [[a] for a in answers]} if len(answers) > 1 else {}),
-        },
+        metadata={"generated": True, **({"answer_parts": parts} if len(parts) > 1 else {})},
     )
 
 
