@@ -129,7 +129,7 @@ def _tell_of_ids_that_never_meet(results: Results) -> None:
 
 
 def _verdict(results: Results, minima: dict[str, float], arguments: argparse.Namespace) -> int:
-    from rag_kit.evaluation.runs.quality import QualityError, assert_quality
+    from rag_kit.evaluation.runs.results import QualityError, assert_quality
 
     if stopped := results.manifest.get("stopped_by"):
         problem(str(stopped))

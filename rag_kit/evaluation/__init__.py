@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.reporting.writing import write_report
     from rag_kit.evaluation.rgb.measuring import AbilityReport, GivenPassages, aabilities, abilities
     from rag_kit.evaluation.runs.evaluating import aevaluate, evaluate
-    from rag_kit.evaluation.runs.quality import QualityError, assert_quality
-    from rag_kit.evaluation.runs.results import Results, Summary
+    from rag_kit.evaluation.runs.results import QualityError, Results, Summary, assert_quality
     from rag_kit.evaluation.runs.rows import Row
     from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
     from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
@@ -98,8 +97,8 @@ __getattr__, __dir__ = lazy_attributes(
         "tune": ".tuning.api",
         "aevaluate": ".runs.evaluating",
         "write_report": ".reporting.writing",
-        "assert_quality": ".runs.quality",
-        "QualityError": ".runs.quality",
+        "assert_quality": ".runs.results",
+        "QualityError": ".runs.results",
         "benchmark": ".ranking.benchmark",
         "bootstrap_interval": ".statistics",
         "bootstrap_intervals": ".statistics",

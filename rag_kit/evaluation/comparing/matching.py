@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.runs.quality import higher_is_better
+from rag_kit.evaluation.runs.results import higher_is_better
 
 if TYPE_CHECKING:
     import numpy as np

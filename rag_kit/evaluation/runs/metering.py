@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -144,7 +144,7 @@ class Progress:
         tokens: Tokens of this run.
         money: What they cost; ``None`` where no price is known.
         seconds: Seconds since the run began.
-        seconds_left: Seconds that the rest will take at this rate; ``None`` before the first example is done.
+        seconds_left: Seconds that the rest will take at this rate.
     """
 
     done: int
@@ -154,7 +154,7 @@ class Progress:
     tokens: int
     money: float | None
     seconds: float
-    seconds_left: float | None
+    seconds_left: float
 
     @property
     def rate(self) -> float:
@@ -184,33 +184,28 @@ class Reporter:
         reused: Those of which nothing is to be done.
     """
 
-    def __init__(
-        self, progress: bool | Callable[[Progress], None], name: str, total: int, reused: int
-    ) -> None:
-        self._call = None if isinstance(progress, bool) else progress
+    def __init__(self, progress: Any, name: str, total: int, reused: int) -> None:
+        self._call = progress if callable(progress) else None
+        self._bar = _bar(name, total, reused) if progress is True and reused < total else None
         self._total, self._reused = total, reused
         self._started = time.monotonic()
-        self._bar = _bar(name, total, reused) if progress is True and reused < total else None
 
     def report(self, done: int, calls: int, tokens: int, money: float | None) -> None:
         """Report the state after an example."""
         seconds = time.monotonic() - self._started
-        fresh = done - self._reused
-        left = seconds / fresh * (self._total - done) if fresh > 0 else None
+        left = seconds / (done - self._reused) * (self._total - done)
         state = Progress(done, self._total, self._reused, calls, tokens, money, seconds, left)
         if self._bar is not None:
-            try:
+            with contextlib.suppress(*_GONE):
                 self._bar.set_postfix_str(state.cost(), refresh=False)
                 self._bar.update(done - self._bar.n)
-            except _GONE:
-                self._bar = None
         if self._call is not None:
             self._call(state)
 
     def close(self) -> None:
         """End the bar."""
-        if self._bar is not None:
-            with contextlib.suppress(*_GONE):
+        with contextlib.suppress(*_GONE):
+            if self._bar is not None:
                 self._bar.close()
 
 

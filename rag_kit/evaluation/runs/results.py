@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rag_kit.documents import redact
 from rag_kit.documents.tables import Table, cut, one_line, tables_html, tables_text
-from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.errors import InvalidInputError, MissingExtraError, RagKitError
 from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.metering import Prices
 from rag_kit.evaluation.runs.rows import FORMAT, Row, RunFolder, read_manifest, read_rows
+from rag_kit.evaluation.scorers import get_metric
 from rag_kit.evaluation.statistics import bootstrap_interval
 
 if TYPE_CHECKING:
@@ -113,26 +116,21 @@ class Results:
     total: int | None = None
 
     def __post_init__(self) -> None:
-        self._check()
-        self.rows = list(self.rows)
-        self.metrics = tuple(self.metrics or dict.fromkeys(name for row in self.rows for name in row.cells))
-        self._by_id = {row.example.id: row for row in self.rows}
-        if len(self._by_id) != len(self.rows):
-            ids = [row.example.id for row in self.rows]
-            twice = next(each for each in ids if ids.count(each) > 1)
-            raise InvalidInputError(f"the example {twice!r:.80} has two rows; give one for each example")
-
-    def __repr__(self) -> str:
-        return f"<Results of {self.name!r:.80}: {len(self.rows)} rows, metrics {self.metrics!r:.200}>"
-
-    def _check(self) -> None:
         if not isinstance(self.name, str) or not isinstance(self.manifest, Mapping):
             raise InvalidInputError("the name of results is a text and their manifest a mapping; see Results")
-        for name, kind, allowed in (("rows", Row, "Row objects"), ("metrics", str, "names of metrics")):
+        for name, kind in (("rows", Row), ("metrics", str)):
             items = getattr(self, name)
             right = isinstance(items, Sequence) and not isinstance(items, (str, bytes))
             if not right or not all(isinstance(each, kind) for each in items):
-                raise InvalidInputError(f"{name} is {items!r:.120}; give a list of {allowed}")
+                raise InvalidInputError(f"{name} is {items!r:.120}; give a list of {kind.__name__}")
+        self.metrics = tuple(self.metrics or dict.fromkeys(name for row in self.rows for name in row.cells))
+        self._by_id: dict[str, Row] = {}
+        for row in self.rows:
+            if self._by_id.setdefault(row.example.id, row) is not row:
+                raise InvalidInputError(f"the example {row.example.id!r:.80} has two rows; give one for each")
+
+    def __repr__(self) -> str:
+        return f"<Results of {self.name!r:.80}: {len(self.rows)} rows, metrics {self.metrics!r:.200}>"
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -167,12 +165,11 @@ class Results:
             n: Resamples.
             seed: Seed of the draws.
         """
-        return {
-            metric: summarize(
-                (row.cells.get(metric) for row in self.rows), self.examples, level=level, n=n, seed=seed
-            )
-            for metric in self.metrics
-        }
+        found = {}
+        for metric in self.metrics:
+            cells = (row.cells.get(metric) for row in self.rows)
+            found[metric] = summarize(cells, self.examples, level=level, n=n, seed=seed)
+        return found
 
     def values(self, metric: str) -> dict[str, float]:
         """Example id -> value, of the cells that have one.
@@ -180,9 +177,7 @@ class Results:
         Raises:
             InvalidInputError: If there is no such metric.
         """
-        self._check_metric(metric)
-        found = {row.example.id: row.cells[metric].value for row in self.rows if metric in row.cells}
-        return {key: float(value) for key, value in found.items() if value is not None}
+        return {key: cell.value for key, cell in self.cells(metric).items() if cell.value is not None}
 
     def cells(self, metric: str) -> dict[str, Cell]:
         """Example id -> cell, whatever its status.
@@ -190,7 +185,9 @@ class Results:
         Raises:
             InvalidInputError: If there is no such metric.
         """
-        self._check_metric(metric)
+        if metric not in self.metrics:
+            known = ", ".join(self.metrics)
+            raise InvalidInputError(f"there is no metric {metric!r:.80} in these results; there are {known}")
         return {row.example.id: row.cells[metric] for row in self.rows if metric in row.cells}
 
     def money(
@@ -206,12 +203,15 @@ class Results:
             InvalidInputError: If a price is none.
         """
         table = Prices.of(prices if prices is not None else self.manifest.get("prices"))
-        if part == "pipeline":
-            return [
-                table.cost(row.usage.get("pipeline", {}), tokens=row.output.tokens, calls=row.output.calls)
-                for row in self.rows
+        found = []
+        for row in self.rows:
+            parts = {"pipeline": row.output} if part == "pipeline" else row.cells
+            costs = [
+                table.cost(row.usage.get(name, {}), tokens=each.tokens, calls=each.calls)
+                for name, each in parts.items()
             ]
-        return [self._judge_money(row, table) for row in self.rows]
+            found.append(None if None in costs else sum(cost for cost in costs if cost is not None))
+        return found
 
     def to_pandas(self) -> pd.DataFrame:
         """One line for each row: example, output, and for each metric value, status and reason.
@@ -266,20 +266,6 @@ class Results:
     def _repr_html_(self) -> str:
         return tables_html(*_parts(self))
 
-    def _check_metric(self, metric: str) -> None:
-        if metric not in self.metrics:
-            raise InvalidInputError(
-                f"there is no metric {metric!r:.80} in these results; there are {', '.join(self.metrics)}"
-            )
-
-    def _judge_money(self, row: Row, prices: Prices) -> float | None:
-        costs = [
-            prices.cost(row.usage.get(name, {}), tokens=cell.tokens, calls=cell.calls)
-            for name, cell in row.cells.items()
-            if name in self.metrics
-        ]
-        return None if None in costs else sum(cost for cost in costs if cost is not None)
-
     def _record(self, row: Row, cost: float | None) -> dict[str, Any]:
         example, output = row.example, row.output
         record: dict[str, Any] = {
@@ -314,7 +300,7 @@ def why_empty(results: Results, name: str) -> str | None:
 def _parts(results: Results) -> tuple[str, list[Table], list[str]]:
     """Title, table and notes: mean, interval and coverage of every metric, and what the reader must know of the run."""
     summary = results.summary()
-    header = [
+    header = (
         "metric",
         "mean",
         "95% interval",
@@ -323,7 +309,7 @@ def _parts(results: Results) -> tuple[str, list[Table], list[str]]:
         "errors",
         "not applicable",
         "missing",
-    ]
+    )
     rows = [
         [name, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}", one.undefined, one.errors,
          one.not_applicable, one.missing]
@@ -332,10 +318,10 @@ def _parts(results: Results) -> tuple[str, list[Table], list[str]]:
     failed = sum(row.output.error is not None for row in results.rows)
     title = f"{results.name}: {_count(len(results.rows), 'question')}"
     table = Table(header, rows, right=[1, *range(3, len(header))])
-    return title + (f", {failed} of them failed" if failed else ""), [table], _notes(results, failed)
+    return title + (f", {failed} of them failed" if failed else ""), [table], _notes(results)
 
 
-def _notes(results: Results, failed: int) -> list[str]:
+def _notes(results: Results) -> list[str]:
     """What has no value, what it took, what is missing, and which cap ended the run."""
     outputs = [row.output for row in results.rows]
     seconds = [output.seconds for output in outputs if output.error is None]
@@ -346,29 +332,140 @@ def _notes(results: Results, failed: int) -> list[str]:
 
         p50, p95 = np.quantile(seconds, [0.5, 0.95])
         time = f"p50 {p50:.2f} s, p95 {p95:.2f} s; "
-    pipeline = _cost(sum(o.calls for o in outputs), sum(o.tokens for o in outputs))
-    scoring = _cost(sum(cell.calls for cell in cells), sum(cell.tokens for cell in cells))
     found = [
         f"{name} has no value: {redact(cut(one_line(why), 200))}"
         for name in results.metrics
         if (why := why_empty(results, name)) is not None
     ]
     found += [
-        f"Pipeline: {time}{pipeline}. Scoring: {scoring}.",
+        f"Pipeline: {time}{_cost(outputs)}. Scoring: {_cost(cells)}.",
         "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",
     ]
     if results.examples > len(results):
         found.append(f"{results.examples - len(results)} of {results.examples} questions were not asked yet.")
-    if failed:
-        found.append(f"The pipeline failed on {failed} questions.")
     if stopped := results.manifest.get("stopped_by"):
         found.append(f"The run was stopped: {stopped}")
     return found
 
 
-def _cost(calls: int, tokens: int) -> str:
+def _cost(parts: Sequence[Output | Cell]) -> str:
+    calls, tokens = sum(each.calls for each in parts), sum(each.tokens for each in parts)
     return f"{_count(calls, 'call')}, {_count(tokens, 'token')}"
 
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+class QualityError(RagKitError, AssertionError):
+    """Results do not reach the bar.
+
+    Args:
+        message: A table of what was asked and what is there.
+        failures: Metric -> why it does not reach it.
+    """
+
+    def __init__(self, message: str, failures: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.failures = dict(failures)
+
+
+def assert_quality(
+    results: Results,
+    thresholds: Mapping[str, float],
+    *,
+    level: float = 0.95,
+    rule: Literal["mean", "low"] = "mean",
+    min_coverage: float = 0.9,
+) -> None:
+    """See that metrics reach thresholds, in a test of your own.
+
+    Metrics of which less is better (rates of errors) must not be above theirs. A mean that stands on few examples
+    proves little: ``rule="low"`` asks that the whole interval reaches the threshold.
+
+    Args:
+        results: What ``evaluate`` gave, or ``Results.load``.
+        thresholds: Metric -> what it must reach.
+        level: Share of the bootstrap interval.
+        rule: ``"mean"``, or ``"low"`` for the end of the interval that is nearer to failing.
+        min_coverage: Share of the examples that must have a value, those left out of it to which the metric does not
+            apply or for which it is undefined: a mean over what did not fail says nothing of the rest.
+
+    Raises:
+        QualityError: If one does not; the message is a table of all of them.
+        InvalidInputError: If a metric is not in the results, or an argument is not allowed.
+
+    Example:
+        >>> from rag_kit.evaluation import Cell, Example, Output, Row
+        >>> rows = [Row(Example(f"q{i}", "?"), Output("!"), {"m": Cell.ok(i / 4)}) for i in range(5)]
+        >>> assert_quality(Results("mine", rows), {"m": 0.5})
+        >>> assert_quality(Results("mine", rows), {"m": 0.6})
+        Traceback (most recent call last):
+        ...
+        rag_kit.evaluation.runs.results.QualityError: mine does not reach what is asked of it:
+        metric  asked   mean   95% interval    n of all  result
+        m       >= 0.6  0.500  [0.200, 0.800]  5 of 5    mean 0.500 is below 0.6
+    """
+    if not isinstance(results, Results):
+        raise InvalidInputError(
+            f"results is a {type(results).__name__}; give what evaluate gave, or Results.load(folder)"
+        )
+    if not isinstance(thresholds, Mapping) or not thresholds:
+        raise InvalidInputError(
+            f"thresholds is {thresholds!r:.80}; give metrics with numbers, as {{'mrr': 0.8}}"
+        )
+    for metric, number in [*thresholds.items(), ("min_coverage", min_coverage)]:
+        if type(number) not in (int, float) or not abs(number) <= sys.float_info.max:
+            raise InvalidInputError(f"the threshold of {metric} is {number!r:.80}; give a number")
+    if rule not in ("mean", "low") or not 0 <= min_coverage <= 1:
+        raise InvalidInputError(
+            f"rule is {rule!r:.80} and min_coverage {min_coverage}; allowed are 'mean' or 'low', and 0 to 1"
+        )
+    summaries = results.summary(level=level)
+    failures: dict[str, str] = {}
+    rows = []
+    for metric, threshold in thresholds.items():
+        results.cells(metric)  # refuses one that is not there
+        one, better = summaries[metric], higher_is_better(results, metric)
+        if why := _failure(one, threshold, rule, better, min_coverage):
+            failures[metric] = why
+        asked = f"{'>=' if better else '<='} {threshold:g}"
+        interval = interval_text(one.low, one.high)
+        rows.append([metric, asked, one.mean, interval, f"{one.n} of {one.total}", why or "ok"])
+    if failures:
+        table = Table(
+            ["metric", "asked", "mean", f"{level:.0%} interval", "n of all", "result"], rows, width=90
+        )
+        raise QualityError(
+            tables_text(f"{results.name} does not reach what is asked of it:", [table]), failures
+        )
+
+
+def _failure(summary: Summary, threshold: float, rule: str, better: bool, min_coverage: float) -> str:
+    if summary.mean is None:
+        return "no example has a value"
+    wanted = summary.n + summary.errors + summary.missing
+    if summary.n < min_coverage * wanted - 1e-9:
+        lacks = f"{summary.errors} failed, {summary.missing} not done"
+        return f"only {summary.n} of {wanted} have a value ({lacks}); asked are {min_coverage:.0%}"
+    value, what = summary.mean, "mean"
+    if rule == "low":
+        end = summary.low if better else summary.high
+        if end is None:
+            return "one example gives no interval"
+        value, what = end, "lower end" if better else "upper end"
+    if (threshold - value if better else value - threshold) <= 1e-9:  # of floating-point sums
+        return ""
+    return f"{what} {value:.3f} is {'below' if better else 'above'} {threshold:g}"
+
+
+def higher_is_better(results: Results, metric: str) -> bool:
+    """As the manifest of the run says it, else the metric itself; one that is not known is better with more."""
+    entries = results.manifest.get("metrics")
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and entry.get("name") == metric and "higher_is_better" in entry:
+            return bool(entry["higher_is_better"])
+    try:
+        return get_metric(metric).higher_is_better
+    except RagKitError:  # of the user's own, or of an extra that is not installed
+        return True

@@ -531,17 +531,13 @@ def _versions() -> dict[str, str]:
 
 def _commit() -> dict[str, Any] | None:
     """The commit of the working folder and whether tracked files differ from it; ``None`` outside of git."""
-    head = _git("rev-parse", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=no")
-    return {"commit": head, "changed": None if changed is None else bool(changed)} if head else None
-
-
-def _git(*arguments: str) -> str | None:
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        done = subprocess.run(["git", *arguments], capture_output=True, text=True, timeout=5, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    commit, _, changed = done.stdout.strip().partition("-")
+    return {"commit": commit, "changed": bool(changed)}
 
 
 class UsageRecorder(BaseCallbackHandler):
@@ -568,9 +564,10 @@ class UsageRecorder(BaseCallbackHandler):
 
     def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
         """Remember the model's name, for answers that do not give it."""
-        if name := (kwargs.get("metadata") or {}).get("ls_model_name"):
-            with self._lock:
-                self._names[kwargs.get("run_id")] = str(name)
+        with self._lock:
+            self._names[kwargs.get("run_id")] = str(
+                (kwargs.get("metadata") or {}).get("ls_model_name", "unknown")
+            )
 
     def on_llm_start(self, serialized: Any, prompts: Any, **kwargs: Any) -> None:
         """As for chat models."""
@@ -592,7 +589,7 @@ class UsageRecorder(BaseCallbackHandler):
         with self._lock:
             name = str(named or self._names.get(run_id, "unknown"))
             self._names.pop(run_id, None)
-            counts = self.usage.setdefault(name, {"calls": 0, "input_tokens": 0, "output_tokens": 0})
+            counts = self.usage.setdefault(name, dict.fromkeys(("calls", "input_tokens", "output_tokens"), 0))
             counts["calls"] += 1
             for kind in ("input_tokens", "output_tokens"):
                 counts[kind] += int(used.get(kind) or 0)
