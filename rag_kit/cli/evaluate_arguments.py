@@ -20,7 +20,7 @@ kept: killed or stopped, the same command goes on from there; unchanged, it asks
 
 
 def add_parser(commands: Any) -> None:
-    """Add ``evaluate`` and what it may be told."""
+    """Add ``evaluate`` and its arguments."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "evaluate", help="score a pipeline on a set of questions", description=_DESCRIPTION
     )

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from rag_kit.errors import InvalidInputError, ResultsLockedError
 
-#: Seconds between two times that the system is told to bring the lines to the disk. A killed process loses nothing
+#: Seconds between two times that the system is asked to bring the lines to the disk. A killed process loses nothing
 #: that was appended; a power cut loses what came since.
 _SYNC_SECONDS = 1.0
 

@@ -198,7 +198,7 @@ class _Column:
 
 
 def _identity(cell: Any) -> tuple[Any, Any]:
-    """What a cell is told apart by, and the value: equal exactly where no filter can tell two cells apart."""
+    """What distinguishes a cell, and its value: equal exactly where no filter can tell two cells apart."""
     value = _scalar(cell)
     if value is _MISSING:
         if cell is None:

@@ -45,8 +45,8 @@ def as_tool(
     The tool takes one question, and gives the answer's text with its sources as data for the agent; what the
     documents say can neither call another tool nor change this one. Each call is a run of its own, also of a graph that
     has a checkpointer. The run's status, citations and notes are the
-    tool message's ``artifact``. A question that cannot be asked (empty, too long) is told to the agent's model, which
-    may ask again; other errors end the agent's run.
+    tool message's ``artifact``. A question that cannot be asked (empty, too long) is explained to the agent's model,
+    which may ask again; other errors end the agent's run.
 
     Args:
         graph: A compiled graph with ``question`` in and ``answer`` out.
@@ -108,7 +108,7 @@ def as_tool(
 
 
 def _check(question: str) -> None:
-    """An agent's model can mend what it asks, so it is told."""
+    """An agent's model can mend what it asks, so it is given the error."""
     try:
         check_question(question, example="{'question': 'How ...?'}")
     except InvalidInputError as error:

@@ -71,7 +71,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
     provider, model = (given, name.removeprefix(f"{given}:")) if given else split_name(name)
     if provider is None:
         raise ConfigurationError(
-            f"The provider of the model {name!r} cannot be told. Write PROVIDER:MODEL; for an OpenAI-compatible "
+            f"The provider of the model {name!r} is unknown. Write PROVIDER:MODEL; for an OpenAI-compatible "
             f"endpoint: openai:{name} with {BASE_URL}. Or 'extractive', the embedded one."
         )
     if not model:

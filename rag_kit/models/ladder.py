@@ -153,8 +153,8 @@ class Ladder:
     async def _repair(self, text: str, problem: UnreadableError) -> StructuredResult:
         if not text.strip():
             raise ModelOutputError(f"The model gave no usable answer: {problem}.")
-        told = problem_in(self.language)(str(problem))
-        values = {"reply": text[:_MAX_REPLY], "schema": self._schema_text(), "error": told}
+        explained = problem_in(self.language)(str(problem))
+        values = {"reply": text[:_MAX_REPLY], "schema": self._schema_text(), "error": explained}
         messages = await rendered("repair_json", self.language, values)
         reply = await self._ask(self.model, messages)
         if reply.kind is Failure.REFUSED:

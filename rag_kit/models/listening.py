@@ -1,6 +1,6 @@
 """Whether anything listens to the runs of a call: callbacks, tracing, debug output, collectors.
 
-A collector with a true ``only_models`` hears nothing but models, which tell it themselves.
+A collector with a true ``only_models`` is called for models alone, and they call it themselves.
 
 Setting up callbacks that nobody has is the largest part of what LangChain adds to a short call. Where nothing
 listens, the kit leaves its own part of that out; a model's own callbacks are LangChain's affair and stay.
@@ -13,7 +13,7 @@ from typing import Any
 from langchain_core.globals import get_debug
 from langchain_core.runnables import RunnableConfig
 
-try:  # what LangChain itself asks; should it be renamed, every call is taken for listened to
+try:  # what LangChain itself asks; should it be renamed, every call is taken to have listeners
     from langchain_core.tracers.context import _configure_hooks, _tracing_v2_is_enabled
     from langchain_core.utils.env import env_var_is_set
 except ImportError:  # pragma: no cover - not with the versions that are allowed now
@@ -28,15 +28,15 @@ def has_handlers(config: RunnableConfig) -> bool:
     return bool(callbacks.handlers or callbacks.inheritable_handlers)
 
 
-def listened(config: RunnableConfig) -> bool:
-    """Whether a run under this config would be told to any handler.
+def has_listeners(config: RunnableConfig) -> bool:
+    """Whether a run under this config would be reported to any handler.
 
     Args:
         config: A config that ``ensure_config`` has filled in.
 
     Example:
         >>> from langchain_core.callbacks import StdOutCallbackHandler
-        >>> listened({"callbacks": None}), listened({"callbacks": [StdOutCallbackHandler()]})
+        >>> has_listeners({"callbacks": None}), has_listeners({"callbacks": [StdOutCallbackHandler()]})
         (False, True)
     """
     if has_handlers(config):

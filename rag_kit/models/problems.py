@@ -51,13 +51,13 @@ _PLACE = re.compile(r"([\w.\[\]-]+): (.*)", re.DOTALL)
 
 
 def problem_in(language: str) -> Callable[[str], str]:
-    """How problems are told in a language.
+    """How problems are worded in a language.
 
     Args:
         language: ``"en"`` or ``"zh"``.
 
     Returns:
-        A function from the problem as people read it to what the model is told. What it does not know is told
+        A function from the problem as people read it to what the model reads. What it does not know is worded
         in general words, with its place: a Chinese prompt never carries an English sentence of ours.
 
     Example:
@@ -70,7 +70,7 @@ def problem_in(language: str) -> Callable[[str], str]:
 
 
 def _short(text: str) -> str:
-    """What is told of a value: a model that wrote ten thousand entries need not read them again."""
+    """How a value is quoted: a model that wrote ten thousand entries need not read them again."""
     return text if len(text) <= _MOST else f"{text[: _MOST // 2]}…{text[-_MOST // 4 :]}"
 
 

@@ -48,7 +48,7 @@ _KEY_ARGUMENTS = ("api_key", "openai_api_key", "azure_ad_token", "azure_ad_token
 
 
 def split_name(name: str) -> tuple[str | None, str]:
-    """Provider and model of a name such as ``"openai:gpt-5.5"``; the provider is None if it can't be told.
+    """Provider and model of a name such as ``"openai:gpt-5.5"``; the provider is None if it is unknown.
 
     Example:
         >>> split_name("openai:org/model:free"), split_name("gpt-5.5"), split_name("my-model")

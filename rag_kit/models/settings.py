@@ -13,7 +13,7 @@ from langchain_core.runnables.config import ensure_config, merge_configs
 from rag_kit.concurrency import check_seconds
 from rag_kit.errors import InvalidInputError
 
-from .listening import listened
+from .listening import has_listeners
 
 MAX_RETRIES = 2
 
@@ -66,7 +66,7 @@ def call_config(
         f"prompt_{key}": known[key] for key in ("name", "language", "version", "hash") if key in known
     }
     whole = ensure_config(config)
-    if isinstance(model, BaseChatModel) and not model.callbacks and not listened(whole):
+    if isinstance(model, BaseChatModel) and not model.callbacks and not has_listeners(whole):
         whole["metadata"] = {**(whole.get("metadata") or {}), **metadata}
         return whole
     return merge_configs(whole, {"metadata": metadata, "callbacks": [watch]})

@@ -1,4 +1,4 @@
-"""A request's place among those that may be under way at once, held no longer than the request takes."""
+"""A semaphore for requests to a model: taken when one is sent, released when its answer is there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Slot:
         slots: The places; at most so many requests are under way as it has.
 
     Attributes:
-        seconds: How long the place was held.
+        seconds: How long the place was taken.
 
     Example:
         >>> async def main():
@@ -43,7 +43,7 @@ class Slot:
         self.seconds = 0.0
 
     async def take(self) -> None:
-        """Wait for a place, no longer than the active budgets allow; nothing happens where it is held already."""
+        """Wait for a place, no longer than the active budgets allow; nothing happens where it is taken already."""
         while self._since is None and ((left := remaining_seconds()) is None or left > 0):
             with suppress(TimeoutError):  # the request that would come next is refused by the budget
                 async with asyncio.timeout(left):
@@ -58,7 +58,7 @@ class Slot:
                 await asyncio.sleep(0)
 
     def drop(self) -> None:
-        """Give the place back, if it is held."""
+        """Give the place back, if it is taken."""
         if self._since is not None:
             self.seconds += time.perf_counter() - self._since
             self._since = None

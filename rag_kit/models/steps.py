@@ -160,7 +160,7 @@ def _filled(prompt: PromptTemplate, values: Mapping[str, Any]) -> list[BaseMessa
 def _formatted(
     prompt: Runnable[Any, Any], values: Mapping[str, Any], config: RunnableConfig | None
 ) -> list[BaseMessage] | None:
-    """The messages, where nothing would be told of the prompt's own run; else None."""
+    """The messages, where no handler would see the prompt's own run; else None."""
     # Where anybody listens, ``call_config`` has added a handler of the kit's own.
     if type(prompt) not in _PLAIN_PROMPTS or config is None or has_handlers(config):
         return None

@@ -143,7 +143,7 @@ async def astructured_call(
 ) -> Any:
     """``structured_call`` without blocking; a cancelled task stops at once and is never retried.
 
-    `slot`, if given, is held while a request is under way or waits to be repeated.
+    `slot`, if given, is taken while a request is under way or waits to be repeated.
     """
     result = await astructured_call_detailed(
         model, prompt, values, schema, fallback=fallback, max_calls=max_calls, max_tokens=max_tokens,

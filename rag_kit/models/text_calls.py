@@ -87,7 +87,7 @@ async def atext_call(
 ) -> str:
     """``text_call`` without blocking; a cancelled task stops at once and is never retried.
 
-    `slot`, if given, is held while a request is under way or waits to be repeated.
+    `slot`, if given, is taken while a request is under way or waits to be repeated.
     """
     check_limits(timeout, max_retries)
     check_parts(model, prompt, values)

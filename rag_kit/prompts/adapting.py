@@ -34,7 +34,7 @@ class Classification(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     intent: _choice(INTENTS) = Field(  # type: ignore[valid-type]
-        description="'question', 'chat' for talk, or 'unclear' if it cannot be told what is meant."
+        description="'question', 'chat' for talk, or 'unclear' if the meaning is unclear."
     )
     complexity: _choice(COMPLEXITIES) = Field(  # type: ignore[valid-type]
         description="'none' if nothing has to be looked up, 'single' for one search, 'multi' for several steps."

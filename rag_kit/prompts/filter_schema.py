@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 MAX_DEPTH = 8
 MAX_CONDITIONS = 64
 UNREADABLE = "unreadable"
-"""The operator of what is no condition; it is dropped, and told, where conditions are checked."""
+"""The operator of what is no condition; it is dropped, and noted, where conditions are checked."""
 _FIELD_KEYS = ("field", "attribute", "key", "name", "column", "metadata")
 _OPERATOR_KEYS = ("operator", "comparator", "op", "comparison")
 _VALUE_KEYS = ("value", "values", "val", "operand")
@@ -120,7 +120,7 @@ class SelfQuery(BaseModel):
 
 
 def read_filter(value: Any) -> dict[str, Any] | None:
-    """A filter in any usual shape as conditions and groups; what cannot be read is marked, so that it can be told.
+    """A filter in any usual shape as conditions and groups; what cannot be read is marked, so that it can be noted.
 
     Read are this form's own names, LangChain's (``comparator``, ``attribute``, ``arguments``), lists, and
     Mongo-style mappings such as ``{"year": {"$gte": 2010}}``.
@@ -152,7 +152,7 @@ def _read(value: Any, depth: int, left: list[int]) -> list[dict[str, Any]]:
     if depth > MAX_DEPTH:
         return _unreadable("a group", f"it is nested deeper than {MAX_DEPTH} levels")
     if left[0] <= 0:
-        left[0] -= 1  # told once
+        left[0] -= 1  # noted once
         more = _unreadable("further conditions", f"there are more than {MAX_CONDITIONS}")
         return more if left[0] == -1 else []
     if isinstance(value, list):
@@ -166,7 +166,7 @@ def _read(value: Any, depth: int, left: list[int]) -> list[dict[str, Any]]:
         said = str(value.get("join") or operator or "and").lower().lstrip("$")
         join = _JOINS.get(
             said, said[:20]
-        )  # what joins nothing is mended, and told, where conditions are checked
+        )  # what joins nothing is mended, and noted, where conditions are checked
         group = _group(join, _read(inner, depth + 1, left))
         return [group] if group else []
     if isinstance(field, str) and (operator is not None or any(key in value for key in _VALUE_KEYS)):

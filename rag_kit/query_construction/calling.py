@@ -1,4 +1,4 @@
-"""One call of a self-query retriever: construct, search, list, relax; each step told in the notes."""
+"""One call of a self-query retriever: construct, search, list, relax; each step is noted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model's answer, checked field by field: what fits is kept, what can be mended is, the rest is dropped and told."""
+"""A model's answer, checked field by field: what fits is kept, what can be mended is, the rest is dropped and noted."""
 
 from __future__ import annotations
 
@@ -114,9 +114,9 @@ class _Checker:
 
     def bounded(self, directive: FilterDirective | None) -> FilterDirective | None:
         """Drop conditions from the end until the filter is within the bounds of filters."""
-        kept, told = bounded(directive)
-        if told is not None:
-            self.fitting.repair(told)
+        kept, dropped_part = bounded(directive)
+        if dropped_part is not None:
+            self.fitting.repair(dropped_part)
         return kept
 
     def sort(self, answer: SelfQuery) -> Sort | None:

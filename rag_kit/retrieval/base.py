@@ -23,10 +23,10 @@ from rag_kit.documents import Filter, clean_text, combine_filters, validate_filt
 from rag_kit.documents.fields import fields_of_filter
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
-from rag_kit.models.listening import listened
+from rag_kit.models.listening import has_listeners
 from rag_kit.retrieval.arguments import as_invalid_input, own_arguments, unknown_arguments
 from rag_kit.retrieval.filter_fields import check_fields, known_already
-from rag_kit.retrieval.unheard import callbacks_below, unheard
+from rag_kit.retrieval.silent import callbacks_below, silent_manager
 
 _COPIED = ("tags", "metadata", "configurable")
 _OF_ONE_RUN = ("run_name", "run_id")
@@ -149,9 +149,9 @@ class RagKitRetriever(BaseRetriever):
             InvalidInputError: If the query is no string, or an argument is unknown or not allowed.
         """
         whole = ensure_config(config)
-        if self._is_heard(whole, kwargs):
+        if self._has_listeners(whole, kwargs):
             return super().invoke(input, config, call_config=whole, **kwargs)
-        manager = unheard(CallbackManagerForRetrieverRun, whole)
+        manager = silent_manager(CallbackManagerForRetrieverRun, whole)
         return self._get_relevant_documents(input, run_manager=manager, call_config=whole, **kwargs)
 
     async def ainvoke(
@@ -159,19 +159,19 @@ class RagKitRetriever(BaseRetriever):
     ) -> list[Document]:
         """As ``invoke``, natively asynchronous."""
         whole = ensure_config(config)
-        if self._is_heard(whole, kwargs):
+        if self._has_listeners(whole, kwargs):
             return await super().ainvoke(input, config, call_config=whole, **kwargs)
-        manager = unheard(AsyncCallbackManagerForRetrieverRun, whole)
+        manager = silent_manager(AsyncCallbackManagerForRetrieverRun, whole)
         return await self._aget_relevant_documents(input, run_manager=manager, call_config=whole, **kwargs)
 
-    def _is_heard(self, config: RunnableConfig, kwargs: Mapping[str, Any]) -> bool:
+    def _has_listeners(self, config: RunnableConfig, kwargs: Mapping[str, Any]) -> bool:
         """Whether LangChain has to start a run; setting one up for nobody costs more than a short search."""
         cls = type(self)
         return (
             cls._get_relevant_documents is not RagKitRetriever._get_relevant_documents
             or cls._aget_relevant_documents is not RagKitRetriever._aget_relevant_documents
             or not _LANGCHAIN_ARGUMENTS.isdisjoint(kwargs)
-            or listened(config)
+            or has_listeners(config)
         )
 
     def _get_relevant_documents(

@@ -37,7 +37,7 @@ class _Round:
     """One search for all queries of a group.
 
     Attributes:
-        resource: What is searched; held, so that its identity stays its own.
+        resource: What is searched; kept, so that its identity stays its own.
         k: Documents a query.
         filter: The filter.
         future: Gets what was found for each query; ``None`` if each call has to search for itself.

@@ -78,7 +78,7 @@ class BM25Retriever(RagKitRetriever):
             filter: Metadata filter for every call.
             ids: Ids in the index, see :meth:`BM25Index.add`.
             k1: How slowly repeats of a term stop counting.
-            b: How much longer documents are held back, 0 to 1.
+            b: How much long documents are penalised, 0 to 1.
             variant: ``"lucene"``, or ``"okapi"`` for rank_bm25's scores.
             analyzer: Turns a text into terms; ``None`` for the default.
             preprocess_func: The same, under the name that langchain_community gives it.
@@ -119,7 +119,7 @@ class BM25Retriever(RagKitRetriever):
             filter: Metadata filter for every call.
             ids: Ids in the index, see :meth:`BM25Index.add`.
             k1: How slowly repeats of a term stop counting.
-            b: How much longer documents are held back, 0 to 1.
+            b: How much long documents are penalised, 0 to 1.
             variant: ``"lucene"``, or ``"okapi"`` for rank_bm25's scores.
             analyzer: Turns a text into terms; ``None`` for the default.
             preprocess_func: The same, under the name that langchain_community gives it.

@@ -41,7 +41,7 @@ def embedded(answer: Any, count: int, model: Any, *, dimension: int | None = Non
         if found.ndim == 2 and len(found) == count and found.shape[1] and found.dtype.kind in "fiu":
             vectors = found.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        pass  # told below
+        pass  # reported below
     if vectors is None and isinstance(answer, Sized) and not len(answer) and not count:
         vectors = np.zeros((0, 0))
     if vectors is None or not np.isfinite(vectors).all():

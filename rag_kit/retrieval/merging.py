@@ -47,7 +47,7 @@ class Merging:
         rrf_k: See ``FusionSettings``.
         id_key: Metadata key that identifies a document.
         represent: Roles whose searches must each be seen in the result: their best documents come first, in turn.
-        notes: What each document is told in its provenance.
+        notes: Notes for the provenance of each document.
         extra: More for the last stage of each document.
     """
 
@@ -136,7 +136,7 @@ def joined(
         stage: Name of the stage that joined them.
         retriever: Name of the retriever that joins.
         question: What it was asked.
-        notes: What each document is told; before the notes that its copies bring along.
+        notes: Notes for each document; before the notes that its copies bring along.
         extra: More for the last stage.
         share: More for the stage of a list (by number, from 0) and a key, such as the normalised score.
 

@@ -109,6 +109,7 @@ class _Reader:
         if self.strict:
             name = retriever.get_name() if isinstance(retriever, Runnable) else type(retriever).__name__
             raise FilterError(
-                f"{name} has a filter that cannot be read ({why}), so what is fetched past it cannot be held to it. "
+                f"{name} has a filter that cannot be read ({why}), so what is fetched past it cannot be "
+                "checked against it. "
                 "Give the filter as a mapping such as {'tenant': 'a'}."
             )

@@ -37,7 +37,7 @@ class RefineCall:
         request: What the call asks for.
 
     Attributes:
-        notes: What every result is told.
+        notes: Notes for every result.
         budget: The caps on calls and tokens, and what was used.
     """
 

@@ -58,7 +58,7 @@ class RewriteCall:
         request: What the call asks for.
 
     Attributes:
-        notes: What every result is told.
+        notes: Notes for every result.
         extra: More for the last stage of every result.
         budget: The caps on calls and tokens, and what was used.
         memory: What the cache of answers gave, and gets.
@@ -90,9 +90,9 @@ class RewriteCall:
         model: Any = self.owner.llm  # a technique may do without
         if model is None and not calls:
             return []
-        told = f"model: {calls} call{'' if calls == 1 else 's'}, {self.budget.tokens} tokens"
+        line = f"model: {calls} call{'' if calls == 1 else 's'}, {self.budget.tokens} tokens"
         served = self.memory.served
-        return [f"{told}, {served} answer{'' if served == 1 else 's'} from the cache" if served else told]
+        return [f"{line}, {served} answer{'' if served == 1 else 's'} from the cache" if served else line]
 
     async def ask(
         self, values: Sequence[Mapping[str, Any]], *, prompt: Any = None, form: Any = None, name: str = ""

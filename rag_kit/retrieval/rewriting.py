@@ -159,7 +159,7 @@ class RewritingRetriever(BudgetedRetriever):
             raise InvalidInputError("weights is empty; give at least one, or None for equal weights.")
         if self.cache is not None and model_identity(self.llm) is None:
             raise InvalidInputError(
-                f"cache was given, but llm is {type(self.llm).__name__}, which cannot be told from another one; "
+                f"cache was given, but llm is {type(self.llm).__name__}, which has no identity of its own; "
                 "give a LangChain chat model, or leave cache out."
             )
         self._prompts = self._load_prompts(self.prompt, self.task)

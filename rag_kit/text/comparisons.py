@@ -59,7 +59,7 @@ def entity_queries(question: str) -> list[tuple[str, str]]:
 
     Returns:
         ``(thing, query)`` pairs in the order of the question, 2 to 8; empty if nothing is compared, or it
-        cannot be told by rule.
+        cannot be decided by rule.
 
     Example:
         >>> entity_queries("Compare BM25, SPLADE and ColBERT in terms of memory use.")

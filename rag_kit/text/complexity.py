@@ -14,7 +14,7 @@ class Kind(NamedTuple):
     """What a question needs.
 
     Attributes:
-        intent: ``"chat"`` (talk), ``"question"``, or ``"unclear"`` (what it refers to cannot be told).
+        intent: ``"chat"`` (talk), ``"question"``, or ``"unclear"`` (what it refers to is unknown).
         complexity: ``"none"`` (nothing to look up), ``"single"`` (one search) or ``"multi"`` (several facts).
         reason: Why, in one short sentence, in the language of the question.
     """

@@ -72,12 +72,12 @@ class ClarifyingNodes:
             if isinstance(one, Refusal):
                 return Command(update={**forgotten(), **refused(state["asked"], one)}, goto=END)
         report("clarified", reply=verdict)
-        told = Clarification(question=state["question_back"], reply=verdict)
+        answered = Clarification(question=state["question_back"], reply=verdict)
         return Command(
             update={
                 "asked": whole,
                 "search_query": search,
-                "clarifications": [*state["clarifications"], told],
+                "clarifications": [*state["clarifications"], answered],
             },
             goto="classify",
         )

@@ -37,7 +37,7 @@ def worth_asking(
         ['When does the valve open?']
     """
     passages = [PassageText(i, d.page_content, _title(d)) for i, d in enumerate(documents, start=1)]
-    held = [set(terms(f"{one.title}\n{one.text}")) for one in passages]
+    terms_of = [set(terms(f"{one.title}\n{one.text}")) for one in passages]
     before = [set(terms(text)) for text in asked]
     kept: list[str] = []
     for text in (" ".join(item.split()) for item in offered):
@@ -48,7 +48,7 @@ def worth_asking(
             continue
         question = analyse(text)
         total = sum(term.salience for term in question.terms) or 1.0
-        best = max((sum(t.salience for t in question.terms if t.key in bag) for bag in held), default=0.0)
+        best = max((sum(t.salience for t in question.terms if t.key in bag) for bag in terms_of), default=0.0)
         if best >= _HELD * total and found_names(question, passages) == 1.0:
             kept.append(text)
             before.append(keys)

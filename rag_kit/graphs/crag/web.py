@@ -57,7 +57,7 @@ class WebSearch:
     async def find(
         self, query: str, *, most: int, chars: int, timeout: float
     ) -> tuple[list[Document], str | None]:
-        """Search, within bounds; a search that fails is told and ends nothing.
+        """Search, within bounds; a search that fails is noted and ends nothing.
 
         Args:
             query: What leaves for the outside.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Interval = tuple[float, float]
 
 _BLOCK = 2_000_000
-"""Weights held at once, whatever the number of pairs: 16 MB of float64."""
+"""Weights in memory at once, whatever the number of pairs: 16 MB of float64."""
 
 
 def check_labelled(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -33,7 +33,7 @@ from rag_kit.graphs.self_rag.candidates import Writer, probabilities
 from rag_kit.graphs.self_rag.context import SelfRagContext
 from rag_kit.graphs.self_rag.logprobs import Reply, may_have_logprobs
 from rag_kit.graphs.self_rag.opening import cap_of
-from rag_kit.graphs.self_rag.records import changed, crowned, failed_candidate, has_answer, search_query
+from rag_kit.graphs.self_rag.records import changed, failed_candidate, has_answer, search_query, with_chosen
 from rag_kit.graphs.self_rag.scores import RETRIEVE, certain, retrieval_probability, wants_retrieval
 from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagState
 from rag_kit.graphs.state import Update
@@ -225,8 +225,8 @@ class Paper:
             weights=context.weights,
             hard=context.constraint == "hard",
         )
-        told = self._tell(beams, state["told"], shared_segments(beams))
-        update: Update = {"beams": beams, "candidates": [], "trace": judged, "told": told}
+        streamed = self._tell(beams, state["streamed"], shared_segments(beams))
+        update: Update = {"beams": beams, "candidates": [], "trace": judged, "streamed": streamed}
         report("ranked", segment=state["segment"], scores=[round(beam["score"], 4) for beam in beams])
         open_ones = [beam for beam in beams if not beam["ended"]]
         if open_ones and state["capped"]:
@@ -244,12 +244,12 @@ class Paper:
                 "documents": state["passages"],
                 "notes": ["finish: no passage gave a part of an answer"],
             }
-        self._tell([best], state["told"], len(best["segments"]))
+        self._tell([best], state["streamed"], len(best["segments"]))
         passages = state["passages"]
         return {
             "answer": "".join(cited_pieces(best["segments"])),
             "documents": [passages[index] for index in used_passages(best["segments"])],
-            "trace": Overwrite(crowned(state["trace"], best)),
+            "trace": Overwrite(with_chosen(state["trace"], best)),
         }
 
     def at_cap(
@@ -261,12 +261,12 @@ class Paper:
         note = f"finished early: {cap_of(error, context)} was reached; the answer is the best so far"
         return Command(update={"notes": [note]}, goto="finish")
 
-    def _tell(self, beams: Sequence[Beam], told: int, decided: int) -> int:
+    def _tell(self, beams: Sequence[Beam], streamed: int, decided: int) -> int:
         """Send the text that is decided; with an answer guard nothing is sent, for it is not yet allowed."""
-        if decided > told and not self.guards.answer:
-            for piece in cited_pieces(beams[0]["segments"])[told:decided]:
+        if decided > streamed and not self.guards.answer:
+            for piece in cited_pieces(beams[0]["segments"])[streamed:decided]:
                 report("segment", text=piece)
-        return max(told, decided)
+        return max(streamed, decided)
 
 
 async def _all(steps: Sequence[Step[Any]]) -> list[Any]:

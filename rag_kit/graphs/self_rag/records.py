@@ -33,7 +33,7 @@ def failed_candidate(segment: int, beam: Beam, passage: int | None, error: BaseE
     )  # fmt: skip
 
 
-def crowned(trace: Sequence[dict[str, Any]], best: Beam) -> list[dict[str, Any]]:
+def with_chosen(trace: Sequence[dict[str, Any]], best: Beam) -> list[dict[str, Any]]:
     """The trace, with those candidates marked that the answer is made of."""
     parts = {
         (number, part["beam"], part["text"], part["passage"])

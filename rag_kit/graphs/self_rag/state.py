@@ -94,7 +94,7 @@ class SelfRagState(RagState, total=False):
     segment: int
     beams: list[Beam]
     candidates: list[Candidate]
-    told: int
+    streamed: int
     capped: bool
     # reflect
     round: int
@@ -111,7 +111,7 @@ def fresh(mode: str) -> Update:
         "mode": mode,
         "scoring": "labels",
         "segment": 0,
-        "told": 0,
+        "streamed": 0,
         "capped": False,
         "round": 0,
         "generations": 0,

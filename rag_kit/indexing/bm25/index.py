@@ -43,7 +43,7 @@ class BM25Index(InvertedIndex):
 
     Args:
         k1: How slowly repeats of a term stop counting; 0 or more.
-        b: How much longer documents are held back, from 0 to 1.
+        b: How much long documents are penalised, from 0 to 1.
         variant: ``"lucene"``, or ``"okapi"`` for the scores of rank_bm25's ``BM25Okapi`` (a document whose score is
             not above zero is not returned either way).
         analyzer: Turns a text into terms; ``None`` for the default :class:`~rag_kit.text.Analyzer`. Any function

@@ -38,7 +38,7 @@ class Formula(NamedTuple):
 
     Attributes:
         k1: How slowly repeats of a term stop counting.
-        b: How much longer documents are held back, 0 to 1.
+        b: How much long documents are penalised, 0 to 1.
         variant: Which formula.
     """
 

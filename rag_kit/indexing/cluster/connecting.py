@@ -17,7 +17,7 @@ _CONNECT_SECONDS = 15.0
 _CLOSE_SECONDS = 3.0
 _MOST_PER_PROCESSOR = 16  # processes: so that a number mistyped does not take the machine down
 _ENVIRONMENT = {
-    # the first death of a worker blames what it held, and what is blamed is tried by itself
+    # the first death of a worker blames its tasks, and what is blamed is tried by itself
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
     "DASK_LOGGING__DISTRIBUTED": "error",
 }

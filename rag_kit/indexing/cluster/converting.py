@@ -39,7 +39,7 @@ class _Task:
 class ClusterConverter:
     """As `Converter`, on workers: a bounded number of files is submitted ahead of the one that is asked for.
 
-    When a worker dies, Dask blames all that it held. What is blamed is tried again one at a time with nothing else of
+    When a worker dies, Dask blames all its tasks. What is blamed is tried again one at a time with nothing else of
     this run on the workers, so that a file that ends three of them is known, and no other is left out for it.
 
     Args:

@@ -151,20 +151,20 @@ class ConnectedStore:
                 now = [n for n, vector in waiting.items() if vectors.setdefault(rows[n][0], vector) == vector]
                 waiting = {n: waiting[n] for n in waiting.keys() - now}
                 with self._used() as store:
-                    held = [_held(rows[n][1], store) for n in now]
+                    storable = [_storable(rows[n][1], store) for n in now]
                     self._known.vectors = vectors
                     try:
                         store.add_texts(
                             [rows[n][0] for n in now],
                             [
                                 {**fields, _ROW: _id(state, n)}
-                                for n, (fields, _) in zip(now, held, strict=True)
+                                for n, (fields, _) in zip(now, storable, strict=True)
                             ],
                             ids=[_id(state, n) for n in now],
                         )
                     finally:
                         self._known.vectors = {}
-                left_out.update(*(lacking for _, lacking in held))
+                left_out.update(*(lacking for _, lacking in storable))
         return left_out
 
     def arguments(self, where: Filter | None, left_out: Collection[str]) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _id(state: State, number: int) -> str:
     return str(uuid.UUID(state.uid[:16] + f"{number:016x}"))
 
 
-def _held(metadata: dict[str, Any], store: VectorStore) -> tuple[dict[str, Any], set[str]]:
+def _storable(metadata: dict[str, Any], store: VectorStore) -> tuple[dict[str, Any], set[str]]:
     """The metadata that a store can hold, and the fields that it cannot; not each takes what is empty."""
     chroma = is_chroma(store)
     if not chroma and translator_of(store) is not None:

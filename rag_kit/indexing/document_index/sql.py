@@ -26,7 +26,7 @@ class Connection(Protocol):
 
 
 def scan(connection: Connection, query: str) -> Iterable[Any]:
-    """The rows of a large answer, which is not held in memory as a whole."""
+    """The rows of a large answer, which is never in memory as a whole."""
     read: Callable[[str], Iterable[Any]] = getattr(connection, "scan", connection.execute)
     return read(query)
 

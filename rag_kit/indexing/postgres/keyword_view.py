@@ -70,8 +70,8 @@ class PostgresKeywordView(KeywordView):
         with self._reading() as native:
             hits = keyword_scores.best(native, keyword_scores.scores(native, terms), k, where)
             counted = keyword_scores.counted_terms(native, [slot for _, slot, _ in hits])
-            held = {term for one in counted.values() for term in one}
-            few = {term for term, count in frequencies(native, held).items() if count <= max_documents}
+            occurring = {term for one in counted.values() for term in one}
+            few = {term for term, count in frequencies(native, occurring).items() if count <= max_documents}
         return [
             ({term: n for term, n in counted[slot].items() if term in few}, score) for _, slot, score in hits
         ]

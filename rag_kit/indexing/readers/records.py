@@ -35,7 +35,7 @@ def read_csv(data: bytes, context: Context) -> Iterator[Part]:
         if not last:
             yield Part(markdown_table([header]))
     except csv.Error as error:
-        raise Unreadable(f"its rows cannot be told apart ({error})", "Save it as UTF-8 CSV") from error
+        raise Unreadable(f"its rows cannot be separated ({error})", "Save it as UTF-8 CSV") from error
 
 
 def _widened(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:

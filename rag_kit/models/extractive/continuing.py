@@ -56,13 +56,13 @@ def continue_answer(prompt: Prompt) -> Reply:
     picked = choose(question, found, MAX_SENTENCES)
     if strength(question, prompt.passages, found, picked) < 0.5:
         return Reply(END)
-    held = question.keys & frozenset(terms(answer))
+    answered = question.keys & frozenset(terms(answer))
     count = prompt.block("count")
     room = int(count) if count.isascii() and count.isdigit() and 0 < len(count) < 3 else 1
     texts = []
     for one in telling(picked):
         text = _MARK.sub("", cite(one))
-        if not asks(text) and _plain(text) not in known and (not answer or one.matched - held):
+        if not asks(text) and _plain(text) not in known and (not answer or one.matched - answered):
             texts.append(text)
     return Reply(" ".join(texts[:room]) or END)
 

@@ -72,12 +72,14 @@ def grade_support(prompt: Prompt) -> Reply:
     answer = prompt.block("answer")
     said = _REASONS[prompt.language]
     statements = [_MARKS.sub("", one.text) for one in sentences(answer)][:_MAX_STATEMENTS]
-    held = [any(_support(one, passage.text) == "full" for passage in prompt.passages) for one in statements]
-    good = is_declined(answer) or (bool(held) and all(held))
-    missing = next((one for one, here in zip(statements, held, strict=True) if not here), "")
+    verdicts = [
+        any(_support(one, passage.text) == "full" for passage in prompt.passages) for one in statements
+    ]
+    good = is_declined(answer) or (bool(verdicts) and all(verdicts))
+    missing = next((one for one, here in zip(statements, verdicts, strict=True) if not here), "")
     fields = {
         "relevant": good,
-        "score": 1.0 if good else sum(held) / max(1, len(held)),
+        "score": 1.0 if good else sum(verdicts) / max(1, len(verdicts)),
         "reason": said["supported"] if good else said["unsupported"].format(missing[:200] or "?"),
     }
     return Reply(str(fields["reason"]), fields, as_json=True)

@@ -102,8 +102,10 @@ def generate_multi_hop(prompt: Prompt) -> Reply:
     found = []
     for one in first:
         for other in second:
-            told = terms("\n".join(passage.text for passage in prompt.passages[:1]))
-            if set(other["answers"]) & set(one["answers"]) or not set(terms(other["question"])) - set(told):
+            passage_terms = terms("\n".join(passage.text for passage in prompt.passages[:1]))
+            if set(other["answers"]) & set(one["answers"]) or not set(terms(other["question"])) - set(
+                passage_terms
+            ):
                 continue
             chinese = one["question"].endswith("？")
             joined = (

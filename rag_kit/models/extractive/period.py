@@ -48,8 +48,8 @@ def stated_share(question: Question, passages: Sequence[PassageText]) -> float |
     Example:
         >>> from rag_kit.models.extractive.question import analyse
         >>> asked = analyse("Who led the club from 1990 to 1994?")
-        >>> told = "The club was led by Ann Lee from {} to {}."
-        >>> [stated_share(asked, [PassageText(1, told.format(*years))]) for years in ((1990, 1994), (1995, 1999))]
+        >>> stated = "The club was led by Ann Lee from {} to {}."
+        >>> [stated_share(asked, [PassageText(1, stated.format(*years))]) for years in ((1990, 1994), (1995, 1999))]
         [1.0, 0.0]
     """
     asked = periods(question)
@@ -62,8 +62,8 @@ def stated_share(question: Question, passages: Sequence[PassageText]) -> float |
     best = 0.0
     for picked in telling(choose(question, found)):
         beside = lines[picked.place]
-        told = timeline([one.text for one in beside])[beside.index(picked)]
-        best = max(best, *(fit(want, one) for want in asked for one in told), 0.0)
+        stated = timeline([one.text for one in beside])[beside.index(picked)]
+        best = max(best, *(fit(want, one) for want in asked for one in stated), 0.0)
     return best
 
 

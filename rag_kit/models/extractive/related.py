@@ -40,18 +40,18 @@ def related_questions(prompt: Prompt) -> Reply:
     """
     most = prompt.block("count")
     room = int(most) if most.isascii() and most.isdigit() and len(most) < 3 else _USUAL
-    told = set(terms(f"{prompt.question}\n{prompt.block('answer')}"))
+    known = set(terms(f"{prompt.question}\n{prompt.block('answer')}"))
     for role, text in prompt.turns:
-        told |= set(terms(text)) if role == "user" else set()
+        known |= set(terms(text)) if role == "user" else set()
     found: list[str] = []
     for tried, (name, question) in enumerate(_candidates(prompt)):
         keys = set(terms(name))
         if tried >= _MAX_TRIED or len(found) >= room:
             break
-        if not keys or keys <= told:
+        if not keys or keys <= known:
             continue
         if not answer(replace(prompt, question=question, turns=())).fields["declined"]:
-            told |= keys
+            known |= keys
             found.append(question)
     return Reply("\n".join(found), {"queries": found}, as_json=True)
 

@@ -60,8 +60,8 @@ def measure(
     fit = 1.5  # what a question without a time gets, as if its time fitted well
     if question.spans:
         fit = max((one.features[_OVERLAP] + one.features[_RECENT] for one in picked), default=0.0)
-    held = _held(question, passages)
-    covers = [share(keys) for keys in held] or [0.0]
+    by_passage = _keys_in(question, passages)
+    covers = [share(keys) for keys in by_passage] or [0.0]
     best = max(covers)
     # Few passages say nothing about how usual it is to hold so many terms: they get a middling lead.
     lead = best - sum(covers) / len(covers) if len(covers) > 2 else _USUAL_LEAD
@@ -95,8 +95,8 @@ def found_names(question: Question, passages: Sequence[PassageText]) -> float:
     names = [t.key for t in question.terms if t.nominal and not any(c.isdigit() for c in t.key)]
     if not names:
         return 1.0
-    held = frozenset().union(*(terms(f"{one.title}\n{one.text}") for one in passages))
-    return sum(name in held or any(_akin(name, key) for key in held) for name in names) / len(names)
+    words = frozenset().union(*(terms(f"{one.title}\n{one.text}") for one in passages))
+    return sum(name in words or any(_akin(name, key) for key in words) for name in names) / len(names)
 
 
 def _akin(name: str, key: str) -> bool:
@@ -126,5 +126,5 @@ def strength(
     return 1.0 / (1.0 + math.exp(-total))
 
 
-def _held(question: Question, passages: Sequence[PassageText]) -> list[frozenset[str]]:
+def _keys_in(question: Question, passages: Sequence[PassageText]) -> list[frozenset[str]]:
     return [question.keys & frozenset(terms(f"{one.title}\n{one.text}")) for one in passages]

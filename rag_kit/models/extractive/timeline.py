@@ -85,23 +85,23 @@ def timeline(texts: Sequence[str]) -> list[list[Stated]]:
     makes a span; a sentence that names no time takes the last one named, as ``"carried"``.
 
     Example:
-        >>> told = timeline(["She joined Leeds in 1990.", "Two years later she moved to Hull.", "They won."])
-        >>> [(stated.how, stated.span.start, stated.span.end) for line in told for stated in line]
+        >>> lines = timeline(["She joined Leeds in 1990.", "Two years later she moved to Hull.", "They won."])
+        >>> [(stated.how, stated.span.start, stated.span.end) for line in lines for stated in line]
         [('begun', 1990.0, 1992.0), ('begun', 1992.0, 9999.0), ('carried', 1992.0, 1993.0)]
     """
-    told: list[list[Stated]] = []
+    lines: list[list[Stated]] = []
     last: Span | None = None
     for text in map(without_lives, texts):
         spans = time_spans(text) or _counted(text, last)
-        told.append(_stated(text, spans, last))
+        lines.append(_stated(text, spans, last))
         last = spans[-1] if spans else last
     starts = sorted(
         one.span.start
-        for line in told
+        for line in lines
         for one in line
         if one.how in ("range", "open", "begun") and one.span.start
     )
-    return [[_until_next(one, starts) for one in line] for line in told]
+    return [[_until_next(one, starts) for one in line] for line in lines]
 
 
 def _counted(text: str, last: Span | None) -> list[Span]:

@@ -183,7 +183,7 @@ def _repeated(read: Sequence[_Passage]) -> list[float]:
         for key in one.others:
             holders.setdefault(key, []).append(place)
     # beside hundreds of passages each is not added up anew for each, which would take the square of their number
-    sums = {key: sum(scores[at] for at in held) for key, held in holders.items() if len(held) > _FEW}
+    sums = {key: sum(scores[at] for at in places) for key, places in holders.items() if len(places) > _FEW}
 
     def said(key: str, place: int) -> float:
         """What the passages score that hold a term, but for one of them."""

@@ -41,7 +41,7 @@ def call_key(
         config: Its ``configurable`` may choose the model.
 
     Returns:
-        64 hexadecimal digits, or ``None`` if the model cannot be told from others.
+        64 hexadecimal digits, or ``None`` if the model cannot be distinguished from others.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -64,7 +64,7 @@ def call_key(
 def model_identity(model: Any, config: RunnableConfig | None = None) -> Any:
     """Class, name, endpoint and sampling settings of a model, as plain JSON; for hashing, not for showing.
 
-    A model bound to arguments, with retries, with fallbacks or with configurable fields is told by what is
+    A model bound to arguments, with retries, with fallbacks or with configurable fields is identified by what is
     inside it.
 
     Returns:

@@ -92,7 +92,7 @@ class RuleConstructor:
         # what is no condition stays in the text
         spans = [(atom.begin, atom.end) for atom in atoms if atom not in dropped]
         rest, bare = remainder(text, [*reading.used, *spans])
-        directive, told = bounded(joined)
+        directive, repair = bounded(joined)
         return ConstructedQuery(
             question=question,
             query=rest if content_words(bare) else "",
@@ -100,7 +100,7 @@ class RuleConstructor:
             sort=reading.order.sort if reading.order else None,
             limit=reading.order.limit if reading.order else None,
             constructor="rules",
-            repairs=(*reading.notes, *_left_out(text, dropped, arms), *([told] if told else [])),
+            repairs=(*reading.notes, *_left_out(text, dropped, arms), *([repair] if repair else [])),
         )
 
 

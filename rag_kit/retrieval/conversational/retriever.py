@@ -128,7 +128,7 @@ class ConversationalRetriever(RewritingRetriever):
         else:
             answers = await call.ask([values])
             written = [" ".join(text.split()) for text in texts_of(answers, "query")]
-        # Not held against the script of the question: a bare name may be asked about in any language.
+        # Not compared with the script of the question: a bare name may be asked about in any language.
         most = _MAX_DRAFT if self.mode == "answer" else _MAX_QUESTION
         usable = [text for text in written if folded(text) and len(text) <= most]
         if answers and not usable:

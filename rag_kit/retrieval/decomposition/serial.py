@@ -101,8 +101,8 @@ class Serial:
 
     def _add(self, step: Step) -> None:
         self._steps.append(step)
-        told = self._call.extra.setdefault("steps", [])
-        told.append({"query": step.question, "answer": step.answer})
+        answered = self._call.extra.setdefault("steps", [])
+        answered.append({"query": step.question, "answer": step.answer})
 
     def _turns(self) -> list[tuple[str, str]]:
         turns = []

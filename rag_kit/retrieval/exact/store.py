@@ -1,4 +1,4 @@
-"""A Chroma collection searched exactly, in memory; never with what it held before a change."""
+"""A Chroma collection searched exactly, in memory; never as it was before a change."""
 
 from __future__ import annotations
 

@@ -237,12 +237,12 @@ class ExpansionRetriever(RewritingRetriever):
             lists = analysed()
         own = Counter(lists[0])
         weights: Mapping[str, float] = dict(own)
-        told: dict[str, dict[str, Any]] = {}
+        sources_of: dict[str, dict[str, Any]] = {}
         if self.feedback is not None:
             where = combine_filters(leg.filter, call.request.filter)
             learn = partial(self.feedback.weights, question, where)
             weights = (await call.do(in_thread("feedback", learn))) or weights
-            told = {
+            sources_of = {
                 term: {"term": term, "weight": round(weight, 6), "source": "feedback"}
                 for term, weight in weights.items()
                 if term not in own
@@ -253,11 +253,11 @@ class ExpansionRetriever(RewritingRetriever):
             for term in new:
                 terms[term] = max(self.term_weight, terms.get(term, 0.0))
             if new:
-                told[text] = {"term": text, "weight": self.term_weight, "source": source}
-        if not told and terms == dict(own):
+                sources_of[text] = {"term": text, "weight": self.term_weight, "source": source}
+        if not sources_of and terms == dict(own):
             return []
-        call.extra["terms"] = list(told.values())
-        shown = " ".join([question, *told])
+        call.extra["terms"] = list(sources_of.values())
+        shown = " ".join([question, *sources_of])
         searcher = WeightedTermsRetriever(
             index=leg.index,
             terms=terms,

@@ -17,7 +17,7 @@ from rag_kit.retrieval.base import Request, check_count
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.indexed import rows_retriever
 from rag_kit.retrieval.own_filter import own_filter
-from rag_kit.retrieval.parents.matches import Match, Passage, Passes, place_matches, told
+from rag_kit.retrieval.parents.matches import Match, Passage, Passes, documents_of, place_matches
 from rag_kit.retrieval.parents.writing import FamilyWriter
 
 _GROWTH = 4
@@ -111,7 +111,7 @@ class FamilyRetriever(FamilyWriter):
                 f"degraded: {len(passages)} of {request.k} passages in the first {len(found)} children; raise "
                 "max_fetch_k to look deeper"
             )
-        return told(passages, stage=self.stage, name=self.get_name(), query=query, notes=notes)
+        return documents_of(passages, stage=self.stage, name=self.get_name(), query=query, notes=notes)
 
 
 def parents_metadata(view: FamilyView, matches: Sequence[Match]) -> Mapping[str, dict[str, Any]]:

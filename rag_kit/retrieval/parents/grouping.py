@@ -40,7 +40,7 @@ class Group:
             seen["heading"] = self.span.heading
         return passes(seen)
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """More for the provenance."""
         return {} if self.parent is None else {"matched": len(self.matches), "of": self.leaves}
 

@@ -32,7 +32,7 @@ class Match:
     score: float
     place: Place | None
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """What provenance says of it."""
         start, end = (self.place.start, self.place.end) if self.place else (None, None)
         return {
@@ -138,7 +138,7 @@ def span_of(parent: Document, start: int, end: int, heading: str | None = None) 
     )
 
 
-def told(
+def documents_of(
     passages: Sequence[Passage], *, stage: str, name: str, query: str, notes: Sequence[str]
 ) -> list[Document]:
     """The passages as results: copies with every matched child in the provenance."""
@@ -153,7 +153,7 @@ def told(
             retriever=name,
             query=query,
             sources=get_provenance(best).get("stages", []),
-            children=[match.told() for match in passage.matches],
+            children=[match.as_dict() for match in passage.matches],
             **passage.extra,
         )
         inner = [n for match in passage.matches for n in get_provenance(match.document).get("notes", [])]

@@ -147,7 +147,7 @@ class ParentDocumentRetriever(FamilyRetriever):
         texts = view.parents(
             [group.parent for _, group in best if group.parent is not None and not group.own]
         )
-        return [Passage(g.matches, score, _document(g, texts), g.told()) for score, g in best]
+        return [Passage(g.matches, score, _document(g, texts), g.as_dict()) for score, g in best]
 
 
 def _document(group: Group, texts: dict[str, Document]) -> Document:

@@ -30,7 +30,7 @@ class Ranking:
         scores: One a document, in the order it was given; higher is better. ``None`` where there is none.
         details: More for the provenance of each document, in the order it was given; or nothing.
         failed: Positions that could not be judged; they stay in their place, and no threshold drops them.
-        notes: What every result is told.
+        notes: Notes for every result.
     """
 
     order: Sequence[int]
@@ -202,10 +202,12 @@ def by_scores(
     )
     rest = iter(ranked)
     order = [place if place in failed else next(rest) for place in range(len(scores))]
-    told = list(notes)
+    lines = list(notes)
     if failed and not notes:
-        told.append(f"degraded: {len(failed)} of {len(scores)} passages got no score and stay in their place")
-    return Ranking(order, list(scores), details, failed, told)
+        lines.append(
+            f"degraded: {len(failed)} of {len(scores)} passages got no score and stay in their place"
+        )
+    return Ranking(order, list(scores), details, failed, lines)
 
 
 def check_ranking(ranking: Ranking, count: int) -> Ranking:

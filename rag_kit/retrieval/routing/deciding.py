@@ -192,8 +192,8 @@ class Decider:
         how, policy = self.router.name, self.policy
         note = f"route: none of the {self.what} fits the question"
         if any(option.name == policy.fallback for option in allowed):
-            told = f"{note}; the fallback {policy.fallback!r} is used"
-            return self.fallback(question, *notes, told, scores=scores)
+            text = f"{note}; the fallback {policy.fallback!r} is used"
+            return self.fallback(question, *notes, text, scores=scores)
         if policy.on_none == "raise":
             known = ", ".join(option.name for option in allowed) or "none is allowed"
             raise NoRouteError(

@@ -127,10 +127,10 @@ class PromptRouter(Runnable[Any, PromptValue]):
         if not route.degraded:
             return route
         # Of sources all can be asked; of prompts only one can be used.
-        told = route.notes[-1].partition("; all")[0]
+        text = route.notes[-1].partition("; all")[0]
         if any(option.name == self._decider.policy.fallback for option in allowed):
-            return self._decider.fallback(question, f"{told}; the fallback is used")
-        raise RoutingError(f"No prompt could be chosen. {told.removeprefix('degraded: ')}. Give a fallback=.")
+            return self._decider.fallback(question, f"{text}; the fallback is used")
+        raise RoutingError(f"No prompt could be chosen. {text.removeprefix('degraded: ')}. Give a fallback=.")
 
     def _question(self, values: Any) -> tuple[str, Any]:
         if isinstance(values, str):

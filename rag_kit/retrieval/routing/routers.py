@@ -45,7 +45,7 @@ class RouterCall:
         seconds: That deadline, for messages.
 
     Attributes:
-        notes: What people are told.
+        notes: Notes for people.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.tracers.context import collect_runs
 from langsmith.run_helpers import tracing_context
 
-from rag_kit.models.listening import listened
+from rag_kit.models.listening import has_listeners
 from rag_kit.retrieval import BM25Retriever, HyDERetriever
 
 PASSAGE = '{"passages": ["Bees make honey from nectar."]}'
@@ -89,14 +89,14 @@ def test_each_kind_of_listener_counts(kind: str, monkeypatch: pytest.MonkeyPatch
     set_debug(kind == "debug")
     try:
         with around:
-            assert listened(ensure_config({"callbacks": callbacks})) is (kind != "nothing")
+            assert has_listeners(ensure_config({"callbacks": callbacks})) is (kind != "nothing")
     finally:
         set_debug(False)
 
 
 def test_an_empty_manager_is_no_listener() -> None:
     """A manager without handlers, as a run without listeners hands down, is none either."""
-    assert not listened(ensure_config({"callbacks": CallbackManager(handlers=[])}))
+    assert not has_listeners(ensure_config({"callbacks": CallbackManager(handlers=[])}))
 
 
 async def test_a_counter_of_requests_is_no_listener_and_counts_all_the_same() -> None:
@@ -106,7 +106,7 @@ async def test_a_counter_of_requests_is_no_listener_and_counts_all_the_same() ->
     model = FakeListChatModel(responses=[PASSAGE])
     words = BM25Retriever.from_documents([Document("Bees make honey.", id="bees")])
     with recording() as recorder:
-        assert not listened(ensure_config(None))
+        assert not has_listeners(ensure_config(None))
         HyDERetriever.from_llm(model, words).invoke("honey?")
         await HyDERetriever.from_llm(model, words).ainvoke("honey?")
     assert recorder.calls == 2

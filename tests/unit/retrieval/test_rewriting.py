@@ -251,7 +251,7 @@ async def test_a_broken_cache_is_no_failure(make: Make, tmp_path: Path) -> None:
     assert any("rewrite cache failed" in note for note in notes(found))
     with pytest.raises(InvalidInputError, match="no rewrite cache wrote"):
         make(cache=tmp_path / "cache.sqlite")
-    with pytest.raises(InvalidInputError, match="cannot be told"):
+    with pytest.raises(InvalidInputError, match="no identity of its own"):
         type(make()).from_llm(RunnableLambda(lambda messages: ""), Words(docs=[]), cache=tmp_path / "new")
 
 

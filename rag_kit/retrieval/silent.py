@@ -18,7 +18,7 @@ AnyManager = CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRu
 _Manager = TypeVar("_Manager", CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun)
 
 
-def unheard(kind: type[_Manager], config: RunnableConfig) -> _Manager:
+def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
     """The callbacks of a run that nothing listens to; a part inside may have listeners of its own.
 
     Args:
