@@ -171,18 +171,12 @@ class _Writer:
         }
         hashes = [str((prompt.metadata or {}).get("hash")) for prompt in self.prompts.values()]
         self.identity = [describe_model(self.model), hashes, count, language]
-        self.count, self.language = count, language
+        self.count, self.language, self.asked = count, language, 0
         self.corpus = EvaluationSet("corpus", [], corpus=documents_of(source)).corpus or ()
         self.pieces = pieces_of(self.corpus, language)
-        if not self.pieces:
-            raise InvalidInputError(
-                f"none of {len(self.corpus)} documents is long enough to ask about in this language; give passages of "
-                "at least 120 characters (Chinese: 40)"
-            )
         self.kept: list[Example] = []
         self.refused: list[dict[str, str]] = []
-        self.asked, self.log = 0, None
-        self.known: dict[Any, Any] = {}
+        self.log, self.known = None, dict[Any, Any]()
         if target is not None:
             check_target(target)
             if target.suffix != ".jsonl":

@@ -42,8 +42,7 @@ def documents_of(source: Any) -> list[Document]:
         source = [Document(page_content=each) if isinstance(each, str) else each for each in source]
     if not isinstance(source, list) or not source or not all(isinstance(each, Document) for each in source):
         raise InvalidInputError(
-            f"documents is {source!r:.80}; give Documents or texts, a DocumentIndex, or a folder of files that can be "
-            "read"
+            f"documents is {source!r:.60}; give Documents, texts, an index or a readable folder"
         )
     return source
 
@@ -75,6 +74,10 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
             long = len(text.strip()) >= _LEAST[own] and passage.text.startswith(text, start)
             if long and language in ("auto", own):
                 found.append(Piece(passage.id, text, start, own, shown))
+    if not found:
+        raise InvalidInputError(
+            "no document in this language has 120 characters (Chinese: 40); give longer passages"
+        )
     return found
 
 

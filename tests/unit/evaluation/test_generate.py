@@ -235,7 +235,7 @@ def test_folders_and_indexes(tmp_path):
         index.upsert(DOCUMENTS)
         found = generate(index, "extractive", n=2, kinds=["single_hop"])
         assert {key for example in found for key in example.relevant} <= set(index.ids())
-    with pytest.raises(InvalidInputError, match="a folder of files that can be read"):
+    with pytest.raises(InvalidInputError, match="a readable folder"):
         generate(tmp_path / "none", "extractive")
 
 
@@ -402,7 +402,7 @@ def test_a_model_that_cannot_be_reached_ends_the_run(tmp_path):
         ({"kinds": ["triple_hop"]}, "give a list of single_hop and multi_hop"),
         ({"language": "fr"}, "allowed are auto, en and zh"),
         ({"out": "x.csv"}, "ends in .jsonl"),
-        ({"language": "zh"}, "long enough to ask about"),
+        ({"language": "zh"}, "give longer passages"),
     ],
 )
 def test_wrong_arguments_are_refused(settings, part):
