@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
@@ -14,8 +15,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import as_path, check_target, write_json, write_jsonl
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.ours.span_recall import SpanRecall
-from rag_kit.evaluation.ranking.metrics import RetrievalScores, qrels, require_ir_measures, retrieval_metrics
-from rag_kit.evaluation.ranking.pipelines import RECIPES, Parts, Pipeline, check_name
+from rag_kit.evaluation.ranking.metrics import qrels, require_ir_measures, retrieval_metrics
+from rag_kit.evaluation.ranking.pipelines import RECIPES, Parts, Pipeline
 from rag_kit.evaluation.ranking.running import PipelineRun, Progress, run_pipeline
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.statistics import bootstrap_intervals
@@ -150,9 +151,20 @@ def benchmark(
         built = time.perf_counter() - start
         run = run_pipeline(pipeline, asked, known, depth=depth, spans=spans, progress=progress)
         scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in asked})
-        cells = _cells(scores, run, span_budget, resamples)
-        entries.append(_entry(pipeline, run, cells, built, len(documents)))
-        rows.extend(_rows(pipeline, run, scores, span_budget))
+        values = {query: dict(row) for query, row in scores.per_query.items()}
+        for query, share in run.span_hits.items():
+            values[query][f"gold_span_recall@{span_budget}"] = share
+        entries.append(_entry(pipeline, run, _cells(values, resamples), built, len(documents)))
+        rows += [
+            {
+                "pipeline": name,
+                "query": query,
+                **row,
+                "ms": round(run.seconds[query] * 1000, 3),
+                "ranking": run.rankings[query],
+            }
+            for query, row in values.items()
+        ]
     result = {
         "dataset": data.name,
         "pipelines": entries,
@@ -194,7 +206,11 @@ def _sources(pipelines: Sequence[str] | Mapping[str, object]) -> dict[str, objec
     if len(sources) != len(pipelines):
         raise InvalidInputError(f"pipelines is {pipelines!r:.200}; name each once")
     for name, source in sources.items():
-        check_name(name, source)
+        if source is None and name not in RECIPES and ":" not in name:
+            raise InvalidInputError(
+                f"unknown pipeline {name!r}; allowed are {', '.join(RECIPES)} and module:object, "
+                "a retriever of your own or a function from documents to one"
+            )
     return sources
 
 
@@ -213,20 +229,23 @@ def _span_recall(data: EvaluationSet, asked: Sequence[Example], budget: int) -> 
     return SpanRecall(budget, documents={passage.id: passage.text for passage in data.corpus or ()})
 
 
-def _cells(
-    scores: RetrievalScores, run: PipelineRun, span_budget: int, resamples: int
-) -> dict[str, dict[str, float]]:
-    """Mean and interval of every metric; of the spans over fewer queries, so with intervals of their own."""
-    columns = {metric: scores.values(metric) for metric in scores.metrics}
-    ends = bootstrap_intervals(columns, level=_LEVEL, n=resamples, seed=_SEED)
-    means = scores.means()
-    if run.span_hits:
-        hits = {f"gold_span_recall@{span_budget}": list(run.span_hits.values())}
-        ends |= bootstrap_intervals(hits, level=_LEVEL, n=resamples, seed=_SEED)
-        means |= {name: sum(values) / len(values) for name, values in hits.items()}
+def _cells(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[str, dict[str, float]]:
+    """Mean and interval of every metric; fewer queries may have gold spans, so that interval is drawn alone."""
+    columns: dict[str, list[float]] = {}
+    for row in values.values():
+        for metric, value in row.items():
+            columns.setdefault(metric, []).append(value)
+    ends: dict[str, tuple[float, float]] = {}
+    for count in {len(column) for column in columns.values()}:
+        together = {metric: column for metric, column in columns.items() if len(column) == count}
+        ends |= bootstrap_intervals(together, level=_LEVEL, n=resamples, seed=_SEED)
     return {
-        name: {"value": round(value, 6), "low": round(ends[name][0], 6), "high": round(ends[name][1], 6)}
-        for name, value in means.items()
+        metric: {
+            "value": round(math.fsum(column) / len(column), 6),
+            "low": round(ends[metric][0], 6),
+            "high": round(ends[metric][1], 6),
+        }
+        for metric, column in columns.items()
     }
 
 
@@ -261,20 +280,6 @@ def _notes(run: PipelineRun, count: int, most: int, passages: int) -> list[str]:
     if run.foreign:
         notes.append(f"{run.foreign} passages belong to no document of the data set and were not counted")
     return notes
-
-
-def _rows(
-    pipeline: Pipeline, run: PipelineRun, scores: RetrievalScores, span_budget: int
-) -> list[dict[str, Any]]:
-    rows = []
-    for query, values in scores.per_query.items():
-        row: dict[str, Any] = {"pipeline": pipeline.name, "query": query, **values}
-        if query in run.span_hits:
-            row[f"gold_span_recall@{span_budget}"] = run.span_hits[query]
-        row["ms"] = round(run.seconds[query] * 1000, 3)
-        row["ranking"] = run.rankings[query]
-        rows.append(row)
-    return rows
 
 
 def _versions() -> dict[str, str]:

@@ -49,13 +49,10 @@ class RetrievalScores:
     metrics: tuple[str, ...]
     per_query: Mapping[str, Mapping[str, float]]
 
-    def values(self, metric: str) -> list[float]:
-        """The metric's score of each query, in order."""
-        return [row[metric] for row in self.per_query.values()]
-
     def means(self) -> dict[str, float]:
         """Mean of every metric over the scored queries."""
-        return {metric: math.fsum(self.values(metric)) / len(self.per_query) for metric in self.metrics}
+        rows = self.per_query.values()
+        return {metric: math.fsum(row[metric] for row in rows) / len(rows) for metric in self.metrics}
 
 
 def retrieval_metrics(

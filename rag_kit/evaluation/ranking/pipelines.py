@@ -74,10 +74,9 @@ class Parts:
             source: A retriever, or a callable that takes the documents and returns one.
 
         Raises:
-            InvalidInputError: If the name is unknown, or what it stands for is no retriever.
+            InvalidInputError: If there is no such object, or it is no retriever.
             ConfigurationError: If it needs an embedding model and there is none.
         """
-        check_name(name, source)
         if source is None and name in RECIPES:
             recipe = RECIPES[name]
             settings: dict[str, Any] = {}
@@ -167,19 +166,6 @@ class Parts:
                 "takes the list of documents and returns one"
             )
         return value
-
-
-def check_name(name: str, source: object | None = None) -> None:
-    """Refuse a name that stands for no pipeline.
-
-    Raises:
-        InvalidInputError: If it is none.
-    """
-    if source is None and name not in RECIPES and ":" not in name:
-        raise InvalidInputError(
-            f"unknown pipeline {name!r}; allowed are {', '.join(RECIPES)} and module:object, "
-            "a retriever of your own or a function from documents to one"
-        )
 
 
 def load_object(name: str) -> Any:

@@ -140,12 +140,6 @@ def test_span_hits_are_taken_for_queries_with_spans():
     assert result.span_hits == {"q0": 1.0}
 
 
-def test_unknown_pipelines_are_refused_with_the_allowed_names():
-    """A misspelt name lists what is allowed."""
-    with pytest.raises(InvalidInputError, match="unknown pipeline 'bm52'; allowed are bm25, dense, hybrid"):
-        Parts([]).build("bm52")
-
-
 @pytest.mark.parametrize("name", ["dense", "hybrid"])
 def test_dense_without_a_model_says_how_to_get_one(name, monkeypatch):
     """Without an embedding model the message names the command and the variable."""
