@@ -69,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from rag_kit.evaluation import compare
     from rag_kit.evaluation._files import check_target
+    from rag_kit.evaluation.diagnosis import diagnose_all
 
     check_target(arguments.report)
     results = _load(arguments.results)
@@ -77,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         results, metrics=arguments.metric, baseline=arguments.baseline, level=arguments.level,
         correction=arguments.correction, thresholds=_thresholds(arguments.thresholds), **options,
     )  # fmt: skip
-    found = _diagnoses(results, arguments.language)
+    found = diagnose_all(results, arguments.language or "auto")
     if arguments.report is not None:
         _report(arguments, results, comparison, found)
     if arguments.json:
@@ -132,22 +133,6 @@ def _thresholds(given: list[str]) -> dict[str, float] | None:
                 f"--threshold is {text!r:.80}; give METRIC=VALUE, such as faithfulness=0.8"
             )
     return found or None
-
-
-def _diagnoses(results: Mapping[str, Results], language: str | None) -> dict[str, Diagnosis]:
-    """Of every run that has a score of the answer, one of recall and one of precision; the others have none."""
-    from rag_kit.evaluation import diagnose
-    from rag_kit.evaluation.diagnosing.choosing import choose_metrics
-
-    found = {}
-    for name, one in results.items():
-        if metrics := choose_metrics(one):
-            found[name] = diagnose(
-                one, answer=metrics["answer"], recall=metrics["recall"], precision=metrics["precision"],
-                language="zh" if language == "zh" else "en" if language else "auto",
-            )  # fmt: skip
-            found[name].name = name
-    return found
 
 
 def _report(

@@ -12,7 +12,7 @@ from rag_kit._lazy import lazy_attributes
 if TYPE_CHECKING:
     from rag_kit.evaluation.cells import Cell
     from rag_kit.evaluation.comparing.comparison import Comparison, compare
-    from rag_kit.evaluation.diagnosing import Diagnosis, diagnose
+    from rag_kit.evaluation.diagnosis import Diagnosis, diagnose
     from rag_kit.evaluation.examples import Example, GoldSpan
     from rag_kit.evaluation.generating import GeneratedSet, agenerate, generate
     from rag_kit.evaluation.judge.judge import Judge
@@ -104,8 +104,8 @@ __getattr__, __dir__ = lazy_attributes(
         "bootstrap_intervals": ".statistics",
         "Cell": ".cells",
         "compare": ".comparing.comparison",
-        "diagnose": ".diagnosing",
-        "Diagnosis": ".diagnosing",
+        "diagnose": ".diagnosis",
+        "Diagnosis": ".diagnosis",
         "Comparison": ".comparing.comparison",
         "DEFAULT_METRICS": ".ranking.metrics",
         "EvaluationSet": ".sets.evaluation_set",

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from support.report_results import HOSTILE, hostile_results, results_of_pipelines
 
-from rag_kit.evaluation import Cell, Example, Output, Passage, Results, write_report
+from rag_kit.evaluation import Results, write_report
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.runs.rows import Row
 
 pytestmark = pytest.mark.slow
@@ -86,21 +89,14 @@ def column(page: Any, place: int) -> list[float]:
 
 
 def test_the_scores_show_interval_and_coverage(open_report: Open) -> None:
-    """Every pipeline and metric has a mean, an interval and n of total; the table turns."""
+    """Every pipeline and metric has a mean, an interval and n of total."""
     page = open_report()
     row = page.locator("#scores-table tbody tr", has_text="faithfulness")
     assert row.locator("td .interval").count() == 3 and row.locator("td .bar").count() == 3
     assert "55 / 60" in row.inner_text() and row.get_by_text("55 of 60 questions have a value").count() == 3
-    assert page.locator("#scores-table thead th").all_inner_texts() == [
-        "Metric",
-        "bm25",
-        "hybrid",
-        "hybrid + multi-query",
-    ]
-    page.get_by_role("button", name="Swap rows and columns").click()
-    assert page.locator("#scores-table tbody tr th[scope=row]").count() == 3
-    page.locator("#scores-table thead button", has_text="context_").first.click()
-    assert page.locator("#scores-table tbody tr").first.inner_text().startswith("hybrid + multi-query")
+    heads = page.locator("#scores-table thead th").all_inner_texts()
+    assert [head.split("\n")[0] for head in heads] == ["Metric", "bm25", "hybrid", "hybrid + multi-query"]
+    assert "failed on 2 questions" in heads[1]
 
 
 def test_a_header_sorts_both_ways_and_says_so(open_report: Open) -> None:
@@ -128,7 +124,7 @@ def test_a_header_sorts_both_ways_and_says_so(open_report: Open) -> None:
 
 
 def test_filters_narrow_the_questions_and_are_counted(open_report: Open) -> None:
-    """Search, score, state and tag work together; the count is announced; Clear brings all back."""
+    """Search, state and tag work together; the count is announced; Clear brings all back."""
     page = open_report()
     count = page.locator("#questions-count")
     assert count.inner_text() == "60 questions" and count.get_attribute("role") == "status"
@@ -136,9 +132,6 @@ def test_filters_narrow_the_questions_and_are_counted(open_report: Open) -> None
     assert count.inner_text() == "10 of 60 questions" and all(
         "混合" in text for text in first_questions(page)
     )
-    page.locator("#questions-filter").get_by_label("Metric").select_option(label="answer_correctness")
-    page.get_by_label("Bound").fill("0.6")
-    assert all(value < 0.6 for value in column(page, 6))
     page.get_by_role("button", name="Clear").click()
     assert count.inner_text() == "60 questions" and page.get_by_role("searchbox").input_value() == ""
     page.get_by_label("Type").select_option("multi_hop")
@@ -151,7 +144,7 @@ def test_filters_narrow_the_questions_and_are_counted(open_report: Open) -> None
 
 
 def test_columns_can_be_pipelines(open_report: Open) -> None:
-    """One metric of all pipelines, side by side; questions on which they differ can be singled out."""
+    """One metric of all pipelines, side by side."""
     page = open_report()
     page.get_by_label("Columns").select_option(label="faithfulness")
     assert page.locator("#rows thead th").all_inner_texts() == [
@@ -161,8 +154,6 @@ def test_columns_can_be_pipelines(open_report: Open) -> None:
         "hybrid + multi-query",
         "Id",
     ]
-    page.get_by_label("State").select_option("differ")
-    assert 0 < int(page.locator("#questions-count").inner_text().split()[0]) < 60
 
 
 def test_a_question_opens_with_everything_behind_its_scores(open_report: Open) -> None:
@@ -376,7 +367,7 @@ def test_landmarks_tables_and_names_are_there(open_report: Open) -> None:
     page = open_report()
     page.locator(f"{ROW} .open").first.click()
     assert page.evaluate(script("names.js")) == []
-    assert page.locator("#plots svg[role=img]").count() == 3
+    assert page.locator("#plots svg[role=img]").count() == 2
 
 
 def test_nothing_moves_for_those_who_ask_for_it(open_report: Open) -> None:
@@ -460,26 +451,3 @@ def test_every_row_can_be_reached_by_scrolling(open_report: Open) -> None:
         page.locator("#rows").evaluate("(node, top) => { node.scrollTop = top; }", place * 46)
         page.wait_for_selector(f"#rows tr[data-place='{place}']")
         assert page.locator(f"#rows tr[data-place='{place}'] td.id").inner_text() == f"q{place:04d}"
-
-
-def test_on_paper_all_rows_are_there_and_it_is_light(open_report: Open) -> None:
-    """Printing shows what the filter shows, without controls, in light colours; then the window is as before."""
-    page = open_report("report.html", color_scheme="dark")
-    page.get_by_role("searchbox").fill("rise twice")
-    page.emulate_media(media="print")
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert page.locator(ROW).count() == 10
-    assert not page.locator("#tools").is_visible() and not page.locator("#questions-filter").is_visible()
-    assert (
-        sum(
-            map(
-                int,
-                page.evaluate("getComputedStyle(document.querySelector('.scroll')).backgroundColor")[
-                    4:-1
-                ].split(","),
-            )
-        )
-        > 700
-    )
-    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    assert len(page.pdf()) > 20_000

@@ -1,4 +1,4 @@
-"""From plain data to one HTML file that asks the network for nothing."""
+"""From plain data to one HTML file that asks the network for nothing, and the texts of it in English and Chinese."""
 
 from __future__ import annotations
 
@@ -13,26 +13,22 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from rag_kit.evaluation.plots import Plot
-from rag_kit.evaluation.reporting.words import asset, say, texts
-
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _SECTIONS = ("answer", "scores", "plots", "comparison", "diagnosis", "questions", "about")
 
 
-def page(data: Mapping[str, Any], plots: Sequence[tuple[str, int | None, Plot]] = ()) -> str:
+def page(data: Mapping[str, Any], plots: Sequence[tuple[str, int | None, str]] = ()) -> str:
     """The whole file.
 
     Args:
         data: What :func:`rag_kit.evaluation.reporting.payload.report_payload` gave.
-        plots: Kind (its caption is the text ``plot_<kind>``), number of its metric in the comparison where it stands
-            there, and the plot in both languages.
+        plots: Kind (its caption is the text ``plot_<kind>``), number of its metric in the comparison where it is
+            drawn there, and the SVG in both languages.
     """
     language = data["language"]
     style, script = assets("css"), assets("js")
     figures = "".join(_figure(*each, language) for each in plots if each[1] is None)
-    compared = "".join(_figure(*each, language) for each in plots if each[1] is not None)
     sections = [name for name in _SECTIONS if name != "plots" or figures]
     values = {
         "lang": "zh-Hans" if language == "zh" else "en",
@@ -46,18 +42,12 @@ def page(data: Mapping[str, Any], plots: Sequence[tuple[str, int | None, Plot]] 
         ),
         "no_plots": "" if figures else "hidden",
         "figures": figures,
-        "compared": compared,
+        "compared": "".join(_figure(*each, language) for each in plots if each[1] is not None),
         "texts": json.dumps(texts(), ensure_ascii=False).translate(_ESCAPES),
-        "data": packed(data),
+        "data": _packed(data),
     }
     # One pass: a value that holds the sign of a place is not read again.
-    return _PLACE.sub(lambda match: values[match[1]], asset("page.html"))
-
-
-def packed(data: Any) -> str:
-    """Data as base64 of gzipped JSON: a tenth of its size, and no sign in it that could be markup."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode()
+    return _PLACE.sub(lambda match: values[match[1]], _asset("page.html"))
 
 
 def policy(style: str, script: str) -> str:
@@ -74,14 +64,48 @@ def assets(kind: str) -> str:
     """All files of a kind (``"css"`` or ``"js"``) in the order of their names; scripts share one scope."""
     folder = files(__package__) / "assets"
     names = sorted(item.name for item in folder.iterdir() if item.name.endswith(f".{kind}"))
-    text = "\n".join(map(asset, names))
+    text = "\n".join(map(_asset, names))
     return f'\n"use strict";\n(async () => {{\n{text}\n}})();\n' if kind == "js" else f"\n{text}"
 
 
-def _figure(kind: str, metric: int | None, plot: Plot, language: str) -> str:
+@cache
+def texts() -> dict[str, dict[str, str]]:
+    """Language -> key -> text."""
+    both: dict[str, list[str]] = json.loads(_asset("texts.json"))
+    return {
+        language: {key: pair[place] for key, pair in both.items()}
+        for place, language in enumerate(("en", "zh"))
+    }
+
+
+def say(key: str, language: str, **values: Any) -> str:
+    """The text of a key with its places filled; of ``one|many`` the one that fits ``n``.
+
+    Example:
+        >>> say("questions_all", "en", n=1), say("questions_all", "zh", n=2)
+        ('1 question', '2 个问题')
+    """
+    one, _, many = texts()[language][key].partition("|")
+    text = many if many and values.get("n") != 1 else one
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+def _packed(data: Any) -> str:
+    """Base64 of gzipped JSON: a tenth of its size, and no sign in it that could be markup."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode()
+
+
+def _figure(kind: str, metric: int | None, svg: str, language: str) -> str:
     name = f"plot-{kind}" if metric is None else f"plot-{kind}-{metric}"
     place = "" if metric is None else f' data-metric="{metric}" hidden'
-    drawing = plot.svg.replace("<svg ", f'<svg aria-labelledby="{name}" ', 1)
+    drawing = svg.replace("<svg ", f'<svg aria-labelledby="{name}" ', 1)
     return (
         f'<figure class="figure"{place}><figcaption id="{name}" data-text="plot_{kind}">'
         f"{say(f'plot_{kind}', language)}</figcaption>{drawing}</figure>"

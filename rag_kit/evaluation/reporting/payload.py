@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_kit.errors import RagKitError
-from rag_kit.evaluation.reporting.answer import answer_data
 from rag_kit.evaluation.reporting.questions import Heads, cleaned, masked, plain, questions
-from rag_kit.evaluation.runs.results import why_empty
+from rag_kit.evaluation.runs.results import higher_is_better, why_empty
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.comparing.comparison import Comparison
-    from rag_kit.evaluation.diagnosing import Diagnosis
-    from rag_kit.evaluation.runs.results import Results
+    from rag_kit.evaluation.diagnosis import Diagnosis
+    from rag_kit.evaluation.runs.results import Results, Summary
+
+#: What is compared where only one metric can be: the first of these that has values.
+PREFERRED = (
+    "answer_correctness", "factual_correctness", "ours_answer_found", "faithfulness", "context_recall", "ndcg@10"
+)  # fmt: skip
+_COUNTS = ("mean", "low", "high", "n", "total", "undefined", "errors", "not_applicable", "missing")
 
 
 def report_payload(
@@ -29,15 +31,20 @@ def report_payload(
     Every text has passed ``clean_text``: control and bidirectional characters are visible escapes. Errors, reasons,
     notes and settings have passed the masking of keys, too. Numbers that are not finite become ``None``.
     """
-    names, runs = list(results), list(results.values())
-    metrics = _metrics(runs)
+    runs = list(results.values())
+    names = list(dict.fromkeys(name for one in runs for name in one.metrics))
     heads: Heads = {}
     pipelines = [_pipeline(name, one) for name, one in results.items()]
-    diagnosed = plain([_diagnosis(names.index(name), one) for name, one in diagnosis.items()]) or None
-    findings = [diagnosis[name].rows if name in diagnosis else [] for name in names]
-    rows = [
-        {row.id: {"cause": row.case, "unknown": row.unknown, "hints": list(row.hints)} for row in one}
-        for one in findings
+    metrics = _metrics(runs, names, [_summaries(one, comparison) for one in runs])
+    diagnosed = [
+        _diagnosis(place, diagnosis[name]) for place, name in enumerate(results) if name in diagnosis
+    ]
+    findings = [
+        {
+            row.id: {"cause": row.case, "notes": [vars(text) for text in (*row.unknown, *row.hints)]}
+            for row in (diagnosis[name].rows if name in diagnosis else ())
+        }
+        for name in results
     ]
     return {
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -45,11 +52,11 @@ def report_payload(
         "judge": _shared(runs, "judge"),
         "pipelines": pipelines,
         "metrics": metrics,
-        "answer": plain(answer_data(pipelines, metrics, comparison, diagnosed)),
-        "questions": questions(runs, _metric_names(runs), rows, heads),
+        "answer": plain(_answer(pipelines, metrics, comparison, diagnosed)),
+        "questions": questions(runs, names, findings, heads),
         "passages": list(heads),
         "comparison": plain(_comparison(comparison)) if comparison else None,
-        "diagnosis": diagnosed,
+        "diagnosis": plain(diagnosed) or None,
         "cases": plain(_cases(diagnosis)),
     }
 
@@ -72,52 +79,47 @@ def _pipeline(name: str, results: Results) -> dict[str, Any]:
     }
 
 
-def _metric_names(runs: Sequence[Results]) -> list[str]:
-    return list(dict.fromkeys(name for one in runs for name in one.metrics))
+def _summaries(results: Results, comparison: Comparison | None) -> dict[str, dict[str, Any]]:
+    """Metric -> mean, interval and counts: as the comparison computed them, else computed now."""
+    found: dict[str, Summary] = {}
+    if comparison is not None and comparison.level == 0.95:
+        pairs = zip(comparison.pipelines, comparison.results, strict=True)
+        rows = [id(row) for row in results.rows]
+        name = next((name for name, run in pairs if [id(row) for row in run.rows] == rows), None)
+        found = {score.metric: score for score in comparison.table if score.pipeline == name}
+    if not set(results.metrics) <= set(found):
+        found = {**results.summary(), **found}
+    return {name: {key: getattr(one, key) for key in _COUNTS} for name, one in found.items()}
 
 
-def _metrics(runs: Sequence[Results]) -> list[dict[str, Any]]:
-    summaries = [one.summary() for one in runs]
+def _metrics(
+    runs: Sequence[Results], names: Sequence[str], summaries: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    entries = {
+        entry.get("name"): entry
+        for one in runs
+        for entry in one.manifest.get("metrics") or ()
+        if isinstance(entry, Mapping)
+    }
     found = []
-    for name in _metric_names(runs):
-        stage, higher, low, high = _about(name, runs)
-        values = [value for one in runs if name in one.metrics for value in one.values(name).values()]
+    for name in names:
+        having = [one for one in runs if name in one.metrics]
+        entry = entries.get(name, {})
+        low, high = entry.get("low"), entry.get("high")
+        values = [value for one in having for value in one.values(name).values()]
         reasons = [why_empty(one, name) for one in runs]
         found.append(
             {
                 "name": cleaned(name),
-                "stage": stage,
-                "higher": higher,
-                "low": min([low, *values]),
-                "high": max([high, *values]),
-                "summary": [one[name].to_json() if name in one else None for one in summaries],
+                "stage": str(entry.get("stage") or ""),
+                "higher": higher_is_better(having[0], name),
+                "low": min([low if isinstance(low, (int, float)) else 0.0, *values]),
+                "high": max([high if isinstance(high, (int, float)) else 1.0, *values]),
+                "summary": [one.get(name) for one in summaries],
                 "why": [None if reason is None else masked(reason) for reason in reasons],
             }
         )
     return found
-
-
-def _about(name: str, runs: Sequence[Results]) -> tuple[str, bool, float, float]:
-    """Stage, direction and range: of the table of metrics, else of the run's record, else as most metrics have them."""
-    from rag_kit.evaluation.scorers import get_metric
-
-    entries = [
-        entry for one in runs for entry in one.manifest.get("metrics") or () if isinstance(entry, Mapping)
-    ]
-    found: Any = next((entry for entry in entries if entry.get("name") == name), {})
-    with suppress(RagKitError):  # a user's own, or its extra is not installed here
-        metric = get_metric(name)
-        found = {key: getattr(metric, key, None) for key in ("stage", "higher_is_better", "low", "high")}
-    low, high = (
-        end if isinstance(end, (int, float)) and math.isfinite(end) else None
-        for end in (found.get("low"), found.get("high"))
-    )
-    return (
-        str(found.get("stage") or ""),
-        found.get("higher_is_better") is not False,
-        low or 0.0,
-        1.0 if high is None else high,
-    )
 
 
 def _shared(runs: Sequence[Results], key: str) -> str | None:
@@ -145,23 +147,86 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
 def _diagnosis(pipeline: int, one: Diagnosis) -> dict[str, Any]:
     """Causes of a pipeline, those of wrong answers first."""
     return {
-        "pipeline": pipeline, "overall": one.overall, "unknown": one.unknown, "questions": len(one.rows),
+        "pipeline": pipeline, "unknown": one.unknown, "questions": len(one.rows),
         "thresholds": {one.metrics[role]: limit for role, limit in one.thresholds.items()},
-        "causes": sorted(
-            ({"cause": name, "count": count} for name, count in one.counts.items()),
-            key=lambda cause: (cause["cause"].startswith("right"), -cause["count"]),
-        ),
+        "causes": [{"cause": name, "count": one.counts[name]} for name in one.causes],
     }  # fmt: skip
 
 
 def _cases(found: Mapping[str, Diagnosis]) -> dict[str, Any]:
     """Every cause that occurs: its title, its text and its remedies in both languages."""
-    occurring = {name: one for one in found.values() for name in [*one.counts, one.overall] if name}
     return {
         name: {
-            "label": vars(case.title), "text": vars(case.cause), "good": name.startswith("right"),
+            "label": vars(case.title), "text": vars(case.cause), "good": case.good,
             "remedies": [{"part": each.name, "text": vars(each.text)} for each in case.remedies],
         }
-        for name, one in occurring.items()
-        for case in [one.case(name)]
+        for one in found.values() for name in one.causes for case in [one.case(name)]
     }  # fmt: skip
+
+
+def _main_metric(metrics: Sequence[Mapping[str, Any]]) -> int | None:
+    """The number of the metric that says most of the whole, among those that most pipelines have a value of."""
+
+    def rank(number: int) -> tuple[int, int]:
+        known = sum(1 for one in metrics[number]["summary"] if one and one["mean"] is not None)
+        name = metrics[number]["name"]
+        return -known, PREFERRED.index(name) if name in PREFERRED else len(PREFERRED)
+
+    best = min(range(len(metrics)), key=rank, default=None)
+    return None if best is None or rank(best)[0] == 0 else best
+
+
+def _answer(
+    pipelines: Sequence[Mapping[str, Any]],
+    metrics: Sequence[Mapping[str, Any]],
+    comparison: Any,
+    diagnosis: Sequence[Mapping[str, Any]] | None,
+) -> dict[str, Any]:
+    """The best pipeline by the main metric, the tests against the others, and its causes of wrong answers.
+
+    ``metric`` and ``best`` are numbers, ``None`` where no metric has a value; ``tests`` are of the other pipelines by
+    their means; ``failed`` says where cells could not be computed.
+    """
+    failed = [
+        {"metric": number, "pipeline": place, "errors": summary["errors"], "total": summary["total"]}
+        for number, metric in enumerate(metrics)
+        for place, summary in enumerate(metric["summary"])
+        if summary
+        and summary["errors"] > pipelines[place]["failed"]  # where a pipeline fails, all its metrics do
+    ]
+    names = [one["name"] for one in pipelines]
+    number = _main_metric(metrics)
+    if number is None:
+        return {"metric": None, "best": None, "tests": [], "diagnosed": None, "failed": failed}
+    metric = metrics[number]
+    sign = 1 if metric["higher"] else -1
+
+    def tested(order: Sequence[int]) -> list[dict[str, Any] | None]:
+        return [_test(names[order[0]], names[place], metric["name"], comparison, sign) for place in order[1:]]
+
+    known = [place for place, one in enumerate(metric["summary"]) if one and one["mean"] is not None]
+    order = sorted(known, key=lambda place: -sign * metric["summary"][place]["mean"])
+    tests = tested(order)
+    if beaten := [test for test in tests if test and test["better"] == test["other"]]:
+        order.insert(0, order.pop(order.index(names.index(beaten[0]["other"]))))  # on the shared questions
+        tests = tested(order)
+    return {
+        "metric": number, "best": order[0], "failed": failed,
+        "diagnosed": next((one for one in diagnosis or () if one["pipeline"] == order[0]), None),
+        "tests": [{"pipeline": place, "test": test} for place, test in zip(order[1:], tests, strict=True)],
+    }  # fmt: skip
+
+
+def _test(best: str, other: str, metric: str, comparison: Any, sign: int) -> dict[str, Any] | None:
+    """The test of the best against another, turned so that a positive difference speaks for the best."""
+    for pair in comparison.pairs if comparison else ():
+        two = [cleaned(pair.pipeline), cleaned(pair.other)]
+        if cleaned(pair.metric) != metric or sorted(two) != sorted([best, other]) or pair.difference is None:
+            continue
+        turn = sign if two[0] == best else -sign
+        ends = sorted(turn * end for end in (pair.low, pair.high) if end is not None) or [None, None]
+        return {
+            "other": other, "better": None if pair.better is None else cleaned(pair.better), "n": pair.n,
+            "p": pair.p_adjusted, "difference": turn * pair.difference, "low": ends[0], "high": ends[1],
+        }  # fmt: skip
+    return None

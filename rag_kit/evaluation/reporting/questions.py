@@ -20,19 +20,9 @@ MAX_TEXT = 20_000
 MAX_EXTRA = 4_000
 """Characters of one field of a pipeline's result that the kit does not know."""
 
-_CITED = [
-    "number",
-    "statement",
-    "quote",
-    "status",
-    "reason",
-    "score",
-    "file",
-    "source",
-    "title",
-    "page",
-    "heading",
-]
+_CITED = (
+    "number", "statement", "quote", "status", "reason", "score", "file", "source", "title", "page", "heading"
+)  # fmt: skip
 _STAGE = ("stage", "retriever", "rank", "score", "weight", "query")
 _PLACE = ("page", "sheet", "slide", "heading")
 
@@ -45,11 +35,8 @@ def questions(
 ) -> list[dict[str, Any]]:
     """All questions of all pipelines, in the order in which they come first.
 
-    Args:
-        results: The pipelines.
-        metrics: Names, in the order of the cells.
-        diagnosed: For each pipeline: id of a question -> what the diagnosis says of it.
-        heads: Receives the passages; a run holds their numbers.
+    The cells of a run are in the order of ``metrics``, its passages are numbers of ``heads``, which receives them.
+    ``diagnosed`` has for each pipeline: id of a question -> what the diagnosis says of it.
     """
     rows = [{row.example.id: row for row in one.rows} for one in results]
     examples = {id_: row.example for of_pipeline in reversed(rows) for id_, row in of_pipeline.items()}
@@ -80,13 +67,15 @@ def masked(text: str) -> str:
 
 def plain(value: Any, text: Callable[[str], str] = masked, depth: int = 0) -> Any:
     """Anything as plain JSON with every text cleaned; what nests deeper than 12 levels becomes a text."""
-    if depth == 0:
+    if depth == 0 and not isinstance(value, str):
         value = to_plain(value)
+    if isinstance(value, str):
+        return text(value)
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, Mapping) and depth <= 12:
         return {text(str(key)): plain(item, text, depth + 1) for key, item in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str) and depth <= 12:
+    if isinstance(value, Iterable) and depth <= 12:
         return [plain(item, text, depth + 1) for item in value]
     return text(str(value))
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation._files import as_path, check_target, write_file
 from rag_kit.evaluation.comparing.comparison import Comparison, compare
-from rag_kit.evaluation.diagnosing.choosing import choose_metrics
-from rag_kit.evaluation.diagnosing.diagnosis import Diagnosis, diagnose
+from rag_kit.evaluation.diagnosis import Diagnosis, diagnose_all
 from rag_kit.evaluation.runs.results import Results
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.plots import Plot
 
 _MARK = b'<meta name="generator" content="rag_kit.report">'
 
@@ -24,8 +20,8 @@ def write_report(
     results: Results | Iterable[Results] | Mapping[str, Results] | Comparison,
     path: Path | str,
     *,
-    comparison: Any = None,
-    diagnosis: Any = None,
+    comparison: Comparison | bool | None = None,
+    diagnosis: Diagnosis | Sequence[Diagnosis] | Mapping[str, Diagnosis] | bool | None = None,
     title: str | None = None,
     language: str = "en",
     overwrite: bool = False,
@@ -36,9 +32,8 @@ def write_report(
         results: One pipeline, several, name -> results, or what ``compare`` gave.
         path: The file. One that is a report already is replaced.
         comparison: What ``compare`` gave; ``None``: made where several pipelines can be compared; ``False``: none.
-        diagnosis: What ``diagnose`` gave: one, one for each pipeline, or name -> diagnosis; ``None``: made where
-            there is a score of the answer, one of recall and one of precision (where ``answer_correctness`` has no
-            value, ``ours_answer_found``, and so on; the page says which); ``False``: none.
+        diagnosis: What ``diagnose`` gave: one, several, or name -> diagnosis; ``None``: made where there is a score
+            of the answer, one of recall and one of precision; ``False``: none.
         title: Title of the page.
         language: ``"en"`` or ``"zh"``: the language the page starts in; the reader can switch.
         overwrite: Replace the file even if it is no report.
@@ -70,13 +65,12 @@ def write_report(
     found = _named(results)
     notes: list[str] = []
     compared = _compared(found, comparison, notes)
-    diagnosed = _diagnosed(found, diagnosis)
-    data = report_payload(found, compared, diagnosed) | {
+    data = report_payload(found, compared, _diagnosed(found, diagnosis)) | {
         "title": None if title is None else cleaned(title),
         "language": language,
         "notes": [masked(note) for note in notes],
     }
-    text = page(data, _plots(found, compared, data))
+    text = page(data, _plots(compared, data))
     write_file(target, lambda file: file.write(text.encode("utf-8")))
     return target
 
@@ -94,32 +88,30 @@ def _named(results: Any) -> dict[str, Results]:
         raise InvalidInputError(
             f"results is a {type(results).__name__}; give what evaluate returned, a list of it, or Results.load(folder)"
         )
+    pairs = given.items() if isinstance(given, Mapping) else [(None, one) for one in given]
     found: dict[str, Results] = {}
-    for each in given.items() if isinstance(given, Mapping) else ((None, one) for one in given):
-        name, one = each
+    for name, one in pairs:
         if not isinstance(one, Results):
             raise InvalidInputError(
                 f"results holds a {type(one).__name__}; give what evaluate returned, or Results.load(folder)"
             )
-        label = plain_name = str(one.name if name is None else name)
+        label = plain = str(one.name if name is None else name)
         number = 1
         while label in found:
             number += 1
-            label = f"{plain_name} ({number})"
+            label = f"{plain} ({number})"
         found[label] = replace(one, name=label)
     if not found:
         raise InvalidInputError("there are no results to report; give at least one")
     return found
 
 
-def _compared(results: Mapping[str, Results], comparison: Any, notes: list[str]) -> Comparison | None:
-    if isinstance(comparison, Comparison):
-        return comparison
-    if comparison is not None and comparison is not False:
-        raise InvalidInputError(
-            f"comparison is a {type(comparison).__name__}; give what compare gave, None or False"
-        )
-    if comparison is False or len(results) < 2:
+def _compared(results: Mapping[str, Results], given: Any, notes: list[str]) -> Comparison | None:
+    if isinstance(given, Comparison):
+        return given
+    if given is not None and given is not False:
+        raise InvalidInputError(f"comparison is {given!r:.80}; give what compare gave, None or False")
+    if given is False or len(results) < 2:
         return None
     try:
         return compare(results)
@@ -130,59 +122,39 @@ def _compared(results: Mapping[str, Results], comparison: Any, notes: list[str])
 
 def _diagnosed(results: Mapping[str, Results], given: Any) -> dict[str, Diagnosis]:
     """Name of a pipeline -> its diagnosis."""
-    if given is False:
-        return {}
-    if given is None:
-        chosen = {name: choose_metrics(one) for name, one in results.items()}
-        return {
-            name: diagnose(
-                results[name], answer=one["answer"], recall=one["recall"], precision=one["precision"]
-            )
-            for name, one in chosen.items()
-            if one is not None
-        }
-    several: list[Any] = [given]
-    if isinstance(given, Iterable) and not isinstance(given, (str, bytes, Diagnosis)):
-        several = list(given.values() if isinstance(given, Mapping) else given)
-    if wrong := [one for one in several if not isinstance(one, Diagnosis)]:
-        raise InvalidInputError(
-            f"diagnosis holds a {type(wrong[0]).__name__}; give what diagnose gave, one for each pipeline, None or "
-            "False"
-        )
-    names = list(results) if len(several) == len(results) else [one.name for one in several]
-    if isinstance(given, Mapping):
-        names = list(given)
-    for name in names:
-        if name not in results:
+    if given is None or given is False:
+        return diagnose_all(results) if given is None else {}
+    several = list(given) if isinstance(given, (list, tuple)) else [given]
+    found = given if isinstance(given, Mapping) else {getattr(one, "name", ""): one for one in several}
+    for name, one in found.items():
+        if not isinstance(one, Diagnosis) or name not in results:
             raise InvalidInputError(
-                f"the diagnosis is of {name!r:.80}, which is no pipeline of the report; there are {', '.join(results)}"
+                f"diagnosis holds {one!r:.80} of {name!r:.80}, which is no pipeline of the report; give what diagnose "
+                f"gave for {', '.join(results)}"
             )
-    return dict(zip(names, several, strict=True))
+    return dict(found)
 
 
-def _plots(
-    results: Mapping[str, Results], comparison: Comparison | None, data: Mapping[str, Any]
-) -> Sequence[tuple[str, int | None, Plot]]:
-    """Kind, number of the metric where the plot is one of a metric, and the plot in both languages."""
+def _plots(comparison: Comparison | None, data: Mapping[str, Any]) -> list[tuple[str, int | None, str]]:
+    """Kind, number of the metric where the plot is one of a metric, and the SVG in both languages."""
     from rag_kit.evaluation import plots
 
     number = data["answer"]["metric"]
-    if number is None:
+    if comparison is None or number is None:
         return []
-    name = list(dict.fromkeys(name for one in results.values() for name in one.metrics))[number]
-    sure = ("confidence", None, plots.confidence_histogram(results.values(), metric=name, language="both"))
-    if comparison is None:
-        return [sure]
+    name = data["metrics"][number]["name"]
     metric = name if name in comparison.metrics else comparison.metrics[0]
-    gets = {
-        place: each for place, each in enumerate(comparison.metrics) if comparison.complementarity[each].n
-    }
+    heatmaps = [
+        (
+            "complementarity",
+            place,
+            plots.complementarity_heatmap(comparison, metric=each, language="both").svg,
+        )
+        for place, each in enumerate(comparison.metrics)
+        if comparison.complementarity[each].n
+    ]
     return [
-        ("scores", None, plots.scores_with_intervals(comparison, language="both")),
-        ("latency", None, plots.latency_against_quality(comparison, metric=metric, language="both")),
-        sure,
-        *(
-            ("complementarity", n, plots.complementarity_heatmap(comparison, metric=each, language="both"))
-            for n, each in gets.items()
-        ),
+        ("scores", None, plots.scores_with_intervals(comparison, language="both").svg),
+        ("latency", None, plots.latency_against_quality(comparison, metric=metric, language="both").svg),
+        *heatmaps,
     ]

@@ -59,7 +59,7 @@ def test_json(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = json.loads(capsys.readouterr().out)
     (pair,) = record["pairs"]
     assert (pair["pipeline"], pair["other"], pair["p"]) == ("混合检索", "bm25", 0.0078125)
-    assert record["diagnoses"]["bm25"]["overall"] == "noise"
+    assert record["diagnoses"]["bm25"]["main"] == "noise"
 
 
 def test_a_report_is_written(two: Path, capsys: pytest.CaptureFixture[str]) -> None:

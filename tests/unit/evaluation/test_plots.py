@@ -10,17 +10,21 @@ from xml.etree import ElementTree
 import pytest
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import Cell, Comparison, Example, Output, Passage, Results, Row, compare
+from rag_kit.evaluation import Results, compare
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.comparing.comparison import Comparison
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.plots import (
     complementarity_heatmap,
-    confidence_histogram,
     latency_against_quality,
     scores_with_intervals,
 )
+from rag_kit.evaluation.runs.rows import Row
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '</text><script>alert(1)</script>" onload="x" $\\frac{1}{$ \x1b[31m\u202eurl(#a) #1b1f23'
-PLOTS = [scores_with_intervals, latency_against_quality, complementarity_heatmap, confidence_histogram]
+PLOTS = [scores_with_intervals, latency_against_quality, complementarity_heatmap]
 
 
 def made(
@@ -100,11 +104,11 @@ def test_every_colour_can_be_set_by_a_page(plot) -> None:
 def test_a_plot_speaks_chinese_and_both_for_a_page_that_shows_one() -> None:
     """The words of the kit are in the language asked for; with both, each says which it is."""
     comparison = made()
-    assert "没有值" not in confidence_histogram(comparison).svg
-    assert "没有值" in confidence_histogram(comparison, language="zh").svg
-    both = ElementTree.fromstring(confidence_histogram(comparison, language="both").svg)
-    found = {each.text: each.get("lang") for each in both.iter(f"{SVG}text")}
-    assert found["没有值"] == "zh-Hans" and found["no value"] == "en"
+    assert "每题秒数" not in latency_against_quality(comparison).svg
+    assert "每题秒数" in latency_against_quality(comparison, language="zh").svg
+    both = ElementTree.fromstring(latency_against_quality(comparison, language="both").svg)
+    found = {str(each.text)[:4]: each.get("lang") for each in both.iter(f"{SVG}text")}
+    assert found["每题秒数"] == "zh-Hans" and found["seco"] == "en"
 
 
 def test_a_metric_without_a_value_is_drawn_as_such() -> None:
@@ -143,49 +147,13 @@ def test_the_line_joins_what_none_beats() -> None:
     assert len(dashed) == 1 and float(dashed[0].get("y1", 0)) > float(dashed[0].get("y2", 0))
 
 
-def test_scores_of_unlike_rankings_get_a_scale_each() -> None:
-    """BM25 and reciprocal rank fusion differ by a factor of a thousand: on one scale one of them is a single bar."""
-
-    def run(name: str, scale: float) -> Results:
-        rows = []
-        for n in range(10):
-            passage = Passage("d", "Text.", provenance={"score": scale * (n + 1)})
-            rows.append(Row(Example(f"q{n}", "Who?"), Output("It.", (passage,)), {"m": Cell.ok(n % 2)}))
-        return Results(name, rows)
-
-    unlike = texts(confidence_histogram([run("bm25", 3.0), run("fusion", 0.003)]).svg)
-    assert "30" in unlike and "0.03" in unlike
-    assert "20" not in texts(confidence_histogram([run("fusion", 0.003)]).svg)
-    assert texts(confidence_histogram([run("bm25", 3.0), run("other", 2.0)]).svg).count("30") == 2
-
-
-def test_confidence_comes_from_where_it_is_said() -> None:
-    """The first passage's score by itself; a metric, a field of the output or a function when named."""
-    comparison = made()
-    assert "score of the first passage" in confidence_histogram(comparison).svg
-    assert "across: hit" in confidence_histogram(comparison, confidence="hit").svg
-    rows = [Row(Example("q", "Who?"), Output("It.", extra={"sure": 0.7}), {"m": Cell.ok(1.0)})]
-    results = Results("r", rows)
-    assert "across: sure" in confidence_histogram(results, confidence="extra:sure").svg
-    assert "across: m" in confidence_histogram(results).svg
-    assert "r (1)" in confidence_histogram([results], confidence=lambda row: 0.3).svg
-    assert "r (0, 1 without)" in confidence_histogram(results, confidence="score").svg
-    assert "r (0, 1 without)" in confidence_histogram(results, confidence=lambda row: float("nan")).svg
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda c: scores_with_intervals(c, metrics=["x"]), "not compared"),
-        (lambda c: scores_with_intervals(c, metrics=[]), "at least one"),
-        (lambda c: latency_against_quality(c, metric="x"), "not compared"),
-        (lambda c: complementarity_heatmap(c, metric="x"), "not compared"),
+        (lambda c: scores_with_intervals(c, metrics=[]), "not compared"),
         (lambda c: complementarity_heatmap(c, language="fr"), "'en', 'zh'"),
-        (lambda c: confidence_histogram(c, metric="x"), "no metric"),
-        (lambda c: confidence_histogram(c, confidence="x"), "extra:NAME"),
-        (lambda c: confidence_histogram(c, bins=1), "2 to 100"),
-        (lambda c: confidence_histogram([]), "give Results"),
-        (lambda c: confidence_histogram(3), "give Results"),
+        (lambda c: scores_with_intervals(c.results), "give what compare returned"),
         (lambda c: scores_with_intervals(c).save("plot.png"), "SVG alone"),
     ],
 )

@@ -28,7 +28,6 @@ from rag_kit.evaluation import (
 )
 from rag_kit.evaluation.plots import (
     complementarity_heatmap,
-    confidence_histogram,
     scores_with_intervals,
 )
 
@@ -126,8 +125,6 @@ CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
     "plots(comparison)": (scores_with_intervals, [None, 5, RESULTS]),
     "plots(metrics)": (lambda w: scores_with_intervals(compare([RESULTS, OTHER]), metrics=w), [5, "m", ["n"], []]),
     "plots(metric)": (lambda w: complementarity_heatmap(compare([RESULTS, OTHER]), metric=w), [5, [], "n"]),
-    "plots(confidence)": (lambda w: confidence_histogram(RESULTS, confidence=w), [None, 5, b"x", "n"]),
-    "plots(threshold)": (lambda w: confidence_histogram(RESULTS, threshold=w), [None, "x", 10**400, True]),
     "plots(language)": (lambda w: scores_with_intervals(compare([RESULTS, OTHER]), language=w), [None, 5, "fr"]),
     "log_results(to)": (lambda w: log_results(RESULTS, w, url=NOWHERE), [None, 5, "x", ["mlflow"]]),
     "log_results(api_key)": (lambda w: log_results(RESULTS, "langsmith", url=NOWHERE, api_key=w), [5, ["k"], "库"]),

@@ -47,6 +47,13 @@ function replace(id, ...children) {
   return node;
 }
 
+/** A section and its link are there only where it has something to show. */
+function showSection(id, content) {
+  document.getElementById(id).hidden = !content;
+  document.querySelector(`a[href="#${id}"]`).parentElement.hidden = !content;
+  return Boolean(content);
+}
+
 function option(value, text, chosen) {
   return el("option", { value, selected: value === chosen }, text);
 }
@@ -77,7 +84,6 @@ function icon(name) {
     left: "M10 3L5 8l5 5",
     right: "M6 3l5 5-5 5",
     warn: "M8 2.5L14.5 13.5h-13zM8 6.5v3.2M8 11.6v.2",
-    turn: "M3 6h9l-3-3M13 10H4l3 3",
   };
   return svg("svg", { class: `icon icon-${name}`, viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: paths[name] }));
 }

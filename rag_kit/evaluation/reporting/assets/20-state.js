@@ -1,4 +1,4 @@
-// What is shown: the data of the page, the language, the theme. Nothing is kept outside the page but two preferences.
+// What is shown: the data of the page, the language, the theme. Nothing is kept outside the page.
 
 /** The data as it stands in the file: JSON, gzipped, in base64. */
 async function unpacked(text) {
@@ -10,16 +10,6 @@ const data = await unpacked(document.getElementById("data").textContent);
 const texts = JSON.parse(document.getElementById("texts").textContent);
 
 const state = { language: data.language, theme: "auto" };
-
-function remember(name, value) {
-  try {
-    if (value === undefined) return localStorage.getItem(`rag_kit.report.${name}`);
-    localStorage.setItem(`rag_kit.report.${name}`, value);
-  } catch {
-    // Storage is refused for pages opened as files in some browsers; the page then starts as it was written.
-  }
-  return null;
-}
 
 /** The text of the interface in the language shown: t(key, {n: 3}). "one|many" is chosen by n. */
 function t(key, values = {}) {

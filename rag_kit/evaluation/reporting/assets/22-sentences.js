@@ -9,20 +9,10 @@ const sentences = Object.entries(texts.en).filter(([key]) => key.startsWith("rea
 }).sort((a, b) => b.words - a.words); // the one that says most comes first: "{a}" would take everything
 
 const mostSaid = 2000; // characters; what is longer is no sentence of ours
-const said = new Map();
 
 /** A sentence of the kit in the language shown; parts of it that are sentences too; else the text itself. */
 function sentence(text, depth = 0) {
   if (state.language === "en" || typeof text !== "string" || text.length > mostSaid || depth > 4) return text;
-  let found = said.get(text);
-  if (found === undefined) {
-    found = translatedSentence(text, depth);
-    if (said.size < 5000) said.set(text, found);
-  }
-  return found;
-}
-
-function translatedSentence(text, depth) {
   // Several sentences first: "{n} missing" would take "3 supported, 1 missing" whole.
   for (const [between, joined] of [["; ", "；"], [", ", "，"]]) {
     const parts = text.split(between);

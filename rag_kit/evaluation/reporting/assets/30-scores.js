@@ -1,7 +1,5 @@
 // The table of pipelines and metrics: mean, interval, coverage; what it took.
 
-const scoreView = { turned: pipelines.length < 5 && metrics.length > 3, sort: null, direction: null };
-
 const costs = [
   { key: "p50", format: number.seconds },
   { key: "p95", format: number.seconds },
@@ -57,66 +55,22 @@ function metricLabel(metric) {
   return el("span", { class: "metric" }, broken(metric.name), metric.higher ? null : el("span", { class: "lower", title: t("lower_is_better") }, "↓"));
 }
 
-function sortScores(key) {
-  const first = key === "name" || costs.some((cost) => cost.key === key) ? "ascending" : "descending";
-  const other = first === "ascending" ? "descending" : "ascending";
-  if (scoreView.sort !== key) Object.assign(scoreView, { sort: key, direction: first });
-  else if (scoreView.direction === first) scoreView.direction = other;
-  else Object.assign(scoreView, { sort: null, direction: null });
-  renderScores();
-  const again = document.querySelector(`#scores-table th[data-key="${CSS.escape(key)}"] button`);
-  if (again) again.focus();
-}
-
-function sorted(list, value) {
-  if (scoreView.sort === null) return list;
-  return [...list].sort((a, b) => compareValues(value(a), value(b), scoreView.direction));
-}
-
-function scoreHeader(key, label, attributes = {}) {
-  return sortHeader(label, scoreView.sort === key ? scoreView.direction : null, () => sortScores(key), { "data-key": key, ...attributes });
-}
-
-/** What stands in a row or column: a pipeline, a metric, or a cost; the table may be turned. */
-const shownPipelines = () => pipelines.map((pipeline) => ({ key: `p:${pipeline.index}`, name: pipeline.name, label: () => pipeline.name, pipeline,
-  head: (turned) => (turned ? pipelineName(pipeline) : [pipelineName(pipeline), failures(pipeline)]) }));
-const shownValues = () => [
-  ...metrics.map((metric) => ({ key: `m:${metric.index}`, name: metric.name, label: () => metric.name, head: (turned) => (turned ? [metricLabel(metric), stageOf(metric)] : metricLabel(metric)),
-    cell: (pipeline) => summaryCell(metric, pipeline), value: (pipeline) => metric.summary[pipeline.index]?.mean ?? null })),
-  ...costs.map((cost) => ({ key: cost.key, name: "", label: () => t(`cost_${cost.key}`), head: () => t(`cost_${cost.key}`), cell: (pipeline) => costCell(cost, pipeline), value: (pipeline) => pipeline[cost.key] ?? null })),
-];
-
-function scoresTable(turned) {
-  const [rows, columns] = turned ? [shownValues(), shownPipelines()] : [shownPipelines(), shownValues()];
-  const by = columns.find((column) => column.key === scoreView.sort);
-  const key = (row) => (scoreView.sort === "name" ? row.name : turned ? row.value(by.pipeline) : by.value(row.pipeline));
-  const metricRows = turned ? rows.filter((row) => row.key.startsWith("m:")) : rows;
-  const line = (row) => el("tr", {}, el("th", { scope: "row", class: "sticky" }, row.head(turned)),
-    columns.map((column) => labelled(turned ? row.cell(column.pipeline) : column.cell(row.pipeline), column.label())));
+function scoresTable() {
+  const line = (head, cell) => el("tr", {}, el("th", { scope: "row", class: "sticky" }, head), pipelines.map((pipeline) => labelled(cell(pipeline), pipeline.name)));
+  const failed = (pipeline) => (pipeline.failed ? el("span", { class: "small bad block" }, t("failed_questions", { n: pipeline.failed })) : null);
   return el("table", { class: "scores" },
     el("caption", { class: "hidden" }, t("scores")),
-    el("thead", {}, el("tr", {}, scoreHeader("name", t(turned ? "metric" : "pipeline"), { class: "sticky" }),
-      columns.map((column) => scoreHeader(column.key, column.head(turned))))),
-    el("tbody", {}, sorted(metricRows, key).map(line)),
-    turned ? el("tbody", { class: "costs" }, rows.filter((row) => !row.key.startsWith("m:")).map(line)) : null);
+    el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "sticky" }, t("metric")),
+      pipelines.map((pipeline) => el("th", { scope: "col" }, pipelineName(pipeline), failed(pipeline))))),
+    el("tbody", {}, metrics.map((metric) => line([metricLabel(metric), stageOf(metric)], (pipeline) => summaryCell(metric, pipeline)))),
+    el("tbody", { class: "costs" }, costs.map((cost) => line(t(`cost_${cost.key}`), (pipeline) => costCell(cost, pipeline)))));
 }
 
 function stageOf(metric) {
   return metric.stage ? el("span", { class: "small" }, t(`stage_${metric.stage}`)) : null;
 }
 
-function failures(pipeline) {
-  return pipeline.failed ? el("span", { class: "small bad" }, t("failed_questions", { n: pipeline.failed })) : null;
-}
-
 function renderScores() {
-  const turn = el("button", { type: "button", class: "quiet", onclick: () => {
-    Object.assign(scoreView, { turned: !scoreView.turned, sort: null, direction: null });
-    renderScores();
-    document.querySelector("#scores-tools button").focus();
-  } }, icon("turn"), t("turn"));
-  replace("scores-tools", pipelines.length > 1 ? turn : []);
-  const table = scoresTable(scoreView.turned);
   const notes = data.notes.length ? el("ul", { class: "small muted notes" }, data.notes.map((note) => el("li", {}, iso(sentence(note))))) : [];
-  replace("scores-table", notes, el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("scores") }, table));
+  replace("scores-table", notes, el("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("scores") }, scoresTable()));
 }

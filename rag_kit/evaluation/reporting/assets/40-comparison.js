@@ -9,11 +9,7 @@ function nameOf(name) {
 }
 
 function renderComparison() {
-  const section = document.getElementById("comparison");
-  section.hidden = !comparison;
-  const link = document.querySelector('a[href="#comparison"]');
-  if (link) link.parentElement.hidden = !comparison;
-  if (!comparison) return;
+  if (!showSection("comparison", comparison)) return;
   const metric = comparison.metrics[comparing.metric];
   const chooser = comparison.metrics.length < 2 ? null : el("div", { class: "filter" },
     choose(t("metric"), comparison.metrics.map((name, index) => [String(index), name]), String(comparing.metric), (value) => {
@@ -63,15 +59,8 @@ function onlyLinks(together) {
   const groups = [...Object.entries(together.only).map(([name, ids]) => ["only_by", name, ids]), ["by_nobody", "", together.nobody]].filter(([, , ids]) => ids.length);
   return el("ul", { class: "only" }, groups.map(([key, name, ids]) => {
     const label = t(key, { n: ids.length, name });
-    return el("li", {}, el("button", { type: "button", class: "link", onclick: () => showOnly(label, ids) }, label));
+    return el("li", {}, el("button", { type: "button", class: "link", onclick: () => showQuestions({ only: { label, ids: new Set(ids) } }) }, label));
   }));
-}
-
-function showOnly(label, ids) {
-  view.filter = { ...structuredClone(everything), only: { label, ids: new Set(ids) } };
-  renderQuestions();
-  document.getElementById("questions").scrollIntoView();
-  document.querySelector("#questions-clear button").focus({ preventScroll: true });
 }
 
 /** The name of a part: lengths and "not said" are the kit's own words, everything else is a tag of the data. */

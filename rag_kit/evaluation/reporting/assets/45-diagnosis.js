@@ -1,13 +1,7 @@
 // What goes wrong where: causes with their share of the questions, and the parts of the kit that remedy them.
 
 function renderDiagnosis() {
-  const section = document.getElementById("diagnosis");
-  const found = data.diagnosis;
-  section.hidden = !found;
-  const link = document.querySelector('a[href="#diagnosis"]');
-  if (link) link.parentElement.hidden = !found;
-  if (!found) return;
-  replace("diagnosis-body", el("div", { class: "cards" }, found.map(diagnosisCard)));
+  if (showSection("diagnosis", data.diagnosis)) replace("diagnosis-body", el("div", { class: "cards" }, data.diagnosis.map(diagnosisCard)));
 }
 
 function diagnosisCard(diagnosis) {
@@ -22,7 +16,7 @@ function diagnosisCard(diagnosis) {
 function causeLine(pipeline, found) {
   const label = spoken(data.cases[found.cause].label);
   return el("div", { class: "cause-line" }, el("strong", {}, label),
-    el("button", { type: "button", class: "link", onclick: () => showCause(pipeline, found.cause), "aria-label": `${t("show_these")}: ${label}` },
+    el("button", { type: "button", class: "link", onclick: () => showQuestions({ cause: found.cause }, pipeline), "aria-label": `${t("show_these")}: ${label}` },
       t("questions_all", { n: found.count })));
 }
 
@@ -32,11 +26,4 @@ function causeView(diagnosis, found, open) {
     causeLine(diagnosis.pipeline, found),
     bar(cause.good ? "var(--good)" : "var(--warn)", 0, found.count / (diagnosis.questions || 1)),
     fold(t(cause.remedies.length ? "remedy" : "meaning"), [el("p", { class: "small" }, spoken(cause.text)), cause.remedies.length ? remedies(cause) : null], open));
-}
-
-function showCause(pipeline, cause) {
-  Object.assign(view, { columns: `p:${pipeline}`, sort: null, direction: null, filter: { ...structuredClone(everything), cause } });
-  renderQuestions();
-  document.getElementById("questions").scrollIntoView();
-  document.querySelector("#questions-clear button").focus({ preventScroll: true });
 }

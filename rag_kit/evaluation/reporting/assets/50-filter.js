@@ -1,6 +1,6 @@
 // Which questions are shown, and in which order.
 
-const everything = { text: "", status: "", metric: "", side: "below", bound: "0.5", tags: {}, cause: "", only: null };
+const everything = { text: "", status: "", tags: {}, cause: "", only: null };
 const view = { columns: "p:0", filter: structuredClone(everything), sort: null, direction: null, shown: [] };
 
 /** The columns of values: the metrics of one pipeline, or one metric for all pipelines. */
@@ -53,31 +53,19 @@ function searchText(question, index) {
 const statusTests = {
   error: (question) => eachCell(question).some((cell) => cell.status === "error") || watched().some((p) => question.runs[p]?.error),
   undefined: (question) => eachCell(question).some((cell) => cell.status === "undefined"),
-  complete: (question) => eachCell(question).every((cell) => cell.status === "ok"),
   flagged: (question) => watched().some((p) => question.runs[p]?.status === "flagged"),
   declined: (question) => watched().some((p) => question.runs[p]?.status === "declined"),
-  differ: (question) => metrics.some((metric) => spread(question, metric) >= 0.5),
 };
 
 function eachCell(question) {
   return columnsOf(view.columns).map(({ pipeline, metric }) => cellOf(question, pipeline, metric)).filter(Boolean);
 }
 
-/** How far the pipelines lie apart on a question, as a share of the metric's scale. */
-function spread(question, metric) {
-  const values = pipelines.map((pipeline) => valueOf(question, pipeline.index, metric.index)).filter((value) => value !== null);
-  return values.length < 2 ? 0 : (Math.max(...values) - Math.min(...values)) / (metric.high - metric.low || 1);
-}
-
 function passes(question, index) {
-  const { text, status, metric, side, bound, tags, cause, only } = view.filter;
+  const { text, status, tags, cause, only } = view.filter;
   if (only && !only.ids.has(question.id)) return false;
   if (text && !text.toLowerCase().split(/\s+/).every((word) => searchText(question, index).includes(word))) return false;
   if (status && !statusTests[status](question)) return false;
-  if (metric !== "" && bound !== "" && Number.isFinite(Number(bound))) {
-    const values = watched().map((pipeline) => valueOf(question, pipeline, Number(metric))).filter((value) => value !== null);
-    if (!values.some((value) => (side === "below" ? value < Number(bound) : value >= Number(bound)))) return false;
-  }
   for (const [key, value] of Object.entries(tags)) if (value !== "" && question.tags[key] !== value) return false;
   return !cause || watched().some((pipeline) => question.runs[pipeline]?.diagnosis?.cause === cause);
 }
@@ -113,6 +101,6 @@ function chooseQuestions() {
 }
 
 function filterIsSet() {
-  const { text, status, metric, tags, cause, only } = view.filter;
-  return Boolean(text || status || metric !== "" || cause || only || Object.values(tags).some((value) => value !== ""));
+  const { text, status, tags, cause, only } = view.filter;
+  return Boolean(text || status || cause || only || Object.values(tags).some((value) => value !== ""));
 }

@@ -2,11 +2,20 @@
 
 const ROW = 46; // height of a row in pixels; the style sheet says the same
 const MARGIN = 10; // rows beyond the edge
-const rows = { first: -1, last: -1, active: 0, all: false };
+const rows = { first: -1, last: -1, active: 0 };
 
 function renderQuestions() {
   renderFilter();
   refreshQuestions();
+}
+
+/** Go to the questions that pass a filter, with the metrics of a pipeline. */
+function showQuestions(filter, pipeline = null) {
+  view.filter = { ...structuredClone(everything), ...filter };
+  if (pipeline !== null) Object.assign(view, { columns: `p:${pipeline}`, sort: null, direction: null });
+  renderQuestions();
+  document.getElementById("questions").scrollIntoView();
+  document.querySelector("#questions-clear button").focus({ preventScroll: true });
 }
 
 function renderFilter() {
@@ -23,20 +32,11 @@ function renderFilter() {
       document.querySelector("#questions-filter select").focus();
     });
   const search = el("input", { type: "search", value: view.filter.text, placeholder: t("search_hint"), oninput: (event) => set("text")(event.target.value) });
-  const statuses = ["error", "undefined", "complete", "flagged", "declined", "differ"].filter(
-    (name) => (name !== "differ" || pipelines.length > 1) && (!["flagged", "declined"].includes(name) ||
-      data.questions.some((question) => question.runs.some((run) => run?.status === name))));
-  const bound = el("input", { type: "number", step: "any", value: view.filter.bound, "aria-label": t("bound"), oninput: (event) => set("bound")(event.target.value) });
-  const sides = el("select", { "aria-label": t("side"), onchange: (event) => set("side")(event.target.value) },
-    ["below", "least"].map((side) => option(side, t(`side_${side}`), view.filter.side)));
-  const score = el("fieldset", { class: "field joined" }, el("legend", {}, t("score")), el("div", {},
-    el("select", { "aria-label": t("metric"), onchange: (event) => set("metric")(event.target.value) },
-      option("", t("any"), view.filter.metric), metrics.map((metric) => option(String(metric.index), metric.name, view.filter.metric))),
-    sides, bound));
+  const given = (name) => !["flagged", "declined"].includes(name) || data.questions.some((question) => question.runs.some((run) => run?.status === name));
+  const statuses = Object.keys(statusTests).filter(given);
   replace("questions-filter",
     columns,
     el("label", { class: "field wide" }, el("span", {}, t("search")), search),
-    metrics.length ? score : null,
     choose(t("state"), [["", t("any")], ...statuses.map((name) => [name, t(`filter_${name}`)])], view.filter.status, set("status")),
     tagValues.map(([key, values]) =>
       choose(tagName(key), [["", t("any")], ...[...values].map(([value, n]) => [value, `${value} (${n})`])], view.filter.tags[key] ?? "",
@@ -103,8 +103,8 @@ function renderRows() {
   const body = scroller.querySelector("tbody");
   const count = view.shown.length;
   const top = Math.floor(scroller.scrollTop / ROW);
-  const first = rows.all ? 0 : Math.max(0, Math.min(top, count) - MARGIN);
-  const last = rows.all ? count : Math.min(count, top + Math.ceil(scroller.clientHeight / ROW) + MARGIN);
+  const first = Math.max(0, Math.min(top, count) - MARGIN);
+  const last = Math.min(count, top + Math.ceil(scroller.clientHeight / ROW) + MARGIN);
   if (first === rows.first && last === rows.last) return;
   const focused = document.activeElement?.closest?.("#rows tbody tr")?.dataset.place;
   Object.assign(rows, { first, last });
@@ -155,12 +155,3 @@ function focusRow(place) {
 }
 
 window.addEventListener("resize", () => renderRows());
-// A printed page shows all rows that pass the filter.
-window.addEventListener("beforeprint", () => {
-  rows.all = true;
-  renderRows();
-});
-window.addEventListener("afterprint", () => {
-  rows.all = false;
-  renderRows();
-});

@@ -123,7 +123,7 @@ function runView(question, run) {
     queriesView(question, run),
     passagesView(question, run),
     cellsView(run),
-    messagesView(run),
+    run.messages.length > 1 ? fold(t("messages"), tree(run.messages)) : null,
     run.notes.length ? fold(t("notes"), el("ul", {}, run.notes.map((note) => el("li", {}, iso(sentence(note)))))) : null,
     run.extra === null ? null : fold(t("extra"), tree(run.extra)),
   ];
@@ -131,11 +131,11 @@ function runView(question, run) {
 
 function diagnosisNotice(diagnosis) {
   const cause = diagnosis.cause ? data.cases[diagnosis.cause] : null;
-  const hints = diagnosis.hints.length ? el("ul", { class: "small" }, diagnosis.hints.map((hint) => el("li", {}, iso(sentence(hint))))) : null;
-  if (!cause) return el("div", { class: "notice unknown" }, icon("warn"), el("div", {}, el("strong", {}, t("no_cause")), prose(sentence(diagnosis.unknown)), hints));
-  return el("div", { class: cause.good ? "notice good" : "notice" }, icon(cause.good ? "check" : "warn"),
-    el("div", {}, el("strong", {}, spoken(cause.label)), prose(spoken(cause.text)), hints,
-      cause.remedies.length ? fold(t("remedy"), remedies(cause)) : null));
+  const kind = cause ? (cause.good ? "notice good" : "notice") : "notice unknown";
+  return el("div", { class: kind }, icon(cause?.good ? "check" : "warn"),
+    el("div", {}, el("strong", {}, cause ? spoken(cause.label) : t("no_cause")), cause ? prose(spoken(cause.text)) : null,
+      diagnosis.notes.length ? el("ul", { class: "small" }, diagnosis.notes.map((note) => el("li", {}, iso(spoken(note))))) : null,
+      cause?.remedies.length ? fold(t("remedy"), remedies(cause)) : null));
 }
 
 function remedies(cause) {
@@ -143,17 +143,10 @@ function remedies(cause) {
 }
 
 function queriesView(question, run) {
-  const rewritten = run.queries.filter((query) => query !== question.question);
   if (!run.queries.length) return null;
+  const rewritten = run.queries.some((query) => query !== question.question);
   return el("section", {}, el("h3", {}, t("queries")),
-    rewritten.length ? el("ol", { class: "queries" }, run.queries.map((query) =>
+    rewritten ? el("ol", { class: "queries" }, run.queries.map((query) =>
       el("li", {}, iso(query), query === question.question ? el("span", { class: "small muted" }, ` ${t("as_asked")}`) : null)))
       : el("p", { class: "muted" }, t("not_rewritten")));
-}
-
-function messagesView(run) {
-  if (run.messages.length < 2) return null;
-  return fold(t("messages"), run.messages.map((message) => el("div", { class: "turn" },
-    el("span", { class: "small" }, iso(message.type ?? "")), prose(typeof message.content === "string" ? message.content : JSON.stringify(message.content ?? "")),
-    message.tool_calls ? tree(message.tool_calls) : null)));
 }

@@ -32,13 +32,11 @@ function renderFacts() {
 function renderTools() {
   const language = (code, name) => el("button", { type: "button", lang: code === "zh" ? "zh-Hans" : "en", "aria-pressed": String(state.language === code), onclick: () => {
     state.language = code;
-    remember("language", code);
     renderAll();
     document.querySelector(`#tools button[data-value="${code}"]`).focus();
   }, "data-value": code }, name);
   const theme = (name) => el("button", { type: "button", "aria-pressed": String(state.theme === name), "data-value": name, onclick: () => {
     setTheme(name);
-    remember("theme", name);
     renderTools();
     document.querySelector(`#tools button[data-value="${name}"]`).focus();
   } }, t(`theme_${name}`));
@@ -62,10 +60,6 @@ function renderAbout() {
 }
 
 function start() {
-  const language = remember("language");
-  const theme = remember("theme");
-  if (language && Object.hasOwn(texts, language)) state.language = language;
-  setTheme(["light", "dark"].includes(theme) ? theme : "auto");
   const dialog = document.getElementById("detail");
   dialog.addEventListener("close", closeQuestion);
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());

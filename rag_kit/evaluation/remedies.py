@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
@@ -27,8 +27,8 @@ TABLE: Mapping[tuple[Level | None, ...], CaseName] = {
     ("high", "low", "low"): "right_unsupported",
 }
 
-#: Texts in English and Chinese: ``cases``, ``remedies``, ``words`` of the tables, ``hints``.
-TEXTS: Mapping[str, Any] = json.loads((files(__package__) / "texts.json").read_text("utf-8"))
+
+_TEXTS: Mapping[str, Any] = json.loads((files(__package__) / "remedies.json").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -45,51 +45,41 @@ class Text:
 
 @dataclass(frozen=True)
 class Remedy:
-    """What to do, and the part of this kit that does it.
+    """What to do, and the part of this kit that does it, such as ``rag_kit.retrieval.RerankRetriever``."""
 
-    Args:
-        part: ``"module:name"`` of the part.
-        text: What it is for here.
-    """
-
-    part: str
+    name: str
     text: Text
-
-    @property
-    def name(self) -> str:
-        """The part as one would import it, such as ``rag_kit.retrieval.RerankRetriever``."""
-        return self.part.replace(":", ".")
-
-    def load(self) -> Any:
-        """The class or function itself."""
-        module, _, name = self.part.partition(":")
-        return getattr(import_module(module), name)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A cause and its remedies, the cheapest to try first.
-
-    Args:
-        name: Its key.
-        title: A few words.
-        cause: What is wrong.
-        remedies: What to do.
-    """
+    """A cause: its key, a few words for it, what is wrong, and what to do, the cheapest first."""
 
     name: CaseName
     title: Text
     cause: Text
-    remedies: tuple[Remedy, ...] = ()
+    remedies: tuple[Remedy, ...]
+
+    @property
+    def good(self) -> bool:
+        """Whether the answer is right."""
+        return self.name.startswith("right")
 
 
-def _case(name: CaseName) -> Case:
-    texts, remedies = (
-        TEXTS["cases"][name],
-        [TEXTS["remedies"][key] for key in TEXTS["cases"][name]["remedies"]],
-    )
-    made = tuple(Remedy(part, Text(en, zh)) for part, en, zh in remedies)
-    return Case(name, Text(*texts["title"]), Text(*texts["cause"]), made)
+def text_of(key: str, *values: Any) -> Text:
+    """A text of the kit with its places filled, in both languages.
+
+    Example:
+        >>> text_of("citations", 2)
+        Text(en='citations that do not hold: 2', zh='不成立的引用：2 处')
+    """
+    return Text(*(each.format(*values) for each in _TEXTS["words"][key]))
 
 
-CASE_OF: Mapping[CaseName, Case] = {name: _case(name) for name in CASES}
+@cache
+def case_of(name: CaseName) -> Case:
+    """Title, cause and remedies of a case."""
+    texts = _TEXTS["cases"][name]
+    parts = [_TEXTS["remedies"][key] for key in texts["remedies"]]
+    remedies = tuple(Remedy(part, Text(en, zh)) for part, en, zh in parts)
+    return Case(name, Text(*texts["title"]), Text(*texts["cause"]), remedies)

@@ -1,0 +1,315 @@
+"""Why is an answer wrong? The scores of answer and retrieval, low or high, name the cause and the remedy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rag_kit.documents.tables import Table, tables_html, tables_text
+from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.evaluation.remedies import CASES, TABLE, Case, CaseName, Level, Text, case_of, text_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rag_kit.evaluation.cells import Cell
+    from rag_kit.evaluation.runs.results import Results
+    from rag_kit.evaluation.runs.rows import Row
+
+Role = Literal["answer", "recall", "precision"]
+
+#: Role -> metrics that can play it, best first; ``name@`` stands for any cut-off. Precision at k is not among them:
+#: with one relevant passage it cannot pass 1/k, and every question would look noisy.
+ROLES: dict[Role, tuple[str, ...]] = {
+    "answer": ("answer_correctness", "factual_correctness", "ours_answer_found", "ours_nugget_recall"),
+    "recall": ("context_recall", "ours_span_recall", "ours_span_recall@", "recall@", "hit_rate@"),
+    "precision": (
+        "context_precision", "context_precision_without_reference", "map", "map@", "mrr", "mrr@",
+    ),
+}  # fmt: skip
+_HOLD = (None, "supported", "undecided", "grounded")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One question.
+
+    ``values`` and ``levels`` go by ``answer``, ``recall``, ``precision``. ``case`` is ``None`` where one of the three
+    has no value; ``unknown`` then says why. ``hints`` say what else the row shows: the pipeline failed, retrieved
+    nothing, declined, cited wrongly.
+    """
+
+    id: str
+    question: str
+    values: Mapping[Role, float | None]
+    levels: Mapping[Role, Level | None]
+    case: CaseName | None
+    unknown: tuple[Text, ...]
+    hints: tuple[Text, ...]
+
+
+@dataclass(repr=False, eq=False)
+class Diagnosis:
+    """What `diagnose` found. ``print`` it, or leave it as the last expression of a Jupyter cell.
+
+    Attributes:
+        name: The pipeline.
+        rows: One finding for each question.
+        counts: Cause -> number of questions; only causes that occur.
+        unknown: Questions without a cause, because a score is missing.
+        thresholds: ``answer``, ``recall``, ``precision`` -> value from which on a score is high.
+        metrics: ``answer``, ``recall``, ``precision`` -> name of the metric.
+        language: Of the texts: ``en`` or ``zh``.
+    """
+
+    name: str
+    rows: list[Finding]
+    thresholds: dict[Role, float]
+    metrics: dict[Role, str]
+    language: str
+
+    def __post_init__(self) -> None:
+        counts = Counter(row.case for row in self.rows)
+        self.counts: dict[CaseName, int] = {name: counts[name] for name in CASES if counts[name]}
+        self.unknown = counts[None]
+
+    @property
+    def causes(self) -> list[CaseName]:
+        """Causes that occur: those of wrong answers first, the most frequent of them first."""
+        return sorted(self.counts, key=lambda name: (case_of(name).good, -self.counts[name]))
+
+    @property
+    def main(self) -> CaseName | None:
+        """The most frequent cause of a low answer score; ``None`` where there is no such question."""
+        return next((name for name in self.causes if not case_of(name).good), None)
+
+    def case(self, name: CaseName) -> Case:
+        """Title, cause and remedies of a case."""
+        return case_of(name)
+
+    def questions(self, case: CaseName | None) -> list[Finding]:
+        """The questions with a cause; of ``None``, those without."""
+        return [row for row in self.rows if row.case == case]
+
+    def in_language(self, language: Literal["en", "zh"]) -> Diagnosis:
+        """The same with texts in another language."""
+        return replace(self, language=_language(language, []))
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain JSON, the texts in the diagnosis's language."""
+        plain = ("name", "language", "unknown", "main", "thresholds", "metrics", "counts")
+        return {
+            **{key: getattr(self, key) for key in plain},
+            "questions": len(self.rows),
+            "cases": {
+                case.name: {
+                    "title": self._say(case.title), "cause": self._say(case.cause),
+                    "remedies": [{"part": each.name, "text": self._say(each.text)} for each in case.remedies],
+                }
+                for case in map(case_of, self.causes)
+            },
+            "rows": self._records(),
+        }  # fmt: skip
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One line for each question."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("eval", "Diagnosis.to_pandas") from None
+        return pd.DataFrame(self._records())
+
+    def __str__(self) -> str:
+        return tables_text(self._head(), self._tables())
+
+    def __repr__(self) -> str:
+        return f"<Diagnosis of {len(self.rows)} questions: {self.counts}>"
+
+    def _repr_html_(self) -> str:
+        return tables_html(self._head(), self._tables())
+
+    def _records(self) -> list[dict[str, Any]]:
+        records = []
+        for row in self.rows:
+            scores = {self.metrics[role]: value for role, value in row.values.items()}
+            levels = {f"{role}.level": level for role, level in row.levels.items()}
+            record = {"id": row.id, "question": row.question, "case": row.case, **scores, **levels}
+            records.append(record | {"unknown": self._join(row.unknown), "hints": self._join(row.hints)})
+        return records
+
+    def _say(self, text: Text | str, *values: Any) -> str:
+        return (text_of(text, *values) if isinstance(text, str) else text).of(self.language)
+
+    def _join(self, texts: tuple[Text, ...]) -> str:
+        return "; ".join(map(self._say, texts))
+
+    def _head(self) -> str:
+        title = self._say("title", " ".join(self.name.split()), len(self.rows) - self.unknown, len(self.rows))
+        limits = (f"{metric} {self.thresholds[role]:g}" for role, metric in self.metrics.items())
+        return f"{title}\n{self._say('limits', ', '.join(limits))}"
+
+    def _tables(self) -> list[Table]:
+        cases = [case_of(name) for name in self.causes]
+        causes = [[self._say(case.title), self.counts[case.name], self._say(case.cause)] for case in cases]
+        causes += [[self._say("unknown"), self.unknown, ""]] * bool(self.unknown)
+        todo = [(case.title, each) for case in cases for each in case.remedies]
+        remedies = [[self._say(title), each.name, self._say(each.text)] for title, each in todo]
+        order = {name: place for place, name in enumerate([*self.causes, None])}
+        found = sorted((row for row in self.rows if row.case != "right"), key=lambda row: order[row.case])
+        words = {key: self._say(key) for key in ("id", "question", "cause", *ROLES, "hints")}
+        rows, more = list(map(self._row, found)), self._say("more")
+        return [
+            Table([words["cause"], self._say("questions"), ""], causes, right=[1], width=240),
+            Table([words["cause"], self._say("part"), ""], remedies, self._say("remedies"), width=240),
+            Table(list(words.values()), rows, self._say("each"), width=48, most=40, more=more),
+        ]
+
+    def _row(self, row: Finding) -> list[Any]:
+        cause = self._say("unknown" if row.case is None else case_of(row.case).title)
+        scores = [
+            "-" if level is None else f"{row.values[role]:.2f} {self._say(level)}"
+            for role, level in row.levels.items()
+        ]
+        return [row.id, row.question, cause, *scores, self._join((*row.unknown, *row.hints))]
+
+
+def diagnose(
+    results: Results | Path | str,
+    *,
+    thresholds: Mapping[str, float] | float | None = None,
+    answer: str | None = None,
+    recall: str | None = None,
+    precision: str | None = None,
+    language: Literal["auto", "en", "zh"] = "auto",
+) -> Diagnosis:
+    """Say of each question, and of all, why the answer is wrong and which part of this kit remedies it.
+
+    A score is high from its threshold on. Low answer with high recall and precision: the model. High recall, low
+    precision: noise. Low recall, high precision: too little was retrieved. Both low: retrieval as a whole. Where
+    one of the three has no value, the question has no cause: that is said, with the reason, and not guessed.
+
+    Args:
+        results: Of one run, or the folder of one.
+        thresholds: One number for all three, or by ``answer``, ``recall``, ``precision``; default: 0.5 each.
+        answer: Metric that scores the answer; default: the first of `ROLES` that has a value.
+        recall: Metric that says how much of what is needed was retrieved; default: likewise.
+        precision: Metric that says how much of what was retrieved is needed, and whether it stands on top; likewise.
+        language: Of the texts; ``auto``: that of most questions.
+
+    Raises:
+        InvalidInputError: If the results lack one of the metrics, or a threshold is out of range.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> from rag_kit.evaluation import Example, evaluate
+        >>> rag = lambda question: {"answer": "Bob.", "documents": [Document("By Ada.", id="d1")]}
+        >>> questions = [Example("q1", "Who wrote it?", answers=("Ada",), relevant={"d1": 1})]
+        >>> found = diagnose(evaluate(rag, questions, ["ours_answer_found", "recall@5", "mrr"]))
+        >>> found.main, found.case("model").remedies[0].name
+        ('model', 'rag_kit.models.chat_model')
+    """
+    from rag_kit.evaluation.runs.results import Results
+
+    run = Results.load(results) if isinstance(results, (str, Path)) else results
+    if not isinstance(run, Results) or not run.rows:
+        raise InvalidInputError(
+            f"results is {type(run).__name__} without rows; give what evaluate returned, or the folder of one run"
+        )
+    given: dict[Role, str | None] = {"answer": answer, "recall": recall, "precision": precision}
+    chosen = {role: names[0] for role, names in ROLES.items()} | choose_metrics(run)
+    metrics = chosen | {role: name for role, name in given.items() if name}
+    for role, metric in metrics.items():
+        if metric not in run.metrics:
+            raise InvalidInputError(
+                f"the results of {run.name!r:.80} have no {metric!r:.80}; there are {', '.join(run.metrics)}. "
+                f"Evaluate with it, or name another metric: diagnose(results, {role}=...)"
+            )
+    limits = _thresholds(thresholds)
+    rows, spoken = [_find(row, metrics, limits) for row in run.rows], _language(language, run.rows)
+    return Diagnosis(run.name, rows, limits, metrics, spoken)
+
+
+def choose_metrics(results: Results) -> dict[Role, str]:
+    """Role -> the first metric that can play it and has a value; a role that none can play is left out."""
+    known = [name for name in results.metrics if results.values(name)]
+    fitting = {
+        role: [each for name in names for each in known if each == name or each.split("@")[0] + "@" == name]
+        for role, names in ROLES.items()
+    }
+    return {role: names[0] for role, names in fitting.items() if names}
+
+
+def diagnose_all(results: Mapping[str, Results], language: Any = "auto") -> dict[str, Diagnosis]:
+    """Name -> diagnosis of every run that has a score of the answer, one of recall and one of precision."""
+    complete = {name: run for name, run in results.items() if len(choose_metrics(run)) == len(ROLES)}
+    return {name: replace(diagnose(run, language=language), name=name) for name, run in complete.items()}
+
+
+def _level(value: float, threshold: float) -> Level:
+    # ContextPrecision of a half comes out as 0.49999999995
+    return "high" if value >= threshold - 1e-9 else "low"
+
+
+def _find(row: Row, metrics: Mapping[Role, str], limits: Mapping[Role, float]) -> Finding:
+    """The three scores against their thresholds, and the cause where all three are known."""
+    cells = {role: row.cells.get(name) for role, name in metrics.items()}
+    values = {role: cell.value if cell else None for role, cell in cells.items()}
+    levels = {role: None if v is None else _level(v, limits[role]) for role, v in values.items()}
+    case = TABLE.get(tuple(levels.values()))
+    unknown = [_reason(metrics[role], cell) for role, cell in cells.items() if values[role] is None]
+    if row.example.answerable is False:
+        case, unknown = None, [text_of("unanswerable")]
+    return Finding(row.example.id, row.example.question, values, levels, case, tuple(unknown), _hints(row))
+
+
+def _reason(metric: str, cell: Cell | None) -> Text:
+    reason = f" ({cell.reason})" if cell and cell.reason else ""
+    return text_of(cell.status if cell else "missing", metric, reason)
+
+
+def _hints(row: Row) -> tuple[Text, ...]:
+    """What the output says of itself: failed, nothing retrieved, declined, wrong citations."""
+    from rag_kit.text.citations import is_declined  # loads slowly
+
+    output = row.output
+    found: list[Text] = []
+    if output.error is not None:
+        found.append(text_of("failed", output.error))
+    elif output.answer is not None and not output.answer.strip():
+        found.append(text_of("empty"))
+    if output.passages is not None and len(output.passages) < 2 and output.error is None:
+        retrieved = output.extra.get("retrieved")  # of CRAG, which hands on what its evaluator keeps
+        had = len(retrieved) if isinstance(retrieved, (list, tuple)) else 0
+        keys = ("one_kept", "aside") if had > len(output.passages) else ("one", "nothing")
+        found.append(text_of(keys[0] if output.passages else keys[1], had))
+    if output.status == "declined" or (output.answer and is_declined(output.answer)):
+        found.append(text_of("declined"))
+    if wrong := sum(item.get("status") not in _HOLD for item in output.citations):
+        found.append(text_of("citations", wrong))
+    return tuple(found)
+
+
+def _thresholds(given: Any) -> dict[Role, float]:
+    limits: dict[Any, Any] = dict.fromkeys(ROLES, 0.5 if given is None else given)
+    if isinstance(given, Mapping):
+        limits |= dict.fromkeys(ROLES, 0.5) | dict(given)
+    numbers = (isinstance(v, (int, float)) and v is not True and abs(v) < 1e300 for v in limits.values())
+    if set(limits) != set(ROLES) or not all(numbers):
+        raise InvalidInputError(
+            f"thresholds is {given!r:.120}; give a number, or one for each of {', '.join(ROLES)}"
+        )
+    return limits
+
+
+def _language(language: Any, rows: Sequence[Row]) -> str:
+    if language not in ("auto", "en", "zh"):
+        raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en, zh")
+    if language != "auto":
+        return str(language)
+    from rag_kit.text import detect_language
+
+    chinese = sum(detect_language(row.example.question) == "zh" for row in rows)
+    return "zh" if 2 * chinese > len(rows) else "en"

@@ -1,0 +1,349 @@
+"""Plots of a comparison as SVG, for Jupyter, files and pages: means with intervals, latency, complementarity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_kit.documents.tables import columns, cut, one_line
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import as_path, check_target, write_file
+from rag_kit.evaluation.reporting.page import say
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.comparing.comparison import Comparison
+    from rag_kit.evaluation.comparing.scores import Score
+
+#: Class of an element -> its colour where no style sheet of a page gives another one.
+COLOURS = {
+    "ink": "#191c20", "muted": "#595f69", "line": "#d5d5cf", "surface": "#ffffff", "s1": "#0b67a8", "s2": "#c14e00",
+    "s3": "#00785a", "s4": "#a4407f", "s5": "#7a6a00", "s6": "#4d4fb3", "s7": "#2c7d8c", "s8": "#6b6f76",
+}  # fmt: skip
+WIDTH = 360  # units of every drawing: it is readable on a phone as it is, and twice as large elsewhere
+_SIZE = 11.0
+_SMALL = 9.5
+_ROW = 19.0
+_MARKERS = (
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z", "M-3.6 -3.6H3.6V3.6H-3.6Z", "M0 -4.6L4.4 3.4H-4.4Z",
+    "M0 -5L4.4 0L0 5L-4.4 0Z", "M0 4.6L4.4 -3.4H-4.4Z", "M-4.4 -1.5H-1.5V-4.4H1.5V-1.5H4.4V1.5H1.5V4.4H-1.5V1.5H-4.4Z",
+    "M3.4 0L-4.6 4.4V-4.4Z", "M-3.4 0L4.6 4.4V-4.4Z",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A drawing as SVG. It is an image as the last expression of a Jupyter cell.
+
+    Each colour stands in the file, and as a class (``ink``, ``muted``, ``line``, ``surface``, ``s1`` to ``s8``) whose
+    ``color`` the style sheet of a page may set, such as ``.plot .ink { color: white }``.
+
+    Attributes:
+        svg: An ``<svg>`` element, for a file or for a page: no script, no link, no style sheet.
+        title: What it shows.
+    """
+
+    svg: str = field(repr=False)
+    title: str
+
+    def save(self, path: Path | str) -> Path:
+        """Write it as an SVG file; one that is there is replaced.
+
+        Raises:
+            InvalidInputError: If the name does not end in ``.svg``, or nothing can be written there.
+        """
+        target = as_path(path, "path")
+        if target.suffix.lower() != ".svg":
+            raise InvalidInputError(
+                f"{str(target)!r:.80} does not end in .svg; a plot is written as SVG alone"
+            )
+        check_target(target)
+        write_file(target, lambda file: file.write(self.svg.encode("utf-8")))
+        return target
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+def scores_with_intervals(
+    comparison: Comparison, *, metrics: Sequence[str] | None = None, language: str = "en"
+) -> Plot:
+    """A point and its interval for each pipeline, metric by metric; an open point speaks of some questions only.
+
+    Args:
+        comparison: What `compare` gave.
+        metrics: Which; default: all.
+        language: ``en``, ``zh`` or ``both``.
+
+    Raises:
+        InvalidInputError: If a metric was not compared, or the language is another one.
+    """
+    chosen = _chosen(comparison, metrics)
+    names = comparison.pipelines
+    rows = [comparison.score(name, metric) for metric in chosen for name in names]
+    left = min(165.0, max(map(_width, names)) + 10)
+    height = len(chosen) * (_ROW * (len(names) + 1) + 6) + 42
+    drawing = _Drawing(height, language)
+    right = WIDTH - max(_width(f"{row.n}/{row.total}") for row in rows) - 12
+    across = _scale(rows, left + 6, right)
+    across.draw_across(drawing, 6, height - 34)
+    y = 0.0
+    for place, row in enumerate(rows):
+        number = place % len(names)
+        if not number:
+            y += _ROW + 6 if place else _ROW
+            drawing.text(4, y, _fit(row.metric, WIDTH - 8), font_weight="bold")
+        y += _ROW
+        drawing.text(left, y, _fit(row.pipeline, left - 6), text_anchor="end")
+        drawing.text(WIDTH - 4, y, f"{row.n}/{row.total}", "muted", text_anchor="end", font_size=_SMALL)
+        if row.mean is None:
+            drawing.say(left + 8, y, "svg_none")
+            continue
+        if row.low is not None and row.high is not None:
+            drawing.line(across(row.low), y - 4, across(row.high), y - 4, _series(number), stroke_width=2.2)
+        drawing.marker(across(row.mean), y - 4, number, hollow=row.n < row.total)
+    drawing.say(4, height - 4, "svg_scores", font_size=_SMALL, level=f"{100 * comparison.level:g}")
+    return drawing.plot(f"{', '.join(chosen)}: {', '.join(names)}")
+
+
+def latency_against_quality(
+    comparison: Comparison, *, metric: str | None = None, language: str = "en"
+) -> Plot:
+    """Each pipeline by its typical latency and its mean; the line joins those that none beats in both.
+
+    The line to the right reaches to the 95th percentile of the latency, the upright one is the interval of the mean.
+
+    Args:
+        comparison: What `compare` gave.
+        metric: Which; default: the first one.
+        language: ``en``, ``zh`` or ``both``.
+
+    Raises:
+        InvalidInputError: If the metric was not compared, or the language is another one.
+    """
+    chosen = _chosen(comparison, None if metric is None else [metric])[0]
+    rows = [comparison.score(name, chosen) for name in comparison.pipelines]
+    known = [row for row in rows if row.mean is not None and row.p50_seconds is not None]
+    bottom = 220.0
+    drawing = _Drawing(bottom + 44 + 17 * len(rows), language)
+    slowest = max((row.p95_seconds or row.p50_seconds or 0.0 for row in known), default=0.0)
+    across = _Scale(_ticks(0.0, 1.05 * slowest or 1e-6), 40, WIDTH - 12)
+    upright = _scale(known, bottom, 24)
+    across.draw_across(drawing, 24, bottom)
+    upright.draw_upright(drawing, 40, WIDTH - 12)
+    drawing.text(4, 13, _fit(chosen, WIDTH - 8), font_weight="bold")
+    drawing.say(WIDTH - 12, bottom + 28, "svg_seconds", text_anchor="end", font_size=_SMALL)
+    if not known:
+        drawing.say(200, 120, "svg_no_point", text_anchor="middle")
+    best = _unbeaten(known, chosen in comparison.lower_is_better)
+    places = [(across(row.p50_seconds or 0), upright(row.mean or 0)) for row in best]
+    for one, other in pairwise(places):
+        drawing.line(*one, *other, "muted", stroke_dasharray="4 3")
+    for number, row in enumerate(rows):
+        y = bottom + 48 + 17 * number
+        drawing.marker(46, y - 4, number, hollow=row not in known)
+        if row not in known:
+            drawing.say(58, y, "svg_none_of", name=_fit(row.pipeline, 200))
+            continue
+        x, mean = across(row.p50_seconds or 0), upright(row.mean or 0)
+        drawing.line(x, mean, across(row.p95_seconds or row.p50_seconds or 0), mean, _series(number))
+        if row.low is not None and row.high is not None:
+            drawing.line(x, upright(row.low), x, upright(row.high), _series(number))
+        drawing.marker(x, mean, number)
+        drawing.text(58, y, _fit(row.pipeline, WIDTH - 64))
+    return drawing.plot(f"{chosen}: {', '.join(comparison.pipelines)}")
+
+
+def complementarity_heatmap(
+    comparison: Comparison, *, metric: str | None = None, language: str = "en"
+) -> Plot:
+    """Row by column: questions that the row's pipeline gets and the column's does not; outlined, what it gets in all.
+
+    A row that is dark throughout adds to every other one. Below: what the best set to combine gains step by step.
+
+    Args:
+        comparison: What `compare` gave.
+        metric: Which; default: the first one.
+        language: ``en``, ``zh`` or ``both``.
+
+    Raises:
+        InvalidInputError: If the metric was not compared, or the language is another one.
+    """
+    chosen = _chosen(comparison, None if metric is None else [metric])[0]
+    item = comparison.complementarity[chosen]
+    count = len(item.pipelines)
+    left = min(max(110.0, WIDTH - 44.0 * count), max(map(_width, item.pipelines)) + 34)
+    wide = min(64.0, (WIDTH - left - 4) / count)
+    steps = item.greedy[:8]
+    bottom = 24 + 26.0 * count
+    drawing = _Drawing(bottom + 42 + 16 * len(steps), language)
+    largest = max((v for i, row in enumerate(item.matrix) for j, v in enumerate(row) if i != j), default=0)
+    for i, row in enumerate(item.matrix):
+        y = 24 + 26.0 * i
+        drawing.text(4, y + 17, _fit(f"{i + 1}. {item.pipelines[i]}", left - 6))
+        drawing.text(left + wide * (i + 0.5), 16, str(i + 1), "muted", text_anchor="middle")
+        for j, value in enumerate(row):
+            shade = None if i == j else 0.55 * value / (largest or 1)  # ink stays readable on it
+            drawing.rect(left + wide * j + 1, y + 1, wide - 2, 24, shade)
+            looks = {"text_anchor": "middle", "font_size": min(_SIZE, wide / 2)}
+            drawing.text(left + wide * (j + 0.5), y + 17, str(value), "muted" if i == j else "ink", **looks)
+    got = {"metric": _fit(chosen, 140), "bound": f"{item.threshold:g}"}
+    drawing.say(4, bottom + 18, "svg_got", font_size=_SMALL, **got)
+    if item.union is not None:
+        shares = {"union": f"{item.union:.0%}", "single": f"{item.best_single or 0:.0%}"}
+        drawing.say(4, bottom + 34, "svg_union", font_size=_SMALL, **shares)
+    for place, step in enumerate(steps, start=1):
+        parts = {
+            "place": place,
+            "name": _fit(step.pipeline, 170),
+            "n": step.gain,
+            "share": f"{step.share:.0%}",
+        }
+        drawing.say(10, bottom + 35 + 16 * place, "svg_step", "ink", **parts)
+    return drawing.plot(f"{chosen}: {', '.join(item.pipelines)}")
+
+
+class _Drawing:
+    """Collects elements; text stays text. Coordinates are units from the left and from the top."""
+
+    def __init__(self, height: float, language: str) -> None:
+        if language not in ("en", "zh", "both"):
+            raise InvalidInputError(f"language is {language!r:.80}; allowed are 'en', 'zh' and 'both'")
+        self.height = height
+        self._languages = ("en", "zh") if language == "both" else (language,)
+        self._parts: list[str] = []
+
+    def rect(self, x: float, y: float, width: float, height: float, shade: float | None) -> None:
+        """A rectangle of a shade from 0 to 1; of ``None`` its outline."""
+        place = {"x": x, "y": y, "width": width, "height": height, "rx": 2}
+        if shade is None:
+            self._add("rect", "line", place, stroke=True)
+        else:
+            self._add("rect", "s1", place | {"opacity": shade})
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, colour: str, **looks: Any) -> None:
+        """A straight line."""
+        self._add("line", colour, {"x1": x1, "y1": y1, "x2": x2, "y2": y2} | looks, stroke=True)
+
+    def marker(self, x: float, y: float, number: int, *, hollow: bool = False) -> None:
+        """The sign of the n-th pipeline: shape and colour, so that nobody needs to tell colours apart."""
+        shape = {"d": _MARKERS[number % len(_MARKERS)], "transform": f"translate({x:.1f} {y:.1f})"}
+        if hollow:
+            self._add("path", "surface", shape)
+            shape["stroke-width"] = "1.8"
+        self._add("path", _series(number), shape, stroke=hollow)
+
+    def text(self, x: float, y: float, text: str, colour: str = "ink", **looks: Any) -> None:
+        """A text that begins at a place; with ``text_anchor`` its ``middle`` or its ``end`` is there."""
+        self._add("text", colour, {"x": x, "y": y, "font_size": _SIZE} | looks, escape(one_line(text)))
+
+    def say(self, x: float, y: float, key: str, colour: str = "muted", **values: Any) -> None:
+        """A text of the kit, in the language of the drawing or in both; looks may be among the values."""
+        looks: dict[str, Any] = {k: values.pop(k) for k in ("text_anchor", "font_size") if k in values}
+        for language in self._languages:
+            if len(self._languages) > 1:
+                looks["lang"] = "zh-Hans" if language == "zh" else "en"
+            self.text(x, y, say(key, language, **values), colour, **looks)
+
+    def plot(self, title: str) -> Plot:
+        """What was drawn, on a ground of its own: Jupyter may be dark and the page that shows it light."""
+        return Plot(
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" role="img" viewBox="0 0 {WIDTH} {self.height:.0f}" '
+            f'width="{1.5 * WIDTH:.0f}" font-family="system-ui, sans-serif"><title>{escape(one_line(title))}</title>'
+            f'<rect class="surface" color="{COLOURS["surface"]}" fill="currentColor" width="{WIDTH}" '
+            f'height="{self.height:.0f}"/>{"".join(self._parts)}</svg>',
+            one_line(title),
+        )
+
+    def _add(
+        self, tag: str, colour: str, attributes: dict[str, Any], inner: str = "", *, stroke: bool = False
+    ) -> None:
+        paint = 'fill="none" stroke="currentColor"' if stroke else 'fill="currentColor"'
+        rest = " ".join(
+            f'{name.replace("_", "-")}="{round(value, 2) if isinstance(value, float) else value}"'
+            for name, value in attributes.items()
+        )
+        self._parts.append(
+            f'<{tag} class="{colour}" color="{COLOURS[colour]}" {paint} {rest}>{inner}</{tag}>'
+        )
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From values to places on the drawing, with round numbers as ticks."""
+
+    ticks: list[float]
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        low, high = self.ticks[0], self.ticks[-1]
+        return self.start + (self.end - self.start) * (value - low) / (high - low)
+
+    def draw_across(self, drawing: _Drawing, top: float, bottom: float) -> None:
+        """The ticks below, each with a line up to the top."""
+        for tick in self.ticks:
+            x = self(tick)
+            drawing.line(x, top, x, bottom, "line")
+            drawing.text(x, bottom + 13, f"{tick:.6g}", "muted", text_anchor="middle", font_size=10)
+
+    def draw_upright(self, drawing: _Drawing, left: float, right: float) -> None:
+        """The ticks at the left, each with a line to the right."""
+        for tick in self.ticks:
+            y = self(tick)
+            drawing.line(left, y, right, y, "line")
+            drawing.text(left - 5, y + 4, f"{tick:.6g}", "muted", text_anchor="end", font_size=10)
+
+
+def _scale(rows: Sequence[Score], start: float, end: float) -> _Scale:
+    """From 0 to 1, and as far beyond as the values reach."""
+    ends = [value for row in rows for value in (row.mean, row.low, row.high) if value is not None]
+    return _Scale(_ticks(min([0.0, *ends]), max([1.0, *ends])), start, end)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """About six round numbers from below ``low`` to above ``high``."""
+    rough = (high - low) / 5
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next((m * unit for m in (1, 2, 2.5, 5) if m * unit >= rough * 0.999), 10 * unit)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(number * step, 12) for number in range(first, last + 1)]
+
+
+def _series(number: int) -> str:
+    return f"s{number % 8 + 1}"
+
+
+def _width(text: str) -> float:
+    """About how wide a text is, from its columns: the reader may have other fonts than this machine."""
+    return columns(text) * _SIZE * 0.58
+
+
+def _fit(name: str, width: float) -> str:
+    """A name as one line that fits into a width."""
+    return cut(one_line(name), max(4, int(width / (_SIZE * 0.58))), "…")
+
+
+def _chosen(comparison: Comparison, metrics: Sequence[str] | None) -> list[str]:
+    """Metrics to plot; ``None``: all."""
+    known = getattr(comparison, "metrics", ())
+    if not hasattr(comparison, "pipelines"):
+        raise InvalidInputError(f"comparison is a {type(comparison).__name__}; give what compare returned")
+    chosen = known if metrics is None else metrics
+    if not isinstance(chosen, (list, tuple)) or not chosen or not all(each in known for each in chosen):
+        raise InvalidInputError(f"{metrics!r:.120} was not compared; give names out of {', '.join(known)}")
+    return list(chosen)
+
+
+def _unbeaten(rows: Sequence[Score], lower: bool) -> list[Score]:
+    """Those for which none is both quicker and better."""
+    best: list[Score] = []
+    sign = -1 if lower else 1
+    for row in sorted(rows, key=lambda r: (r.p50_seconds or 0.0, -sign * (r.mean or 0.0))):
+        if not best or sign * (row.mean or 0.0) > sign * (best[-1].mean or 0.0):
+            best.append(row)
+    return best
