@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.judge.ragas_metric import RagasMetric, is_ragas_metric
+from rag_kit.evaluation.judge.adapter import is_ragas_metric
+from rag_kit.evaluation.judge.ragas_metric import RagasMetric
 from rag_kit.evaluation.judge.ragas_table import ROWS
 from rag_kit.evaluation.metric import Metric
 

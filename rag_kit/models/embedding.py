@@ -171,3 +171,17 @@ def embedding_name(embeddings: Embeddings | None) -> str:
     if host is None and package == "langchain_openai":
         host = "api.openai.com"
     return f"{name}@{host}" if host else name
+
+
+def sending_text(embeddings: Embeddings | None) -> Embeddings | None:
+    """A copy of OpenAI embeddings that sends texts, not token numbers, to an endpoint of another provider.
+
+    LangChain's default, numbers of tokens, is OpenAI's own form, and needs a tokenizer that is downloaded.
+    """
+    model: Any = embeddings
+    if not hasattr(model, "check_embedding_ctx_length") or not hasattr(model, "model_copy"):
+        return embeddings
+    if (host_of(base_url(model)) or "api.openai.com").endswith((".openai.com", ".azure.com")):
+        return embeddings
+    copied: Embeddings = model.model_copy(update={"check_embedding_ctx_length": False})
+    return copied

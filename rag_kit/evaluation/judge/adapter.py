@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from rag_kit._privacy import turn_telemetry_off
 from rag_kit.concurrency import run_coroutine
-from rag_kit.errors import MissingExtraError, ModelOutputError, RagKitError
+from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputError, RagKitError
+from rag_kit.evaluation.judge.ragas_table import ROWS
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
@@ -39,16 +40,31 @@ def import_ragas() -> ModuleType:
         raise MissingExtraError("eval", "Ragas's metrics") from error
 
 
+def is_ragas_metric(value: Any) -> bool:
+    """Whether it is an object, a class or a ``partial`` of Ragas's; said without importing Ragas."""
+    made = value.func if isinstance(value, partial) else value
+    kinds = getattr(made if isinstance(made, type) else type(made), "__mro__", ())
+    base = ("ragas.metrics.collections.base", "BaseMetric")
+    return any((kind.__module__, kind.__name__) == base for kind in kinds)
+
+
+def ragas_class(name: str) -> Any:
+    """A class of Ragas's by its name."""
+    found = getattr(import_ragas(), name, None)
+    if not is_ragas_metric(found):
+        raise InvalidInputError(
+            f"unknown metric {name!r:.80}; allowed are {', '.join(ROWS)}, and the classes of ragas.metrics.collections"
+        )
+    return found
+
+
 class Calls:
     """What one cell asks of the judge.
 
     The same prompt asked again is another repetition, with a reply of its own. A reply that fails the check is asked
     for once more and never kept. After a failure nothing more is asked: some of Ragas's metrics swallow errors and try
-    again, so the failure stays in `failure` for the caller to raise.
-
-    Args:
-        judge: The judge.
-        check: From a prompt's input and the reply to what is wrong with the reply; ``None`` if nothing is.
+    again, so the failure stays in `failure` for the caller to raise. ``check`` says, of a prompt's input and the
+    reply, what is wrong with the reply.
     """
 
     def __init__(

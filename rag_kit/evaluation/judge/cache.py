@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from rag_kit.concurrency import check_budget, remaining_seconds, run_in_thread
 from rag_kit.errors import CacheError, ConfigurationError, InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_bare
-from rag_kit.models.embedding import embedding_name
+from rag_kit.models.embedding import embedding_name, sending_text
 from rag_kit.models.endpoint import base_url
 from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
-from rag_kit.models.redact import host_of
 from rag_kit.models.rewrite_cache import RewriteCache, model_identity, plain_endpoint
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
     from rag_kit.evaluation.judge.judge import Judge
 
 _log = logging.getLogger(__name__)
@@ -100,21 +97,15 @@ class JudgeCache:
             await self._call("put", dict(replies))
 
     async def once(
-        self,
-        key: str | None,
-        read: Callable[[Any], T | None],
-        ask: Callable[[], Awaitable[tuple[T, Any]]],
+        self, key: str | None, read: Callable[[Any], T | None], ask: Callable[[], Awaitable[tuple[T, Any]]]
     ) -> tuple[T, bool]:
-        """The reply that is kept, else the one that is asked for now.
+        """The reply that is kept, else the one that is asked for now; and whether it was kept.
 
         Args:
             key: Its key; ``None`` if it cannot be kept.
             read: From plain JSON to the reply; ``None`` if it does not fit any more.
-            ask: Gives the reply and the plain JSON to keep, ``None`` to keep nothing. What it raises is kept nowhere;
-                others who wait for the same reply then ask for themselves.
-
-        Returns:
-            The reply, and whether it was kept.
+            ask: Gives the reply and the plain JSON to keep, ``None`` to keep nothing. Where it raises, others who
+                wait for the same reply ask for themselves.
         """
         if self.file is None or key is None:
             return (await ask())[0], False
@@ -203,26 +194,8 @@ class Vectors:
         raise AssertionError("the last attempt returns or raises")
 
 
-def sending_text(embeddings: Embeddings | None) -> Embeddings | None:
-    """A copy of OpenAI embeddings that sends texts, not token numbers, to an endpoint of another provider.
-
-    LangChain's default, numbers of tokens, is OpenAI's own form, and needs a tokenizer that is downloaded.
-    """
-    model: Any = embeddings
-    if not hasattr(model, "check_embedding_ctx_length") or not hasattr(model, "model_copy"):
-        return embeddings
-    if (host_of(base_url(model)) or "api.openai.com").endswith((".openai.com", ".azure.com")):
-        return embeddings
-    copied: Embeddings = model.model_copy(update={"check_embedding_ctx_length": False})
-    return copied
-
-
 def _checked(given: Any, count: int) -> list[list[float]]:
-    """What an embedding model gave, as vectors that have a cosine.
-
-    Raises:
-        ModelOutputError: If it gave something else.
-    """
+    """What an embedding model gave, as vectors that have a cosine."""
     try:
         vectors = [[float(number) for number in vector] for vector in given]
     except (TypeError, ValueError, OverflowError) as error:

@@ -171,7 +171,7 @@ class Judge:
         if key not in self._prompts:  # read once, on a thread
             self._prompts[key] = await run_in_thread(self._library.load, *key)
         prompt = self._prompts[key]
-        return await self._answer(prompt, values, prompt.output_schema, repeat)
+        return await self._answer(prompt, values, prompt.output_schema, repeat, lambda reply: True)
 
     async def complete(
         self, text: str, schema: type[BaseModel], *, repeat: int = 0, keep: Keep = lambda reply: True
@@ -187,12 +187,7 @@ class Judge:
         return await self._answer(_as_it_is(), {"text": text}, schema, repeat, keep)
 
     async def _answer(
-        self,
-        prompt: Any,
-        values: Mapping[str, Any],
-        schema: Any,
-        repeat: int,
-        keep: Keep = lambda reply: True,
+        self, prompt: Any, values: Mapping[str, Any], schema: Any, repeat: int, keep: Keep
     ) -> Any:
         """The reply that is kept, else the one that is asked for now."""
         key = None
@@ -249,11 +244,7 @@ def _as_it_is() -> Any:
 
 
 def _chat_model(llm: Any) -> Any:
-    """The chat model; ``None`` for the name ``"none"``.
-
-    Raises:
-        ConfigurationError: If it is the embedded one, which is no judge.
-    """
+    """The chat model; ``None`` for the name ``"none"``."""
     if llm == "none":
         return None
     found = chat_model(llm) if llm is None or isinstance(llm, str) else llm

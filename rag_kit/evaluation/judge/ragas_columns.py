@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,9 +73,8 @@ def rubric(levels: Any) -> dict[str, str]:
     """
     given = dict(levels) if isinstance(levels, Mapping) else {}
     found = {int(match[1]): text for key, text in given.items() if (match := _SCORE.fullmatch(str(key)))}
-    if not 2 <= len(found) == len(given) or not all(
-        isinstance(each, str) and each for each in found.values()
-    ):
+    texts = all(isinstance(each, str) and each for each in found.values())
+    if not 2 <= len(found) == len(given) or not texts:
         raise InvalidInputError(
             f"rubrics are {levels!r:.120}; give 2 scores or more, each with a text, such as "
             "{1: 'Wrong.', 3: 'Right.'}"
@@ -86,6 +86,18 @@ def scores_of(rubrics: Mapping[str, str]) -> list[int]:
     """The scores of a scale with Ragas's keys; none for a scale with other keys."""
     found = [_SCORE.fullmatch(key) for key in rubrics]
     return [int(match[1]) for match in found if match] if all(found) else []
+
+
+def parameters_of(metric: Any) -> dict[str, inspect.Parameter]:
+    """The arguments of the ``ascore`` of a metric of Ragas's."""
+    found = inspect.signature(metric.ascore).parameters
+    variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return {name: each for name, each in found.items() if each.kind not in variable and name != "self"}
+
+
+def column_of(name: str, parameter: inspect.Parameter) -> str:
+    """The column of an argument; a ``user_input`` that is a list of messages is the conversation."""
+    return "messages" if name == "user_input" and "Message" in str(parameter.annotation) else name
 
 
 def _messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -115,9 +127,8 @@ def _calls(calls: Sequence[Mapping[str, Any]]) -> list[Any]:
     for call in calls:
         inner = call.get("function", call)
         args = inner.get("args", inner.get("arguments")) or {}
-        found.append(
-            ToolCall(name=inner["name"], args=json.loads(args) if isinstance(args, str) else dict(args))
-        )
+        args = json.loads(args) if isinstance(args, str) else dict(args)
+        found.append(ToolCall(name=inner["name"], args=args))
     return found
 
 

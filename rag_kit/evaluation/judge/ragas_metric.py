@@ -22,7 +22,14 @@ from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputErro
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.judge import adapter
 from rag_kit.evaluation.judge.cache import PerLoop
-from rag_kit.evaluation.judge.ragas_columns import needs_of, read_column, rubric, scores_of
+from rag_kit.evaluation.judge.ragas_columns import (
+    column_of,
+    needs_of,
+    parameters_of,
+    read_column,
+    rubric,
+    scores_of,
+)
 from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, Row, no_value, reply_fault
 from rag_kit.evaluation.metric import Metric, Source
 
@@ -34,24 +41,15 @@ if TYPE_CHECKING:
 _MOST_REPLIES = 50
 
 
-def is_ragas_metric(value: Any) -> bool:
-    """Whether it is an object, a class or a ``partial`` of Ragas's; said without importing Ragas."""
-    made = value.func if isinstance(value, partial) else value
-    kinds = getattr(made if isinstance(made, type) else type(made), "__mro__", ())
-    base = ("ragas.metrics.collections.base", "BaseMetric")
-    return any((kind.__module__, kind.__name__) == base for kind in kinds)
-
-
 class RagasMetric(Metric):
     """Any metric of ``ragas.metrics.collections``, with the judge in place of its LLM and embeddings.
 
     Ragas's own class computes the value and its own prompts are sent, so the number is the one that Ragas gives with
     the same model. Which columns it reads is taken from the signature of its ``ascore``: ``user_input``, ``response``,
     ``retrieved_contexts``, ``reference``, ``reference_contexts`` come from the example and the output, any other from
-    the example's metadata; where one is missing, the cell is ``not_applicable`` and says which. Where the language of
-    the judge, or of the question, is Chinese, the examples in the prompts are translated by the judge, once, as
-    Ragas's ``adapt`` does it; ``details["prompts"]`` of each cell says in which language they were sent. Known faults
-    of Ragas are caught by the guards in `rag_kit.evaluation.judge.ragas_table`.
+    the example's metadata; where one is missing, the cell is ``not_applicable`` and says which. In Chinese, the
+    examples in the prompts are translated by the judge, once, as Ragas's ``adapt`` does it; ``details["prompts"]`` of
+    each cell says in which language they were sent. `ragas_table` says which faults of Ragas are caught.
 
     Args:
         metric: A name such as ``"faithfulness"``, the name of a class of Ragas's, the class, a ``partial`` of it, or an
@@ -91,9 +89,9 @@ class RagasMetric(Metric):
             settings["rubrics"] = rubric(settings["rubrics"])
         row = ROWS.get(metric) or CLASSES.get(metric) if isinstance(metric, str) else None
         if isinstance(metric, str):
-            name, metric = name or metric, row.ragas_class if row else _class(metric)
+            name, metric = name or metric, row.ragas_class if row else adapter.ragas_class(metric)
             if row and settings:
-                metric, settings = _class(metric), {**row.settings, **settings}
+                metric, settings = adapter.ragas_class(metric), {**row.settings, **settings}
         if isinstance(metric, type):
             name = name or _snake(metric.__name__)
             _check_settings(metric, settings)
@@ -207,10 +205,10 @@ class RagasMetric(Metric):
     def _columns(self, metric: Any, example: Example, output: Output) -> dict[str, Any]:
         """The arguments of ``ascore``; an optional one that has no value is left out."""
         given = {}
-        for name, parameter in _parameters(metric).items():
+        for name, parameter in parameters_of(metric).items():
             if name == "reference" and getattr(metric, "with_reference", None) is False:
                 continue
-            value = read_column(self._row.reads.get(name) or _column(name, parameter), example, output)
+            value = read_column(self._row.reads.get(name) or column_of(name, parameter), example, output)
             if value is not None or parameter.default is inspect.Parameter.empty:
                 given[name] = value
         return given
@@ -221,7 +219,7 @@ class RagasMetric(Metric):
         return self._object
 
     def _build(self) -> Any:
-        made = _class(self._made) if isinstance(self._made, str) else self._made
+        made = adapter.ragas_class(self._made) if isinstance(self._made, str) else self._made
         takes = inspect.signature(made).parameters
         parts = {name: make(None) for name, make in _PARTS.items() if name in takes}
         try:
@@ -235,17 +233,6 @@ class RagasMetric(Metric):
 _PARTS = {"llm": adapter.ragas_llm, "embeddings": adapter.ragas_embeddings}
 
 
-def _class(name: str) -> Any:
-    """A class of Ragas's by its name."""
-    found = getattr(adapter.import_ragas(), name, None)
-    if not is_ragas_metric(found):
-        names = ", ".join(ROWS)
-        raise InvalidInputError(
-            f"unknown metric {name!r:.80}; allowed are {names}, and the classes of ragas.metrics.collections"
-        )
-    return found
-
-
 def _row_of(metric: Any) -> Row:
     """The row of a class, an object, or a class that they derive from; else what their ``ascore`` says."""
     kind = metric if isinstance(metric, type) else type(metric)
@@ -256,9 +243,9 @@ def _row_of(metric: Any) -> Row:
     for each in kind.__mro__:
         if each.__name__ in CLASSES:
             return replace(CLASSES[each.__name__], ragas_class=kind.__name__)
-    takes = _parameters(kind)
+    takes = parameters_of(kind)
     needs = tuple(
-        _column(name, takes[name]) for name in takes if takes[name].default is inspect.Parameter.empty
+        column_of(name, takes[name]) for name in takes if takes[name].default is inspect.Parameter.empty
     )
     asks = vars(metric) if kind is not metric else inspect.signature(kind).parameters
     low, high = getattr(metric, "allowed_values", None) or (0.0, 1.0)
@@ -273,17 +260,6 @@ def _check_settings(made: Any, settings: Mapping[str, Any]) -> None:
         raise InvalidInputError(
             f"{made.__name__} takes no {unknown[0]!r}; it takes {', '.join(sorted(known)) or 'no settings'}"
         )
-
-
-def _parameters(metric: Any) -> dict[str, inspect.Parameter]:
-    found = inspect.signature(metric.ascore).parameters
-    variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    return {name: each for name, each in found.items() if each.kind not in variable and name != "self"}
-
-
-def _column(name: str, parameter: inspect.Parameter) -> str:
-    """The column of an argument; a ``user_input`` that is a list of messages is the conversation."""
-    return "messages" if name == "user_input" and "Message" in str(parameter.annotation) else name
 
 
 def _public(metric: Any) -> dict[str, Any]:

@@ -78,12 +78,7 @@ class Row:
 
 
 def reply_fault(data: Any, reply: Any, scores: Sequence[int] = ()) -> str | None:
-    """What makes a reply unusable for Ragas's sums; ``None`` if nothing does.
-
-    Args:
-        data: The input of the prompt, if it is known.
-        reply: The reply, which has the form that Ragas asked for.
-        scores: The scores of a rubric.
+    """What makes a reply to a prompt with that input unusable for Ragas's sums; ``None`` if nothing does.
 
     Example:
         >>> from types import SimpleNamespace as Fields

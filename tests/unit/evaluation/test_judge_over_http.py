@@ -21,9 +21,9 @@ from support.judging import row, served, split, verdicts
 from support.openai_server import OpenAIServer, Recorded, error, hang, reset, text
 
 from rag_kit.errors import BudgetExceededError, ModelRateLimitedError, ModelUnreachableError
-from rag_kit.evaluation.judge.cache import sending_text
 from rag_kit.evaluation.judge.judge import Judge
 from rag_kit.evaluation.scorers import get_metric
+from rag_kit.models.embedding import sending_text
 from rag_kit.models.endpoint import forget_methods
 
 REFUSED = {"json_schema", "tools", "json_object"}
