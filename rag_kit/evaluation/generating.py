@@ -129,7 +129,8 @@ async def agenerate(
         raise InvalidInputError(f"kinds is {kinds!r:.120}; give a list of {' and '.join(KINDS)}")
     if language not in ("auto", "en", "zh"):
         raise InvalidInputError(f"language is {language!r:.80}; allowed are auto, en and zh")
-    if min(n, per_passage, max_concurrency) < 1:
+    numbers: tuple[Any, ...] = (n, per_passage, max_concurrency)
+    if not all(type(each) is int and each >= 1 for each in numbers):
         given = f"n is {n!r}, per_passage {per_passage!r} and max_concurrency {max_concurrency!r}"
         raise InvalidInputError(f"{given}; give whole numbers of at least 1")
     target = None if out is None else as_path(out, "out")

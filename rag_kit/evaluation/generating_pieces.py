@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from rag_kit.evaluation.runs.rows import digest
 from rag_kit.indexing import BM25Index, DocumentIndex, iter_files, read, split
 from rag_kit.text import content_words, detect_language
 
+_log = logging.getLogger(__name__)
 _PIECE = 1500
 _LEAST = {"en": 120, "zh": 40}
 
@@ -48,15 +50,18 @@ def documents_of(source: Any) -> list[Document]:
 
 
 def _files(folder: Path) -> Iterator[Document]:
-    """Each file as one document; those that cannot be read are left out."""
+    """Each file as one document; those that cannot be read are left out, and named in a warning."""
     if (folder / "store.sqlite3").is_file():
         raise InvalidInputError(f"{str(folder)!r} is an index; give DocumentIndex.open({str(folder)!r})")
     for file in iter_files([folder]).files if folder.exists() else ():
-        with suppress(ReadError):
+        try:
             parts = read(file.path, root=file.root)
-            kept = {key: parts[0].metadata.get(key, "") for key in ("file", "title")}
-            text = "\n\n".join(part.page_content for part in parts)
-            yield Document(text, id=kept["file"], metadata=kept)
+        except ReadError as error:
+            _log.warning("left out: %s", error)
+            continue
+        kept = {key: parts[0].metadata.get(key, "") for key in ("file", "title")}
+        text = "\n\n".join(part.page_content for part in parts)
+        yield Document(text, id=kept["file"], metadata=kept)
 
 
 def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
@@ -103,5 +108,10 @@ def multi_hop(pieces: Sequence[Piece], seed: int) -> list[tuple[Piece, ...]]:
 
 
 def _drawn(pieces: Sequence[Piece], seed: int) -> list[int]:
-    """A draw by a hash of each piece: a new document leaves the others in their order."""
-    return sorted(range(len(pieces)), key=lambda n: digest([seed, pieces[n].document, pieces[n].start]))
+    """A draw by a hash of each piece, in which documents take turns, so that a long one is not asked about most."""
+    drawn = sorted(range(len(pieces)), key=lambda n: digest([seed, pieces[n].document, pieces[n].start]))
+    turns, seen = dict[int, int](), Counter[str]()
+    for place in drawn:
+        turns[place] = seen[pieces[place].document]
+        seen[pieces[place].document] += 1
+    return sorted(drawn, key=turns.__getitem__)

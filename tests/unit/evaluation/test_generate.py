@@ -27,6 +27,8 @@ from rag_kit.errors import (
 )
 from rag_kit.evaluation import EvaluationSet, agenerate, generate
 from rag_kit.evaluation.generating_filters import REASONS, agrees, is_duplicate, leaks, points_outside
+from rag_kit.evaluation.generating_pieces import pieces_of, single_hop
+from rag_kit.evaluation.outputs import Passage
 from rag_kit.models.extractive.blocks import read_prompt
 
 PUMP = (
@@ -239,6 +241,22 @@ def test_folders_and_indexes(tmp_path):
         generate(tmp_path / "none", "extractive")
 
 
+def test_a_file_that_cannot_be_read_is_named(tmp_path, caplog):
+    """It is left out with a warning, and the others are asked about."""
+    (tmp_path / "pump.txt").write_text(PUMP)
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 nothing")
+    found = generate(tmp_path, "extractive", n=1, kinds=["single_hop"])
+    assert len(found) == 1 and "broken.pdf" in caplog.text
+
+
+def test_documents_take_turns():
+    """A long document is not asked about before each of the others was."""
+    texts = {"long": " ".join([PUMP] * 60), "a": PUMP, "b": MILL}
+    corpus = [Passage(key, text, {}) for key, text in texts.items()]
+    groups = single_hop(pieces_of(corpus, "auto"), seed=3)
+    assert {piece.document for (piece,) in groups[:3]} == set(texts)
+
+
 def test_long_documents_are_shown_in_pieces_with_offsets_of_the_whole():
     """The gold is the document; the span stands where it says in the whole text."""
     filler = "Nothing of note happened on that day in the quiet town by the lake.\n\n" * 120
@@ -399,6 +417,7 @@ def test_a_model_that_cannot_be_reached_ends_the_run(tmp_path):
     ("settings", "part"),
     [
         ({"n": 0}, "n is 0"),
+        ({"n": "5"}, "n is 0"),
         ({"kinds": ["triple_hop"]}, "give a list of single_hop and multi_hop"),
         ({"language": "fr"}, "allowed are auto, en and zh"),
         ({"out": "x.csv"}, "ends in .jsonl"),
