@@ -417,7 +417,7 @@ def test_a_model_that_cannot_be_reached_ends_the_run(tmp_path):
     ("settings", "part"),
     [
         ({"n": 0}, "n is 0"),
-        ({"n": "5"}, "n is 0"),
+        ({"n": "5"}, "n is '5'"),
         ({"kinds": ["triple_hop"]}, "give a list of single_hop and multi_hop"),
         ({"language": "fr"}, "allowed are auto, en and zh"),
         ({"out": "x.csv"}, "ends in .jsonl"),
