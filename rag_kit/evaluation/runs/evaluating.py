@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from rag_kit.concurrency import run_coroutine, run_in_thread
 from rag_kit.evaluation.examples import Example
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
     from rag_kit.evaluation.runs.asking import MakeInput
 
+P = ParamSpec("P")
 
-def evaluate(
+
+async def aevaluate(
     pipeline: Any,
     dataset: Sequence[Example] | Path | str,
     metrics: Any = None,
@@ -39,7 +42,7 @@ def evaluate(
 ) -> Results:
     """Ask a pipeline every example of a set and score what it gives.
 
-    Works in scripts and in Jupyter, where an event loop runs already; `aevaluate` is the same for async code. Metrics
+    `evaluate` works in scripts and in Jupyter, where an event loop runs already; `aevaluate` is for async code. Metrics
     of one example are computed while the pipeline is asked the next ones. Whatever fails becomes a cell with a reason;
     it ends neither the run nor counts as a number.
 
@@ -92,38 +95,6 @@ def evaluate(
         >>> results.summary()["ours_short"].mean
         0.5
     """
-    return run_coroutine(
-        aevaluate(
-            pipeline, dataset, metrics, judge=judge, out=out, name=name, version=version,
-            max_concurrency=max_concurrency, timeout=timeout, metric_timeout=metric_timeout, max_calls=max_calls,
-            max_tokens=max_tokens, deadline=deadline, prices=prices, progress=progress, make_input=make_input,
-            retry_errors=retry_errors,
-        )
-    )  # fmt: skip
-
-
-async def aevaluate(
-    pipeline: Any,
-    dataset: Sequence[Example] | Path | str,
-    metrics: Any = None,
-    *,
-    judge: Judge | None = None,
-    out: Path | str | None = None,
-    name: str | None = None,
-    version: str | None = None,
-    max_concurrency: int = 8,
-    timeout: float | None = None,
-    metric_timeout: float | None = None,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    deadline: float | None = None,
-    prices: float | Mapping[str, Any] | None = None,
-    progress: bool | Callable[[Progress], None] = True,
-    make_input: MakeInput | None = None,
-    retry_errors: bool = True,
-) -> Results:
-    """`evaluate`, for code that runs in an event loop already."""
-
     caps = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
     run = await run_in_thread(
         lambda: Run(
@@ -132,3 +103,17 @@ async def aevaluate(
         )
     )  # fmt: skip
     return await run.results()
+
+
+def _blocking(function: Callable[P, Coroutine[Any, Any, Results]]) -> Callable[P, Results]:
+    """The function with its arguments and its documentation, for code that awaits nothing."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **arguments: P.kwargs) -> Results:
+        return run_coroutine(function(*args, **arguments))
+
+    call.__name__ = call.__qualname__ = function.__name__.removeprefix("a")
+    return call
+
+
+evaluate = _blocking(aevaluate)

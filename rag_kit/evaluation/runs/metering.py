@@ -1,17 +1,15 @@
-"""What a run takes: prices, requests counted by model, caps, and how far it is."""
+"""What a run costs, and how far it is."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_kit.concurrency import Budget
-from rag_kit.errors import BudgetExceededError, InvalidInputError
+from rag_kit.errors import InvalidInputError
 
 #: Model -> ``calls``, ``input_tokens``, ``output_tokens``.
 Usage = dict[str, dict[str, int]]
@@ -98,38 +96,6 @@ class Prices:
 
 def _is_price(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= sys.float_info.max
-
-
-_refused: ContextVar[list[BudgetExceededError] | None] = ContextVar(
-    "rag_kit_evaluation_refused", default=None
-)
-
-
-class RunBudget(Budget):
-    """The caps of a run. It notes a refusal for the work that was refused.
-
-    Graphs go on with less when a call is refused; what they answer then is no result of theirs.
-    """
-
-    def charge_call(self) -> None:
-        """As `Budget.charge_call`; a refusal is noted."""
-        try:
-            super().charge_call()
-        except BudgetExceededError as error:
-            if (noted := _refused.get()) is not None:
-                noted.append(error)
-            raise
-
-
-@contextlib.contextmanager
-def noting_refusals() -> Iterator[list[BudgetExceededError]]:
-    """Refusals in the course of the block, tasks and threads that it starts included."""
-    noted: list[BudgetExceededError] = []
-    token = _refused.set(noted)
-    try:
-        yield noted
-    finally:
-        _refused.reset(token)
 
 
 @dataclass(frozen=True)

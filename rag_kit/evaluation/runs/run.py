@@ -46,7 +46,7 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.asking import MakeInput, asker, default_name, pipeline_hash, resolve
-from rag_kit.evaluation.runs.metering import Prices, Progress, Reporter, RunBudget, Usage, noting_refusals
+from rag_kit.evaluation.runs.metering import Prices, Progress, Reporter, Usage
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import (
     FORMAT,
@@ -289,14 +289,14 @@ class Run:
         """Ask the pipeline; False where a cap of the run ended that."""
         budget, started = Budget(), time.perf_counter()
         self.asked += 1
-        with recording() as recorder, noting_refusals() as refused, use_budget(budget):
+        with recording() as recorder, use_budget(budget):
             answer = partial(_answer, self.ask, task.example)
             (outcome,) = (await afan_out([answer], timeout=self.timeout, on_error="skip")).outcomes
         error = outcome.error
         if isinstance(error, BudgetExceededError) and _is_used_up(self._outer):
-            refused.append(error)
-        if refused:  # whatever it gave, it gave it with less than it asked for
-            self._stop(refused[0])
+            recorder.refused.append(error)
+        if recorder.refused:  # whatever it gave, it gave it with less than it asked for
+            self._stop(recorder.refused[0])
             return False
         output = outcome.value or Output(error="the pipeline gave nothing")
         if isinstance(error, BranchTimeoutError):
@@ -304,8 +304,7 @@ class Run:
         elif error is not None:
             output = Output(error=told(error))
         output = _counted(output, budget, recorder, time.perf_counter() - started)
-        self._charge(output.calls - budget.calls, output.tokens - budget.tokens)
-        self._add(output.calls, output.tokens, recorder)
+        self._count(output, budget, recorder)
         row = self._take(task, output, {"pipeline": recorder.usage} if recorder.usage else {})
         await self._write(row.output_record())
         return True
@@ -326,20 +325,19 @@ class Run:
 
     async def _measure(self, task: Task, metric: Metric) -> None:
         assert task.row is not None
-        with recording() as recorder, noting_refusals() as refused:
+        with recording() as recorder:
             try:
                 cell = await metric.measure(task.example, task.row.output, self.judge)
-                if refused:
-                    raise refused[0]
+                if recorder.refused:
+                    raise recorder.refused[0]
             except (BudgetExceededError, MissingExtraError):
-                self._add(recorder.calls, recorder.tokens, recorder)
+                self._count(recorder, recorder, recorder)
                 raise
         reason = redact(cell.reason) if cell.status == "error" else cell.reason
         calls, tokens = max(cell.calls, recorder.calls), max(cell.tokens, recorder.tokens)
-        self._charge(calls - cell.calls, tokens - cell.tokens)
-        self._add(calls, tokens, recorder)
-        cell = replace(cell, reason=reason, calls=calls, tokens=tokens, seconds=round(cell.seconds, 6))
-        await self._keep(task, metric, cell, recorder.usage)
+        counted = replace(cell, reason=reason, calls=calls, tokens=tokens, seconds=round(cell.seconds, 6))
+        self._count(counted, cell, recorder)
+        await self._keep(task, metric, counted, recorder.usage)
 
     async def _keep(self, task: Task, metric: Metric, cell: Cell, usage: Usage) -> None:
         row, name = task.row, metric.name
@@ -361,21 +359,19 @@ class Run:
                 batch, self._pending = self._pending, []
                 await run_in_thread(self.folder.append, batch)
 
-    def _charge(self, calls: int, tokens: int) -> None:
-        """Charge the caps with calls that went around the kit's own counting."""
+    def _count(self, took: Any, charged: Any, recorder: UsageRecorder) -> None:
+        """Add ``calls`` and ``tokens`` of what was done, and charge the caps with those that nobody charged yet."""
+        self.calls += took.calls
+        self.tokens += took.tokens
+        if self.money is not None:
+            cost = self.prices.cost(recorder.usage, tokens=took.tokens, calls=took.calls)
+            self.money = None if cost is None else self.money + cost
         try:
-            charge_tokens(max(0, tokens))
-            for _ in range(max(0, calls)):
+            charge_tokens(max(0, took.tokens - charged.tokens))
+            for _ in range(took.calls - charged.calls):
                 charge_call()
         except BudgetExceededError as error:
             self._stop(error)
-
-    def _add(self, calls: int, tokens: int, recorder: UsageRecorder) -> None:
-        self.calls += calls
-        self.tokens += tokens
-        if self.money is not None:
-            cost = self.prices.cost(recorder.usage, tokens=tokens, calls=calls)
-            self.money = None if cost is None else self.money + cost
 
     def _stop(self, error: BaseException) -> None:
         self.stopped = self.stopped or redact(str(error))
@@ -541,7 +537,7 @@ def _commit() -> dict[str, Any] | None:
 
 
 class UsageRecorder(BaseCallbackHandler):
-    """Adds up requests and tokens by the model's name."""
+    """Requests and tokens by the model's name, and what a `RunBudget` refused meanwhile."""
 
     run_inline = True  # counting takes microseconds; a thread for it would take more
     only_models = True
@@ -549,6 +545,7 @@ class UsageRecorder(BaseCallbackHandler):
     def __init__(self) -> None:
         super().__init__()
         self.usage: Usage = {}
+        self.refused: list[BudgetExceededError] = []
         self._names: dict[Any, str] = {}
         self._lock = threading.Lock()
 
@@ -608,3 +605,19 @@ def recording() -> Iterator[UsageRecorder]:
         yield recorder
     finally:
         _recorder.reset(token)
+
+
+class RunBudget(Budget):
+    """The caps of a run. A refusal is noted for the work in whose course it came.
+
+    Graphs go on with less when a call is refused; what they answer then is no result of theirs.
+    """
+
+    def charge_call(self) -> None:
+        """As `Budget.charge_call`."""
+        try:
+            super().charge_call()
+        except BudgetExceededError as error:
+            if (recorder := _recorder.get()) is not None:
+                recorder.refused.append(error)
+            raise
