@@ -46,7 +46,9 @@ def read_column(name: str, example: Example, output: Output) -> Any:
         return example.metadata.get(name)
     try:
         return _COLUMNS[name][2](example, output)
-    except (KeyError, TypeError, ValueError, NotImplementedError, RecursionError) as error:
+    except InvalidInputError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, NotImplementedError, RecursionError) as error:
         raise InvalidInputError(f"what the metric reads as {name} has another form: {error!r:.300}") from None
 
 
@@ -108,8 +110,8 @@ def _messages(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
     found: list[Any] = []
     for message in messages:
         calls = _calls(message.get("tool_calls") or [])
-        plain = {key: value for key, value in message.items() if key in ("type", "role", "content")}
-        (read,) = convert_to_messages([{**plain, "tool_call_id": ""}])
+        kind = str(message.get("type") or message.get("role")).replace("MessageChunk", "").lower()
+        (read,) = convert_to_messages([{"role": kind, "content": message.get("content"), "tool_call_id": ""}])
         if read.type == "ai":
             found.append(ragas.messages.AIMessage(content=str(read.text), tool_calls=calls or None))
         elif read.type == "human":
@@ -143,6 +145,12 @@ def _table(example: Example) -> str:
     return text
 
 
+def _topics(topics: Any) -> list[str]:
+    if not isinstance(topics, (list, tuple)) or not all(isinstance(each, str) and each for each in topics):
+        raise InvalidInputError(f"metadata['reference_topics'] is {topics!r:.80}; give a list of texts")
+    return list(topics)
+
+
 def _schema(schema: Any) -> list[str] | None:
     """``metadata["schema"]``: text, texts, or tables with their columns."""
     if isinstance(schema, Mapping):
@@ -170,6 +178,10 @@ _COLUMNS: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
     "reference_tool_calls": (
         "metadata_needs", "reference_tool_calls",
         lambda one, output: _calls(one.metadata["reference_tool_calls"]),
+    ),
+    "reference_topics": (
+        "metadata_needs", "reference_topics",
+        lambda one, output: _topics(one.metadata["reference_topics"]),
     ),
     "rubrics": ("metadata_needs", "rubrics", lambda one, output: rubric(one.metadata["rubrics"])),
     "schema": ("metadata_needs", "schema", lambda one, output: _schema(one.metadata.get("schema"))),

@@ -106,7 +106,7 @@ class RagasMetric(Metric):
         self._row = row = row or _row_of(metric)
         self.stage, self.needs_judge = row.stage, row.llm
         known = self._settings if self._object is None else vars(metric)
-        self.needs_embeddings = row.embeddings and (known.get("weights") or (0, 1))[1] > 0
+        self.needs_embeddings = row.embeddings and (known.get("weights") or (0, 1))[-1] > 0
         needs = {*row.needs, *(["reference"] if known.get("with_reference") else [])}
         for field, names in needs_of(needs, best_of=row.best_of).items():
             setattr(self, field, names)

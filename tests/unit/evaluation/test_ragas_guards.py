@@ -207,3 +207,19 @@ async def test_a_scale_of_ones_own_sets_the_range() -> None:
     example = Example("q", "?", metadata={"rubrics": {0: "Wrong.", 10: "Right."}})
     own = RagasMetric("instance_rubrics", low=0, high=10)
     assert (await own.measure(example, Output(answer="x"), Judge(llm, "none"))).value == 0.0
+
+
+async def test_messages_and_tables_are_read_in_the_forms_that_people_have() -> None:
+    """Chunks of a stream, OpenAI's tool calls, rows as objects; what is none of these is an error that names it."""
+    call = {"name": "search", "args": {"n": 1}}
+    function = {"function": {"name": "search", "arguments": '{"n": 1}'}}
+    talk = Output.of({"messages": [{"type": "AIMessageChunk", "content": "x", "tool_calls": [call]}]})
+    for calls in ([call], [function]):
+        example = Example("q", "?", metadata={"reference_tool_calls": calls})
+        assert (await get_metric("tool_call_accuracy").measure(example, talk)).value == 1.0
+    table = Example("q", "?", metadata={"reference_table": [{"a": 1, "b": 2}]})
+    assert (await get_metric("data_comparison").measure(table, Output(answer="a,b\n1,2\n"))).value == 1.0
+    wrong = Example("q", "?", metadata={"reference_tool_calls": "s", "reference_topics": "rivers"})
+    for name, said in (("tool_call_f1", "tool_calls"), ("topic_adherence", "list of texts")):
+        cell = await get_metric(name).measure(wrong, talk, judge_of({}))
+        assert cell.status == "error" and said in cell.reason
