@@ -49,15 +49,13 @@ class RagasMetric(Metric):
     ``retrieved_contexts``, ``reference``, ``reference_contexts`` come from the example and the output, any other from
     the example's metadata; where one is missing, the cell is ``not_applicable`` and says which. In Chinese, the
     examples in the prompts are translated by the judge, once, as Ragas's ``adapt`` does it; ``details["prompts"]`` of
-    each cell says in which language they were sent. `ragas_table` says which faults of Ragas are caught.
+    each cell says in which language they were sent. `ragas_table` says which faults of Ragas are caught. The attributes
+    ``low``, ``high`` and ``higher_is_better`` may be set, where a metric of one's own has others.
 
     Args:
         metric: A name such as ``"faithfulness"``, the name of a class of Ragas's, the class, a ``partial`` of it, or an
             object. Its ``llm`` and ``embeddings`` are not asked, the judge is: ``llm=ragas_llm(None)`` will do.
         name: The metric's name in tables; default: its own.
-        low: Smallest possible value; default: the class's.
-        high: Greatest possible value; likewise.
-        higher_is_better: Likewise.
         **settings: What the class is made with, such as ``strictness=1`` or ``rubrics={1: "Rude.", 3: "Kind."}``.
 
     Raises:
@@ -67,16 +65,7 @@ class RagasMetric(Metric):
 
     source: Source = "ragas"
 
-    def __init__(
-        self,
-        metric: Any,
-        name: str | None = None,
-        *,
-        low: float | None = None,
-        high: float | None = None,
-        higher_is_better: bool | None = None,
-        **settings: Any,
-    ) -> None:
+    def __init__(self, metric: Any, name: str | None = None, **settings: Any) -> None:
         if find_spec("ragas") is None:
             raise MissingExtraError("eval", "Ragas's metrics")
         if isinstance(metric, partial):
@@ -111,9 +100,8 @@ class RagasMetric(Metric):
         for field, names in needs_of(needs, best_of=row.best_of).items():
             setattr(self, field, names)
         scores = scores_of(known.get("rubrics") or {})
-        self.low = low if low is not None else min(scores, default=row.low)
-        self.high = high if high is not None else max(scores, default=row.high)
-        self.higher_is_better = row.higher_is_better if higher_is_better is None else higher_is_better
+        self.low, self.high = min(scores, default=row.low), max(scores, default=row.high)
+        self.higher_is_better = row.higher_is_better
         self._adapted: WeakKeyDictionary[Judge, dict[str, Any]] = WeakKeyDictionary()
         self._locks = PerLoop(asyncio.Lock)
 

@@ -205,7 +205,8 @@ async def test_a_scale_of_ones_own_sets_the_range() -> None:
     assert (await metric.measure(*row(), Judge(llm, "none"))).value == 10.0
     llm = ByTask(answers={"InstanceRubricScoreOutput": {"feedback": "f", "score": 0}})
     example = Example("q", "?", metadata={"rubrics": {0: "Wrong.", 10: "Right."}})
-    own = RagasMetric("instance_rubrics", low=0, high=10)
+    own = RagasMetric("instance_rubrics")
+    own.low, own.high = 0.0, 10.0
     assert (await own.measure(example, Output(answer="x"), Judge(llm, "none"))).value == 0.0
 
 
