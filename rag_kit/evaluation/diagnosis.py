@@ -154,7 +154,7 @@ class Diagnosis:
     def _tables(self) -> list[Table]:
         cases = [case_of(name) for name in self.causes]
         causes = [[self._say(case.title), self.counts[case.name], self._say(case.cause)] for case in cases]
-        causes += [[self._say("unknown"), self.unknown, ""]] * bool(self.unknown)
+        causes += [[self._say("unknown"), self.unknown, ""]] if self.unknown else []
         todo = [(case.title, each) for case in cases for each in case.remedies]
         remedies = [[self._say(title), each.name, self._say(each.text)] for title, each in todo]
         order = {name: place for place, name in enumerate([*self.causes, None])}

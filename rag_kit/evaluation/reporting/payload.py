@@ -105,7 +105,7 @@ def _metrics(
     for name in names:
         having = [one for one in runs if name in one.metrics]
         entry = entries.get(name, {})
-        low, high = entry.get("low"), entry.get("high")
+        low, high = plain([entry.get("low"), entry.get("high")])  # None where a scale has no end
         values = [value for one in having for value in one.values(name).values()]
         reasons = [why_empty(one, name) for one in runs]
         found.append(

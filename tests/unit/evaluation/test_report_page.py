@@ -186,6 +186,16 @@ def test_the_answer_comes_first(tmp_path: Path) -> None:
     assert data_of(tmp_path, nothing)["answer"]["best"] is None
 
 
+def test_intervals_are_those_of_the_comparison(tmp_path: Path) -> None:
+    """The page and the comparison it is made of say the same of a pipeline, to the last digit."""
+    comparison = compare(results_of_pipelines(40))
+    for metric in data_of(tmp_path, comparison)["metrics"]:
+        scores = [comparison.score(name, metric["name"]) for name in comparison.pipelines]
+        assert [(one["mean"], one["low"], one["high"]) for one in metric["summary"]] == [
+            (score.mean, score.low, score.high) for score in scores
+        ]
+
+
 def test_less_may_be_better(tmp_path: Path) -> None:
     """Of a metric of which less is better the lowest mean leads, and is ahead by a positive difference."""
 
@@ -257,7 +267,10 @@ def test_strange_values_become_plain_texts(tmp_path: Path) -> None:
         deep = [deep]
     cell = Cell.ok(0.5, deep=deep, many=[float("inf")])
     row = Row(Example("q", "Why?"), Output("x" * 50_000, extra={"big": "y" * 5_000}), {"m": cell})
-    run = data_of(tmp_path, Results("p", [row]))["questions"][0]["runs"][0]
+    scale = {"metrics": [{"name": "m", "low": float("-inf"), "high": 5}]}
+    data = data_of(tmp_path, Results("p", [row], ("m",), scale))
+    assert (data["metrics"][0]["low"], data["metrics"][0]["high"]) == (0.0, 5)
+    run = data["questions"][0]["runs"][0]
     assert run["answer"].endswith("… (+30,000)") and run["extra"] == {"big": "(5,000 characters, not shown)"}
     assert run["cells"][0]["details"]["many"] == [None]
 
