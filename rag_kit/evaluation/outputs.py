@@ -119,12 +119,8 @@ class Output:
         for name, most in (("calls", MOST_CALLS), ("tokens", MOST_TOKENS)):
             count = getattr(self, name)
             _check(type(count) is int and 0 <= count <= most, self, name, f"a whole number from 0 to {most}")
-        _check(
-            type(self.seconds) in (int, float) and 0 <= self.seconds < math.inf,
-            self,
-            "seconds",
-            "a number from 0",
-        )
+        seconds = type(self.seconds) in (int, float) and 0 <= self.seconds < math.inf
+        _check(seconds, self, "seconds", "a number from 0")
         _check(isinstance(self.extra, Mapping), self, "extra", "a mapping")
 
     @property

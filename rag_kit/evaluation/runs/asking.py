@@ -219,7 +219,7 @@ def _describe(value: Any, seen: dict[int, tuple[int, Any]], depth: int) -> Any:
     if isinstance(value, _PLAIN):
         return repr(value) if isinstance(value, (float, bytes)) else value
     if isinstance(value, (Enum, PurePath, type, types.ModuleType)):
-        return str(value)
+        return value.__name__ if isinstance(value, types.ModuleType) else str(value)
     if id(value) in seen:
         return ["seen", seen[id(value)][0]]
     if depth > _MAX_DEPTH or len(seen) >= _MAX_OBJECTS:

@@ -17,7 +17,6 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.metering import Prices
 from rag_kit.evaluation.runs.rows import FORMAT, Row, RunFolder, read_manifest, read_rows
-from rag_kit.evaluation.scorers import get_metric
 from rag_kit.evaluation.statistics import bootstrap_interval
 
 if TYPE_CHECKING:
@@ -465,6 +464,8 @@ def higher_is_better(results: Results, metric: str) -> bool:
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, Mapping) and entry.get("name") == metric and "higher_is_better" in entry:
             return bool(entry["higher_is_better"])
+    from rag_kit.evaluation.scorers import get_metric
+
     try:
         return get_metric(metric).higher_is_better
     except RagKitError:  # of the user's own, or of an extra that is not installed
