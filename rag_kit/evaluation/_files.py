@@ -1,17 +1,29 @@
-"""Writing a file as a whole: a reader sees the old content or the new, never a part."""
+"""Files of an evaluation: read record by record, each with its place, and written as a whole or not at all."""
 
 from __future__ import annotations
 
+import codecs
+import csv
+import gzip
 import json
 import os
 import secrets
 import stat
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.documents.append_log import json_line
+from rag_kit.errors import InvalidInputError, MissingExtraError
+
+Record = tuple[str, dict[str, Any]]
+#: Characters of a line; a small file may unpack to a line without end.
+MAX_LINE = 2**28
+_JSON = (".jsonl", ".ndjson", ".json")
+_TABLES = (".csv", ".tsv", ".tab", ".parquet", ".xlsx")
 
 
 def as_path(value: Any, what: str) -> Path:
@@ -35,6 +47,215 @@ def as_path(value: Any, what: str) -> Path:
     return Path(value)
 
 
+def existing_file(value: Any) -> Path:
+    """The path of a file that is there.
+
+    Raises:
+        InvalidInputError: If it is none.
+    """
+    path = as_path(value, "path")
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "not there"
+        raise InvalidInputError(f"{str(path)!r} is {kind}; give the name of a file")
+    return path
+
+
+def find_file(folder: Path, *names: str) -> Path | None:
+    """The first of ``names`` that is a file in ``folder``, else ``None``."""
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def first_few(values: Iterable[Any], limit: int = 5) -> str:
+    """Up to ``limit`` of the values, quoted, and how many more there are."""
+    found = [f"{str(value)[:60]!r}" for value in values]
+    more = f" and {len(found) - limit} more" if len(found) > limit else ""
+    return f"{', '.join(found[:limit]) or 'none'}{more}"
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """Give ``(line number from 1, line with its end)`` of a text file, plain or ``.gz``.
+
+    Raises:
+        InvalidInputError: If the file is not of that encoding or no valid gzip, or a line is too long.
+    """
+    try:
+        codec = codecs.lookup(encoding).name
+    except (LookupError, TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"encoding is {encoding!r:.60}, which Python does not know; give a name such as 'utf-8' or 'gb18030'"
+        ) from error
+    opened = gzip.open if path.suffix == ".gz" else open
+    number = 0
+    try:
+        # bytes of another encoding become lone surrogates in their line, so that the line can be named
+        with opened(
+            path,
+            "rt",
+            encoding="utf-8-sig" if codec == "utf-8" else codec,
+            errors="surrogateescape",
+            newline="",
+        ) as file:
+            while line := cast("IO[str]", file).readline(MAX_LINE + 1):
+                number += 1
+                if len(line) > MAX_LINE:
+                    raise InvalidInputError(
+                        f"{path.name}:{number}: a line of more than {MAX_LINE:,} characters"
+                    )
+                line.encode()
+                yield number, line
+    except UnicodeError as error:
+        raise InvalidInputError(
+            f"{path.name}:{number}: not valid {codec.upper()}; save it as UTF-8, or name what it is in: "
+            "encoding='gb18030' or 'utf-16' (--encoding gb18030)"
+        ) from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InvalidInputError(
+            f"{path.name}: not a complete gzip file after line {number} ({error})"
+        ) from error
+
+
+def read_jsonl(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
+    """Give ``("file:line", object)`` for every line of a JSON Lines file that is not blank.
+
+    Raises:
+        InvalidInputError: If a line is not one JSON object.
+    """
+    for number, line in read_lines(path, encoding):
+        if line.strip():
+            where = f"{path.name}:{number}"
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise InvalidInputError(
+                    f"{where}: not valid JSON ({error}); give one object a line"
+                ) from error
+            yield where, _object(value, where)
+
+
+def read_records(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
+    """Records of a file, each with its place; the form goes by the ending.
+
+    Raises:
+        InvalidInputError: If the ending is another one, or the file is not what it says.
+    """
+    ending = path.name.removesuffix(".gz").lower()
+    if ending.endswith(".json"):
+        return _read_json(path, encoding)
+    if ending.endswith(_JSON):
+        return read_jsonl(path, encoding)
+    if ending.endswith(_TABLES):
+        return read_table(path, encoding)
+    raise InvalidInputError(
+        f"{path.name!r} has an ending that says nothing of its form; allowed are {', '.join(_JSON + _TABLES)}, a BEIR "
+        "folder, or a folder of a Hugging Face data set"
+    )
+
+
+def read_table(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
+    """Rows of a Parquet or Excel file by pandas, of any other file as CSV.
+
+    Raises:
+        InvalidInputError: If it cannot be read.
+        MissingExtraError: If pandas is needed and not installed.
+    """
+    if path.suffix.lower() not in (".parquet", ".xlsx"):
+        return _read_csv(path, encoding)
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissingExtraError("eval", f"reading {path.name!r}") from error
+    try:
+        frame = (
+            pd.read_parquet(path) if path.suffix.lower() == ".parquet" else pd.read_excel(path, dtype=object)
+        )
+    except Exception as error:  # those of pyarrow, openpyxl and zipfile
+        raise InvalidInputError(f"{path.name}: cannot be read as {path.suffix} ({error})") from error
+    return frame_records(frame, path.name)
+
+
+def frame_records(frame: Any, source: str) -> Iterator[Record]:
+    """Rows of a pandas frame.
+
+    Raises:
+        InvalidInputError: If it is none, or has a column twice.
+    """
+    if not hasattr(frame, "itertuples") or not hasattr(frame, "columns"):
+        raise InvalidInputError(f"the frame is a {type(frame).__name__}; give a pandas DataFrame")
+    names = _unique(list(map(str, frame.columns)), source)
+    rows = zip(frame.index, frame.itertuples(index=False, name=None), strict=True)
+    return ((f"{source}: row {index!r:.40}", dict(zip(names, row, strict=True))) for index, row in rows)
+
+
+def _read_json(path: Path, encoding: str) -> Iterator[Record]:
+    """The objects of one list, of the only list in an object, or one a line."""
+    text = "".join(line for _, line in read_lines(path, encoding))
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if not text.lstrip().startswith("{"):
+            raise InvalidInputError(f"{path.name}: not valid JSON ({error})") from error
+        yield from read_jsonl(path, encoding)
+        return
+    if isinstance(value, dict):
+        lists = [
+            each for each in value.values() if isinstance(each, list) and each and isinstance(each[0], dict)
+        ]
+        value = lists[0] if len(lists) == 1 else [value]
+    if not isinstance(value, list):
+        raise InvalidInputError(f"{path.name}: a JSON {type(value).__name__}; give a list of objects")
+    for number, record in enumerate(value, start=1):
+        where = f"{path.name}: item {number}"
+        yield where, _object(record, where)
+
+
+def _read_csv(path: Path, encoding: str) -> Iterator[Record]:
+    """Rows below a header line, each placed by the line that it begins on."""
+    lines = (line for _, line in read_lines(path, encoding))
+    first = next(lines, "")
+    tabs = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))
+    delimiter = "\t" if tabs else max(",\t;|", key=first.count)
+    blanks = f"{delimiter} " in first  # a header "Question, Answer": then blanks are no part of the cells
+    rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True, skipinitialspace=blanks)
+    line, header = 1, None
+    try:
+        for row in rows:
+            where, line = f"{path.name}:{line}", rows.line_num + 1
+            if not any(cell.strip() for cell in row):  # rows of delimiters alone, as spreadsheets write
+                continue
+            if header is None:
+                header = _unique([name.strip() for name in row], where)
+            elif len(row) != len(header):
+                raise InvalidInputError(
+                    f"{where}: {len(row)} cells, but the header has {len(header)}; put cells that hold "
+                    f"{delimiter!r} into double quotes"
+                )
+            else:
+                yield where, dict(zip(header, row, strict=True))
+    except csv.Error as error:
+        raise InvalidInputError(
+            f"{path.name}:{line}: not valid CSV ({error}); put cells with quotes, line ends or the delimiter "
+            "into double quotes, or save the set as JSON Lines"
+        ) from error
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"{where}: a JSON {type(value).__name__}; give an object")
+    return value
+
+
+def _unique(names: list[str], where: str) -> list[str]:
+    if double := next((name for name in names if names.count(name) > 1), None):
+        raise InvalidInputError(f"{where}: the header has the column {double!r:.80} twice; rename one")
+    return names
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
 def check_target(path: Path | None) -> None:
     """Refuse a file that could not be written, before the work that it is for.
 
@@ -50,50 +271,23 @@ def check_target(path: Path | None) -> None:
         raise InvalidInputError(f"{str(path)!r} lies below {existing.name!r}, which is a file")
 
 
-def make_folder(path: Path, target: Path) -> None:
-    """Make the folder that a file is to be in.
-
-    Raises:
-        InvalidInputError: If the system does not let us.
-    """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable(target, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> InvalidInputError:
-    return InvalidInputError(
-        f"{str(path)!r} cannot be written ({error.strerror or error}); name another place, or change its permissions"
-    )
-
-
 def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Create or replace ``path`` in one step with what ``write`` puts into the open file.
 
     A device or a pipe is written to as it is: replaced, ``/dev/null`` would be a file from then on.
 
     Raises:
-        InvalidInputError: If no file can be made there.
-        OSError: If the disk fails while the file is written; the old content stays.
+        InvalidInputError: If it cannot be written; the old content stays.
     """
-    make_folder(path.parent, path)
-    if path.exists() and not path.is_file() and not path.is_dir():
-        try:
-            opened = path.open("wb")
-        except OSError as error:
-            raise _unwritable(path, error) from error
-        with opened as file:
-            write(file)
-        return
     # a name as long as the system allows has no room for what a draft's adds
     draft = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
-        try:
-            opened = draft.open("xb")
-        except OSError as error:
-            raise _unwritable(path, error) from error
-        with opened as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with path.open("wb") as file:
+                write(file)
+            return
+        with draft.open("xb") as file:
             if path.is_file():  # one that only its owner may read stays so
                 with suppress(OSError):  # some file systems have no such rights
                     draft.chmod(stat.S_IMODE(path.stat().st_mode))
@@ -101,9 +295,14 @@ def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    except OSError as error:
+        raise InvalidInputError(
+            f"{str(path)!r} cannot be written ({error.strerror or error}); name another place, or change its "
+            "permissions"
+        ) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -112,7 +311,6 @@ def write_json(path: Path, value: Any) -> None:
     write_file(path, lambda file: file.write(text.encode("utf-8")))
 
 
-def write_jsonl(path: Path, rows: list[dict[str, Any]]) -> None:
+def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write one JSON object a line; NaN is refused."""
-    text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-    write_file(path, lambda file: file.write(text.encode("utf-8")))
+    write_file(path, lambda file: file.writelines(map(json_line, rows)))

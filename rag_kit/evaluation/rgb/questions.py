@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import as_path
-from rag_kit.evaluation._lines import find_file, read_jsonl
+from rag_kit.evaluation._files import as_path, find_file, read_jsonl
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.text import detect_language, fold

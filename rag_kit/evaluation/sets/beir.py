@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._files import as_path
-from rag_kit.evaluation._lines import find_file, first_few, read_jsonl, read_lines, take_id, take_text
+from rag_kit.evaluation._files import as_path, find_file, first_few, read_jsonl, read_lines
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.outputs import Passage
+from rag_kit.evaluation.sets.columns import text_of
 from rag_kit.text import detect_language
 
 CORPUS_ID = "corpus_id"
@@ -58,7 +58,7 @@ def _records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str, Any
     """Place, id and other fields of each record."""
     seen: set[str] = set()
     for where, record in read_jsonl(path):
-        key = take_id(record, id_name, where)
+        key = text_of(record.pop(id_name, None), f"{where}: {id_name!r}")
         if key in seen:
             raise InvalidInputError(f"{where}: the id {key!r} occurs twice; ids must be unique")
         seen.add(key)
@@ -67,8 +67,9 @@ def _records(path: Path, id_name: str) -> Iterator[tuple[str, str, dict[str, Any
 
 def _document(where: str, key: str, record: dict[str, Any]) -> Passage:
     """Title, a newline and text; the text alone where there is no title."""
-    title = take_text(record, "title", where, default="")
-    text = take_text(record, "text", where)
+    title, text = record.pop("title", None) or "", record.pop("text", None)
+    if not isinstance(title, str) or not isinstance(text, str):
+        raise InvalidInputError(f"{where}: title is {title!r:.40}, text is {text!r:.40}; give texts")
     for name in _RESERVED:
         if record.get(name, key) != key:
             raise InvalidInputError(f"{where}: the field {name!r} is reserved; give it another name")
@@ -77,10 +78,7 @@ def _document(where: str, key: str, record: dict[str, Any]) -> Passage:
 
 
 def _question(where: str, record: dict[str, Any]) -> str:
-    text = take_text(record, "text", where)
-    if not text.strip():
-        raise InvalidInputError(f"{where}: the text of the query is blank")
-    return text
+    return text_of(record.get("text"), f"{where}: 'text'")
 
 
 def _example(
@@ -108,8 +106,10 @@ def _read_qrels(
     qrels: dict[str, dict[str, int]] = {}
     dangling: list[str] = []
     for order, (number, line) in enumerate(read_lines(path)):
-        where = f"{path.name}:{number}"
+        where, line = f"{path.name}:{number}", line.rstrip("\r\n")
         cells = line.split("\t")
+        if not line.strip():
+            continue
         if len(cells) != 3:
             raise InvalidInputError(
                 f"{where}: {len(cells)} columns; give query id, document id and grade, parted by tabs"

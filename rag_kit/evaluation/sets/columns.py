@@ -1,14 +1,17 @@
-"""Which column of a file is which field of an example: named by the caller, else known by its usual name."""
+"""From a record of any source to an example: which column is which field, and each cell as the value of its field."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import ast
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from rag_kit.documents import to_plain
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation._lines import first_few
+from rag_kit.evaluation._files import Record, first_few
 from rag_kit.evaluation.examples import FIELDS, Example
-from rag_kit.evaluation.sets import values
 
 #: Field -> names that its column usually has, best first; compared without case, ``-`` and blanks as ``_``.
 USUAL: dict[str, tuple[str, ...]] = {
@@ -28,246 +31,249 @@ USUAL: dict[str, tuple[str, ...]] = {
     "tags": ("tags",),
     "metadata": ("metadata",),
 }  # fmt: skip
-_OWN = frozenset(FIELDS)
 _UNANSWERABLE = ("is_impossible", "unanswerable")
+_TAGS = ("type", "language", "category", "difficulty", "level", "kind")
 #: A column of such a name holds whole answers in one table and short ones in the next; what is short is both.
 _ANSWER = ("answer", "答案")
 _SHORT = 60  # characters
-_TAGS = ("type", "language", "category", "difficulty", "level", "kind")
+_TEXTS = ("id", "question", "reference")  # fields whose text is taken as it is
+_TRUTH = {
+    **dict.fromkeys(("true", "yes", "y", "1", "1.0", "是", "有"), True),
+    **dict.fromkeys(("false", "no", "n", "0", "0.0", "否", "无", "没有"), False),
+}
+_ROLES = {"user": "question", "human": "question", "assistant": "answer", "ai": "answer"}
 
 
-class Columns:
-    """Makes examples of records.
+def read_examples(
+    records: Iterable[Record], columns: Mapping[str, Any] | None, source: str
+) -> Iterator[Example]:
+    """An example for each record; one without an id gets one from its content.
 
     Args:
-        columns: Field -> name of its column. What is not named here is found by its usual name, unless its value is
-            ``None``: then no column is read for it. ``"tags"`` may be a list of columns.
+        records: Place and record.
+        columns: Field -> name of its column; ``None`` as a name: no column is read for it. A field that is not named
+            is found by its usual names. ``"tags"`` may be a list of columns.
         source: What the records are from, for messages.
-        spelled: Whether lists and objects may be spelled out in a text, as in CSV.
 
     Raises:
-        InvalidInputError: If a field is unknown.
+        InvalidInputError: If a record is no example (its place is named), an id comes twice, a field is unknown, a
+            named column is in no record, or there is no record.
     """
-
-    def __init__(
-        self, columns: Mapping[str, str | Sequence[str] | None] | None, source: str, *, spelled: bool = False
-    ) -> None:
-        self.source = source
-        self.spelled = spelled
-        if columns is not None and not isinstance(columns, Mapping):
-            raise InvalidInputError(f"columns is {columns!r:.80}; give field -> name of its column, or None")
-        self.named = dict(columns or {})
-        self.used: set[str] = set()
-        self.seen: dict[str, None] = {}
-        unknown = [name for name in self.named if name not in FIELDS]
-        if unknown:
-            raise InvalidInputError(
-                f"columns names the field {unknown[0]!r:.80}; allowed are {', '.join(FIELDS)}: write "
-                "{field: name of its column}"
-            )
-        for name, column in self.named.items():
-            listed = name == "tags" and values.sequence_of_texts(column)
-            if not (column is None or isinstance(column, str) or listed):
-                raise InvalidInputError(f"columns[{name!r}] is {column!r:.80}; give the name of a column")
-
-    def examples(self, records: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Example]:
-        """An example for each ``(place, record)``; examples without an id get one from their content.
-
-        Raises:
-            InvalidInputError: If a record is no example (its place is named), an id comes twice, a named column is
-                in no record, or there is no record.
-        """
-        places: dict[str, str] = {}
-        count = 0
-        for where, record in records:
-            count += 1
-            for name in record:
-                if len(self.seen) < 1000:
-                    self.seen.setdefault(str(name))
-            example, own_id = self._example(record, where)
-            number = 1
-            key = example.id
-            while key in places:
-                if own_id:
-                    raise InvalidInputError(
-                        f"{where}: the id {key!r:.80} is that of {places[key]} too; ids must be unique"
-                    )
-                number += 1
-                key = f"{example.id}-{number}"
-            places[key] = where
-            yield example if key == example.id else _renamed(example, key)
-        if not count:
-            raise InvalidInputError(f"{self.source} holds no record; there is nothing to evaluate with")
-        self._check_used()
-
-    def _check_used(self) -> None:
-        for field, column in self.named.items():
-            for name in [column] if isinstance(column, str) else column or ():
-                if name not in self.used:
-                    raise InvalidInputError(
-                        f"{self.source} has no column {name!r} (for {field}); its columns are {_list(self.seen)}"
-                    )
-
-    def _example(self, record: Mapping[str, Any], where: str) -> tuple[Example, bool]:
-        if not self.named and {"id", "question"} <= set(record) <= _OWN:
-            try:  # as save() writes it: nothing is to be guessed, nothing is lost
-                return Example.from_json(record), True
-            except InvalidInputError:
-                pass
-        row = {str(name): value for name, value in record.items()}
-        rest = dict(row)
-        usual = {_usual(name): name for name in reversed(rest)}
-        cells: dict[str, Any] = {}
-        asked: str | None = None
-        for field in FIELDS:
-            if field == "tags" and not isinstance(self.named.get("tags"), str):
-                continue
-            name = self._column(field, rest, usual)
-            if (
-                name is not None and name in row
-            ):  # a column that the caller named may be that of several fields
-                self.used.add(name)
-                asked = name if field == "question" else asked
-                rest.pop(name, None)
-                cell = values.plain_cell(row[name])
-                if cell is not None:
-                    cells[field] = self._parsed(cell, where, field)
-                    if field == "reference" and self._is_short_answer(name, cell):
-                        cells.setdefault("answers", cell)
-        fields: dict[str, Any] = {"tags": self._tags(row, rest, cells, usual, where)}
-        if "question" not in cells:
-            if asked is not None:
+    if not isinstance(columns, Mapping | None):
+        raise InvalidInputError(f"columns is {columns!r:.80}; give field -> name of its column, or None")
+    named = dict(columns or {})
+    if unknown := [field for field in named if field not in FIELDS]:
+        raise InvalidInputError(
+            f"columns names the field {unknown[0]!r:.80}; allowed are {', '.join(FIELDS)}: write "
+            "{field: name of its column}"
+        )
+    for field, name in named.items():
+        listed = isinstance(name, (list, tuple)) and field == "tags"
+        if not (name is None or isinstance(name, str) or listed):
+            raise InvalidInputError(f"columns[{field!r}] is {name!r:.80}; give the name of a column")
+    places: dict[str, str] = {}
+    seen: dict[str, None] = {}
+    for where, record in records:
+        seen.update(dict.fromkeys(map(str, record)))
+        fields = _fields(record, named, where)
+        made = "id" not in fields
+        key = first = made_id(fields["question"], fields.get("reference")) if made else fields["id"]
+        while key in places:
+            if not made:
                 raise InvalidInputError(
-                    f"{where}: there is no question; {asked!r:.80} is empty. Fill it, or take the record out"
+                    f"{where}: the id {key!r:.80} is that of {places[key]} too; ids must be unique"
                 )
-            raise InvalidInputError(
-                f"{where}: there is no question; the columns are {_list(record)}. "
-                'Name the one that holds it: columns={"question": "..."} (--column question=...)'
-            )
-        fields["question"] = values.one_text(cells["question"], where, "question")
-        self._answers(cells, fields, where)
-        for field, read in (("reference_contexts", values.texts), ("answers", values.texts)):
-            if field in cells:
-                fields[field] = read(cells[field], where, field)
-        for field, convert in (
-            ("relevant", values.grades),
-            ("spans", values.spans),
-            ("history", values.turns),
-        ):
-            if field in cells:
-                fields[field] = convert(cells[field], where)
-        if "answerable" in cells:
-            fields["answerable"] = values.truth(cells["answerable"], where, "answerable")
-        elif name := next(
-            (usual[each] for each in _UNANSWERABLE if each in usual and usual[each] in rest), None
-        ):
-            cell = values.plain_cell(rest.pop(name))
-            if cell is not None:
-                fields["answerable"] = not values.truth(cell, where, name)
-        fields["metadata"] = _metadata(cells, rest)
-        own_id = "id" in cells
-        fields["id"] = (
-            values.identifier(cells["id"], where)
-            if own_id
-            else values.made_id(fields["question"], fields.get("reference"))
+            key = f"{first}-{int(key[len(first) + 1 :] or 1) + 1}"
+        places[key] = where
+        try:
+            yield Example(**{**fields, "id": key})
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{where}: {error}") from error
+    if not places:
+        raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
+    for field, column in named.items():
+        for name in [column] if isinstance(column, str) else column or ():
+            if name not in seen:
+                raise InvalidInputError(
+                    f"{source} has no column {name!r} (for {field}); its columns are {first_few(seen, 20)}"
+                )
+
+
+def _fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str) -> dict[str, Any]:
+    if not named and {"id", "question"} <= set(record) <= set(FIELDS):
+        try:  # as save() writes it: nothing is to be guessed, nothing is lost
+            Example(**record)
+            return dict(record)
+        except InvalidInputError:
+            pass
+    row = {str(name): cell for name, value in record.items() if (cell := plain_cell(value)) is not None}
+    usual = {_folded(name): name for name in reversed(row)}
+    taken = {field: name for field in FIELDS if (name := _column(field, named, row, usual))}
+    if "question" not in taken:
+        raise InvalidInputError(
+            f"{where}: there is no question; the filled columns are {first_few(row, 20)}. "
+            'Name the one that holds it: columns={"question": "..."} (--column question=...)'
         )
-        return _checked(fields, where), own_id
-
-    def _column(self, field: str, rest: Mapping[str, Any], usual: Mapping[str, str]) -> str | None:
-        if field in self.named:
-            column = self.named[field]
-            return column if isinstance(column, str) else None
-        taken = {name for name in self.named.values() if isinstance(name, str)}
-        for name in USUAL[field]:
-            found = usual.get(name)
-            if found is not None and found in rest and found not in taken:
-                return found
-        return None
-
-    def _is_short_answer(self, name: str, cell: Any) -> bool:
-        """Whether a column called "Answer", which the caller did not map, has a short answer to look for."""
-        unnamed = "reference" not in self.named and "answers" not in self.named
-        return unnamed and _usual(name) in _ANSWER and isinstance(cell, str) and len(cell.strip()) <= _SHORT
-
-    def _parsed(self, cell: Any, where: str, field: str) -> Any:
-        own = field in ("id", "question")
-        return values.parsed(cell, where, field) if self.spelled and not own else cell
-
-    def _answers(self, cells: dict[str, Any], fields: dict[str, Any], where: str) -> None:
-        """The column of the reference may hold a list, or SQuAD's answers: then these are accepted answers."""
-        if "reference" not in cells:
-            return
-        cell = cells["reference"]
-        if isinstance(cell, (list, Mapping)):
-            found = values.texts(cell, where, "reference")
-            cells.setdefault("answers", found)
-            if found:
-                fields["reference"] = found[0]
-        else:
-            fields["reference"] = values.one_text(cell, where, "reference")
-
-    def _tags(
-        self,
-        row: Mapping[str, Any],
-        rest: dict[str, Any],
-        cells: Mapping[str, Any],
-        usual: Mapping[str, str],
-        where: str,
-    ) -> dict[str, str]:
-        named = self.named.get("tags")
-        found: dict[str, str] = {}
-        if isinstance(named, str):
-            cell = cells.get("tags", {})
-            if isinstance(cell, Mapping):
-                return {str(key): str(value) for key, value in cell.items()}
-            return {named: str(cell)}
-        if (
-            "tags" not in self.named
-            and "tags" in usual
-            and isinstance(rest.get(usual["tags"]), (Mapping, str))
-        ):
-            cell = self._parsed(values.plain_cell(rest[usual["tags"]]), where, "tags")
-            if isinstance(cell, Mapping):
-                rest.pop(usual["tags"])
-                found = {str(key): str(value) for key, value in cell.items()}
-        wanted = (
-            [usual[name] for name in _TAGS if name in usual and usual[name] in rest]
-            if "tags" not in self.named
-            else list(named or ())
-        )
-        for name in wanted:
-            if name not in row:
-                continue
-            self.used.add(name)
-            cell = values.plain_cell(row[name])
-            if isinstance(cell, (str, int, float, bool)):
-                rest.pop(name, None)
-                found.setdefault(name, str(cell))
-        return found
+    fields = {field: field_value(field, row[name], f"{where}: {field}") for field, name in taken.items()}
+    answer = fields.get("reference")
+    if isinstance(answer, list):  # a column of answers: the first is the reference, all are accepted
+        fields["reference"] = answer[0] if answer else None
+        fields.setdefault("answers", answer)
+    elif answer and not {"reference", "answers"} & set(named) and _is_short(taken["reference"], answer):
+        fields.setdefault("answers", [answer])
+    used = set(taken.values())
+    if "answerable" not in fields and (name := next((usual[n] for n in _UNANSWERABLE if n in usual), None)):
+        fields["answerable"] = not field_value("answerable", row[name], f"{where}: {name}")
+        used.add(name)
+    listed = named.get("tags", [usual[name] for name in _TAGS if name in usual]) or ()
+    if not isinstance(listed, str):
+        tags = {name: str(row[name]) for name in listed if isinstance(row.get(name), (str, int, float))}
+        fields["tags"] = {**tags, **fields.get("tags", {})}
+        used.update(tags)
+    rest = {name: cell for name, cell in row.items() if name not in used}
+    return {**fields, "metadata": {**rest, **fields.get("metadata", {})}}
 
 
-def _metadata(cells: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
-    given = cells.get("metadata", {})
-    own = dict(given) if isinstance(given, Mapping) else {"metadata": given}
-    others = {name: cell for name, value in rest.items() if (cell := values.plain_cell(value)) is not None}
-    return {**others, **own}
+def _column(
+    field: str, named: Mapping[str, Any], row: Mapping[str, Any], usual: Mapping[str, str]
+) -> str | None:
+    """The column of a field that holds something."""
+    if field in named:
+        name = named[field]
+        return name if isinstance(name, str) and name in row else None
+    found = (usual[name] for name in USUAL[field] if name in usual)
+    return next((name for name in found if name not in named.values()), None)
 
 
-def _checked(fields: dict[str, Any], where: str) -> Example:
-    try:
-        return Example(**fields)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{where}: {error}") from error
+def _is_short(name: str, answer: str) -> bool:
+    return _folded(name) in _ANSWER and len(answer.strip()) <= _SHORT
 
 
-def _renamed(example: Example, key: str) -> Example:
-    return Example.from_json({**example.to_json(), "id": key})
-
-
-def _usual(name: str) -> str:
+def _folded(name: str) -> str:
     return name.strip().casefold().replace("-", "_").replace(" ", "_")
 
 
-def _list(names: Iterable[str]) -> str:
-    found = [str(name)[:60] for name in names]
-    return first_few(found, 20) if found else "none"
+def plain_cell(value: Any) -> Any:
+    """A cell as plain JSON, ``None`` where a table has a gap (NaN, NaT, blank text)."""
+    blank = isinstance(value, str) and not value.strip()
+    return None if blank or type(value).__name__ in ("NaTType", "NAType") else to_plain(value)
+
+
+def field_value(field: str, cell: Any, where: str) -> Any:
+    """A cell as the value of a field.
+
+    Raises:
+        InvalidInputError: If it is none.
+    """
+    if field in _TEXTS:
+        return texts_of(cell, where) if field == "reference" and not _is_one(cell) else text_of(cell, where)
+    cell = spelled_out(cell, where)
+    if field in ("answers", "reference_contexts"):
+        return texts_of(cell, where)
+    if field == "relevant":
+        if isinstance(cell, Mapping):
+            return {key: int(g) if isinstance(g, float) and g.is_integer() else g for key, g in cell.items()}
+        return dict.fromkeys(texts_of(cell, where), 1)
+    if field == "answerable":
+        if (answerable := _TRUTH.get(str(cell).strip().casefold())) is None:
+            raise InvalidInputError(f"{where} is {cell!r:.80}; give true or false")
+        return answerable
+    if field == "history":
+        return turns_of(cell, where)
+    if field in ("tags", "metadata") and not isinstance(cell, Mapping):
+        return {where.rpartition(": ")[2]: cell}
+    return [cell] if field == "spans" and isinstance(cell, Mapping) else cell
+
+
+def spelled_out(cell: Any, where: str) -> Any:
+    """A list or an object that a text cell spells out, as JSON or as Python prints it; other cells as they are.
+
+    Raises:
+        InvalidInputError: If the cell begins like a list of texts and is none.
+    """
+    text = cell.strip() if isinstance(cell, str) else ""
+    if text[:1] + text[-1:] not in ("[]", "{}"):
+        return cell
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return to_plain(read(text))
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+    if text[1:].lstrip()[:1] in ("'", '"'):
+        raise InvalidInputError(
+            f'{where} is {text!r:.80}, which is no list in JSON or Python; write ["a", "b"]'
+        )
+    return cell  # a text that merely stands in brackets
+
+
+def _is_one(cell: Any) -> bool:
+    return not isinstance(cell, (list, Mapping)) or (isinstance(cell, list) and len(cell) == 1)
+
+
+def text_of(cell: Any, where: str) -> str:
+    """A text that is not blank; a whole number of a table (``3.0``) and a list of one text are one.
+
+    Raises:
+        InvalidInputError: If it is none.
+    """
+    if isinstance(cell, list) and len(cell) == 1:
+        cell = cell[0]
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    if isinstance(cell, (int, float)) and not isinstance(cell, bool):
+        return str(cell)
+    if not isinstance(cell, str) or not cell.strip():
+        raise InvalidInputError(f"{where} is {cell!r:.120}; give a text that is not blank")
+    return cell
+
+
+def texts_of(cell: Any, where: str) -> list[str]:
+    """A list of texts without repetitions; also one text, and SQuAD's ``{"text": [...]}``."""
+    if isinstance(cell, Mapping):
+        cell = cell.get("text", cell)
+    items = cell if isinstance(cell, list) else [cell]
+    texts = (item.get("text", item) if isinstance(item, Mapping) else item for item in items)
+    return list(dict.fromkeys(text_of(text, where) for text in texts if text != ""))
+
+
+def turns_of(cell: Any, where: str) -> list[dict[str, str]]:
+    """Earlier turns: objects with ``question`` and ``answer``, pairs, or chat messages.
+
+    Raises:
+        InvalidInputError: If it is none of these.
+    """
+    turns: list[dict[str, str]] = []
+    for item in cell if isinstance(cell, list) else [cell]:
+        if isinstance(item, list) and len(item) == 2:
+            item = {"question": item[0], "answer": item[1]}
+        role, text = message(item)
+        if isinstance(item, Mapping) and {"question", "answer"} <= set(item):
+            turns.append({"question": str(item["question"]), "answer": str(item["answer"])})
+        elif role == "question":
+            turns.append({"question": text, "answer": ""})
+        elif role == "answer" and turns:
+            turns[-1]["answer"] = f"{turns[-1]['answer']}\n{text}".strip()
+        elif role is None:
+            raise InvalidInputError(
+                f"{where}: a turn is {item!r:.80}; give question and answer, or role and content"
+            )
+    return turns
+
+
+def message(item: Any) -> tuple[str | None, str]:
+    """``("question" | "answer" | "other", text)`` of a chat message as JSON; ``(None, "")`` where it is none."""
+    inner = (item.get("data") or item.get("kwargs") or item) if isinstance(item, Mapping) else None
+    if not isinstance(inner, Mapping):  # data or kwargs: a message as LangChain writes it out
+        return None, ""
+    role, content = inner.get("role") or inner.get("type"), inner.get("content")
+    if isinstance(content, list):
+        parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
+        content = "\n".join(str(part) for part in parts if part)
+    if not isinstance(role, str) or not isinstance(content, str):
+        return None, ""
+    return _ROLES.get(role.casefold(), "other"), content
+
+
+def made_id(*parts: str | None) -> str:
+    """An id from what an example holds: the same content has the same id in every file."""
+    return f"q-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]}"

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, overload
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 from rag_kit.documents import to_plain
-from rag_kit.errors import InvalidInputError
+from rag_kit.documents.tables import Table
+from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.evaluation import _files as files
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Passage
-from rag_kit.evaluation.sets import parting
-from rag_kit.evaluation.sets.stored import Stored
+from rag_kit.evaluation.sets.columns import read_examples
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+ColumnNames = Mapping[str, "str | Sequence[str] | None"]
 
-class EvaluationSet(Stored, Sequence[Example]):
+
+class EvaluationSet(Sequence[Example]):
     """Questions to evaluate with, in order, each with what is known of its right answer.
 
     Args:
@@ -129,7 +134,7 @@ class EvaluationSet(Stored, Sequence[Example]):
             raise InvalidInputError(
                 f"n is {n!r}; {self.name!r} has {len(self)} examples: give 0 to {len(self)}"
             )
-        drawn = set(sorted(self._places, key=lambda key: parting.rank(key, seed))[:n])
+        drawn = set(sorted(self._places, key=lambda key: _rank(key, seed))[:n])
         return self._of(example for example in self.examples if example.id in drawn)
 
     def split(
@@ -146,10 +151,21 @@ class EvaluationSet(Stored, Sequence[Example]):
         Raises:
             InvalidInputError: If the share is out of range or a part would be empty.
         """
-        first = parting.part(self.examples, share, seed, by)
-        return (
-            self._of(example for example in self.examples if example.id in first),
-            self._of(example for example in self.examples if example.id not in first),
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
+            raise InvalidInputError(f"share is {share!r}; give a number between 0 and 1, such as 0.7")
+        groups = self.slices(by or (lambda example: example.id))
+        first: set[str] = set()
+        for value in sorted(groups, key=lambda value: _rank(value, seed)):
+            left = round(share * len(self)) - len(first)
+            if abs(left - len(groups[value])) < abs(left):
+                first.update(example.id for example in groups[value])
+        if not first or len(first) == len(self):
+            raise InvalidInputError(
+                f"a share of {share} of {len(self)} examples in {len(groups)} groups leaves one part empty; "
+                "give more examples or another share"
+            )
+        return self.filter(lambda example: example.id in first), self.filter(
+            lambda example: example.id not in first
         )
 
     def fingerprint(self) -> str:
@@ -173,16 +189,202 @@ class EvaluationSet(Stored, Sequence[Example]):
             for p in self.corpus
         ]
 
-    # -- shown --------------------------------------------------------------------------------------------------------
+    # -- read and written ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def load(
+        cls,
+        path: Path | str,
+        *,
+        columns: ColumnNames | None = None,
+        name: str | None = None,
+        encoding: str = "utf-8",
+        split: str | None = None,
+    ) -> EvaluationSet:
+        """Read a set; its form is known by the name of the file or by what is in the folder. Nothing is fetched.
+
+        Args:
+            path: A file (``.jsonl``, ``.json``, ``.csv``, ``.tsv``, ``.parquet``, ``.xlsx``; the first four also
+                ``.gz``), a BEIR folder, or a folder of a Hugging Face data set.
+            columns: Field of `Example` -> name in the file, for what has another name than usual; ``None`` as a name
+                leaves a field out. ``"tags"`` may be a list of columns. Names that are no field become metadata.
+            name: The set's name; the file's where it is not given.
+            encoding: The file's encoding; spreadsheets in China often write ``"gb18030"``.
+            split: Which split of a folder.
+
+        Raises:
+            InvalidInputError: If it is none of these, or not right; the message names file and line, or the row.
+        """
+        path = files.as_path(path, "path")
+        if not path.is_dir():
+            if split is not None:
+                raise InvalidInputError(f"{path.name!r} is read without a split; split is for a folder")
+            return cls._made(files.read_records(files.existing_file(path), encoding), columns, name, path)
+        beir = files.find_file(path, "queries.jsonl", "queries.jsonl.gz")
+        if encoding != "utf-8" or (beir and (columns or name)):
+            raise InvalidInputError(
+                f"{path.name!r} is a folder, read without encoding, and one of BEIR's without columns and name"
+            )
+        if beir:
+            return cls.from_beir(path, split=split or "test")
+        return cls.from_huggingface(path, columns=columns, name=name, split=split)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: Path | str,
+        *,
+        columns: ColumnNames | None = None,
+        name: str | None = None,
+        encoding: str = "utf-8",
+    ) -> EvaluationSet:
+        """Read a table with a header line, whatever the file is called; arguments and errors as in `load`.
+
+        Cells are parted by what the header line has most of: comma, semicolon, tab or ``|``. A cell may spell out a
+        list: ``["a", "b"]``, as JSON or as Python prints it.
+        """
+        path = files.existing_file(path)
+        return cls._made(files.read_table(path, encoding), columns, name, path)
+
+    @classmethod
+    def from_pandas(
+        cls, frame: Any, *, columns: ColumnNames | None = None, name: str = "frame"
+    ) -> EvaluationSet:
+        """Read a pandas frame, one example a row; empty cells count as missing. ``columns`` as in `load`."""
+        return cls._made(files.frame_records(frame, "the frame"), columns, name, Path("the frame"))
+
+    @classmethod
+    def from_huggingface(
+        cls,
+        source: Path | str | Any,
+        *,
+        columns: ColumnNames | None = None,
+        name: str | None = None,
+        split: str | None = None,
+    ) -> EvaluationSet:
+        """Read a Hugging Face data set from local files, or one that is loaded already; no network.
+
+        Args:
+            source: A ``datasets.Dataset`` or ``DatasetDict``; the folder of ``save_to_disk``; or a folder with
+                Parquet, JSON Lines or CSV files, as it is downloaded from the hub.
+            columns: As in `load`. SQuAD's columns are known.
+            name: The set's name; the folder's where it is not given.
+            split: Which split, where there are several.
+
+        Raises:
+            InvalidInputError: If it is no data set, there is no such split, or a row is no example.
+            MissingExtraError: If ``datasets`` is not installed.
+        """
+        data = _from_folder(source) if isinstance(source, (str, Path)) else source
+        if isinstance(data, Mapping):
+            split = next(iter(data)) if split is None and len(data) == 1 else split
+            if split not in data:
+                raise InvalidInputError(
+                    f"split is {split!r}; the data set has {files.first_few(data)}: name one with split="
+                )
+            data = data[split]
+        if not hasattr(data, "column_names"):
+            raise InvalidInputError(
+                f"the source is a {type(data).__name__}; give a folder, a datasets.Dataset or a DatasetDict"
+            )
+        label = (
+            Path(source).resolve().name if data is not source and isinstance(source, (str, Path)) else None
+        )
+        label = name or label or data.info.dataset_name or "dataset"
+        return cls._made(_rows(data, label), columns, label, Path(label))
+
+    @classmethod
+    def from_beir(cls, folder: Path | str, *, split: str = "test") -> EvaluationSet:
+        """Read a folder in BEIR's layout; as `rag_kit.evaluation.load_dataset`."""
+        from rag_kit.evaluation.sets.beir import read_beir
+
+        name, examples, corpus = read_beir(folder, split)
+        return cls(name, examples, corpus=corpus)
+
+    @classmethod
+    def from_feedback(
+        cls, path: Path | str, *, name: str | None = None, encoding: str = "utf-8", keep_unrated: bool = False
+    ) -> EvaluationSet:
+        """Read an export of runs with the thumbs that users gave them.
+
+        An answer with a thumb up becomes the reference, one with a thumb down does not: it is kept under
+        ``metadata["rejected"]``. What a user wrote as the right answer counts more than any thumb. Runs that asked
+        the same are one example; where thumbs on the same answer disagree, it is no reference. The tag
+        ``feedback`` is ``up``, ``down``, ``mixed`` or ``none``.
+
+        Args:
+            path: JSON Lines, JSON or CSV; rows with ``inputs``, ``outputs`` and a thumb: ``score``, ``thumbs``,
+                ``rating`` or ``feedback`` (up or down, 1 or 0 or -1, true or false), or LangSmith's
+                ``feedback_stats``.
+            name: The set's name; the file's where it is not given.
+            encoding: The file's encoding.
+            keep_unrated: Keep runs without a thumb, as examples without a reference.
+
+        Raises:
+            InvalidInputError: If a row holds no question or a thumb that is none; the message names file and line.
+        """
+        from rag_kit.evaluation.sets.feedback import feedback_examples
+
+        path = files.existing_file(path)
+        records = files.read_records(path, encoding)
+        return cls(name or _stem(path), feedback_examples(records, path.name, keep_unrated))
+
+    def save(self, path: Path | str) -> Path:
+        """Write the set as JSON Lines, as a whole or not at all; `load` gives back an equal one.
+
+        One example a line. Below them the corpus, one passage a line, and above them the set's name where it is not
+        the file's: a set without both is plain JSON Lines for every other program.
+
+        Raises:
+            InvalidInputError: If the file cannot be written, or its name has another ending.
+        """
+        path = files.as_path(path, "path")
+        if path.suffix != ".jsonl":
+            raise InvalidInputError(f"the name is {path.name!r}; give one that ends in .jsonl")
+        files.check_target(path)
+        header: dict[str, Any] = {} if self.name == _stem(path) else {"name": self.name}
+        if self.corpus is not None:
+            header["corpus"] = len(self.corpus)
+        rows = [{"evaluation_set": header}] if header else []
+        rows += [example.to_json() for example in self.examples]
+        for passage in self.corpus or ():
+            rows.append({"passage": {"id": passage.id, "text": passage.text, "metadata": passage.metadata}})
+        files.write_jsonl(path, rows)
+        return path
+
+    @classmethod
+    def _made(
+        cls, records: Iterable[files.Record], columns: ColumnNames | None, name: str | None, source: Path
+    ) -> EvaluationSet:
+        """A set of records; beside examples, `save` writes a header and passages."""
+        header: dict[str, Any] = {}
+        passages: list[Passage] = []
+
+        def examples() -> Iterator[files.Record]:
+            for where, record in records:
+                if set(record) == {"evaluation_set"} and isinstance(record["evaluation_set"], Mapping):
+                    header.update(record["evaluation_set"])
+                elif set(record) == {"passage"} and isinstance(record["passage"], Mapping):
+                    passages.append(Passage(**record["passage"]))
+                else:
+                    yield where, record
+
+        found = list(read_examples(examples(), columns, source.name))
+        name = name or header.get("name") or _stem(source)
+        return cls(name, found, corpus=passages if passages or "corpus" in header else None)
 
     def __repr__(self) -> str:
         corpus = "" if self.corpus is None else f", {len(self.corpus)} passages"
         return f"EvaluationSet({self.name!r}, {len(self)} examples{corpus})"
 
     def _repr_html_(self) -> str:
-        from rag_kit.evaluation.sets.showing import to_html
-
-        return to_html(self)
+        tags = Counter(f"{name}={value}" for each in self.examples for name, value in each.tags.items())
+        heading = "; ".join([repr(self), *(f"{tag}: {count}" for tag, count in tags.most_common(8))])
+        rows = [
+            [each.id, each.question, each.reference or " / ".join(each.answers)] for each in self.examples
+        ]
+        table = Table(["id", "question", "reference"], rows, heading=heading, width=160, most=10)
+        return table.html()
 
     def _of(self, examples: Iterable[Example]) -> EvaluationSet:
         part = EvaluationSet(self.name, examples)
@@ -209,3 +411,44 @@ def _corpus(corpus: Iterable[Passage | Document | str]) -> tuple[Passage, ...]:
                 "ids must be unique"
             )
     return tuple(found.values())
+
+
+def _rank(key: str, seed: int) -> bytes:
+    """A place in a draw that depends on the id and the seed alone: no generator's stream could change it."""
+    return hashlib.sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest()
+
+
+def _stem(path: Path) -> str:
+    """The name of a set from that of its file: without the ending, and without ``.gz``."""
+    return Path(path.name.removesuffix(".gz")).stem
+
+
+def _from_folder(source: Path | str) -> Any:
+    folder = files.as_path(source, "source")
+    if not folder.is_dir():
+        raise InvalidInputError(f"{str(folder)!r} is no folder; download the data set first")
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtraError("eval", "reading a Hugging Face data set") from error
+    try:
+        if files.find_file(folder, "dataset_dict.json", "state.json"):
+            return datasets.load_from_disk(str(folder))
+        return datasets.load_dataset(str(folder.resolve()), streaming=True)
+    except Exception as error:  # its own classes, pyarrow's, and those of a file's reader
+        raise InvalidInputError(
+            f"{folder.name!r} is no data set that can be read ({error}); give a file, a BEIR folder, or a folder "
+            "with Parquet, JSON Lines or CSV files"
+        ) from error
+
+
+def _rows(data: Any, label: str) -> Iterator[files.Record]:
+    """Rows of a data set, with the names of its class labels."""
+    features = (data.features or {}).items()
+    names = {column: feature.names for column, feature in features if hasattr(feature, "names")}
+    try:
+        for number, row in enumerate(data, start=1):
+            labels = {c: names[c][row[c]] for c in names if isinstance(row[c], int) and row[c] >= 0}
+            yield f"{label}: row {number}", {**row, **labels}
+    except (OSError, ValueError) as error:  # pyarrow's are of these
+        raise InvalidInputError(f"{label} cannot be read ({error})") from error

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import Record
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.sets import files, values
+from rag_kit.evaluation.sets.columns import made_id, message, plain_cell, spelled_out, text_of, turns_of
 from rag_kit.text import detect_language, fold
 from rag_kit.text.citations import is_declined
 
-Thumb = Literal["up", "down", "mixed"]
-_UP = frozenset({"up", "thumbs_up", "thumbs-up", "thumbsup", "thumb_up", "positive", "like", "liked", "good", "yes",
-                 "true", "correct", "helpful", "1", "+1", "1.0", "👍", "赞", "点赞", "好", "满意", "有用"})  # fmt: skip
-_DOWN = frozenset({"down", "thumbs_down", "thumbs-down", "thumbsdown", "thumb_down", "negative", "dislike", "disliked",
-                   "bad", "no", "false", "incorrect", "unhelpful", "0", "-1", "0.0", "-1.0", "👎", "踩", "差", "不好",
-                   "不满意", "没用"})  # fmt: skip
+_UP = frozenset({"up", "thumbs_up", "thumbs-up", "positive", "like", "liked", "good", "yes", "true", "correct",
+                 "helpful", "1", "+1", "1.0", "👍", "赞", "点赞", "好", "满意", "有用"})  # fmt: skip
+_DOWN = frozenset({"down", "thumbs_down", "thumbs-down", "negative", "dislike", "disliked", "bad", "no", "false",
+                   "incorrect", "unhelpful", "0", "-1", "0.0", "-1.0", "👎", "踩", "差", "不好", "不满意",
+                   "没用"})  # fmt: skip
 _THUMBS = ("thumbs", "thumb", "feedback", "user_feedback", "user_score", "score", "rating", "vote", "value")
 _CORRECTIONS = ("correction", "corrected_answer", "correct_answer", "expected", "reference", "ground_truth")
 _COMMENTS = ("comment", "comments", "explanation", "note")
 _INPUTS = ("inputs", "input", "question", "query")
 _OUTPUTS = ("outputs", "output", "answer", "response")
-_QUESTION = ("question", "input", "query", "user_input", "prompt")
-_ANSWER = ("answer", "output", "result", "response", "text", "content")
-_ID = ("run_id", "trace_id", "id")
+_QUESTION = ("question", "input", "query", "user_input", "prompt", "messages")
+_ANSWER = ("answer", "output", "result", "response", "text", "content", "messages")
 _CITATION = re.compile(r"\s*\[\d{1,4}\](?!\()")
 _SKINS = re.compile("[\U0001f3fb-\U0001f3ff\ufe0f]")
 
@@ -38,201 +37,132 @@ class _Case:
 
     question: str
     history: list[dict[str, str]]
-    up: dict[str, int] = field(default_factory=dict)
-    down: dict[str, int] = field(default_factory=dict)
+    #: Answer -> thumbs; an empty answer is that of a run that failed.
+    liked: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
     corrections: list[str] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
-    mixed: bool = False
-    #: Thumbs on runs that answered nothing: they say how it was received, and are no reference.
-    unanswered: set[str] = field(default_factory=set)
 
     @property
     def rated(self) -> bool:
         """Whether somebody said something of it."""
-        return bool(self.up or self.down or self.corrections or self.mixed or self.unanswered)
+        return bool(self.liked or self.rejected or self.corrections)
 
     def example(self) -> Example:
         """The thumbs of all runs weighed."""
-        ups, downs = bool(self.up) or "up" in self.unanswered, bool(self.down) or "down" in self.unanswered
-        disputed = self.mixed or bool(set(self.up) & set(self.down))
-        good = [answer for answer in self.up if answer not in self.down]
-        best = max(good, key=lambda answer: self.up[answer]) if good else None
-        reference = self.corrections[-1] if self.corrections else best
-        rated = "mixed" if disputed or (ups and downs) else "up" if ups else "down" if downs else "none"
+        good = [answer for answer, _ in self.liked.most_common() if answer and answer not in self.rejected]
+        reference = [*self.corrections[-1:], *good, None][0]
+        thumbs = {(True, True): "mixed", (True, False): "up", (False, True): "down", (False, False): "none"}
         metadata = {
             "runs": self.runs,
-            "rejected": list(self.down),
+            "rejected": [answer for answer in self.rejected if answer and answer != reference],
             "comments": self.comments,
             "also_liked": [answer for answer in good if answer != reference],
             "corrected": bool(self.corrections),
         }
         return Example(
-            values.made_id(
-                self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)
-            ),
+            made_id(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
             self.question,
             reference=reference,
             answerable=None if reference is None else not is_declined(reference),
             history=tuple(self.history),
-            tags={"feedback": rated, "language": detect_language(self.question)},
+            tags={
+                "feedback": thumbs[bool(self.liked), bool(self.rejected)],
+                "language": detect_language(self.question),
+            },
             metadata={name: value for name, value in metadata.items() if value},
         )
 
 
-def examples_of(path: Path, encoding: str, keep_unrated: bool) -> list[Example]:
+def feedback_examples(records: Iterable[Record], source: str, keep_unrated: bool) -> list[Example]:
     """The examples of an export; see `EvaluationSet.from_feedback`."""
-    table = path.name.removesuffix(".gz").lower().endswith(files.TABLES)
-    records = files.csv_records(path, encoding, None) if table else files.json_records(path, encoding)
-    kept = [case for case in _cases(records, table) if keep_unrated or case.rated]
+    cases: dict[str, _Case] = {}
+    for where, record in records:
+        run = {name: spelled_out(plain_cell(cell), f"{where}: {name}") for name, cell in record.items()}
+        question, history = _asked(run, where)
+        case = cases.setdefault(made_id(fold(question).strip(), fold(str(history))), _Case(question, history))
+        if run_id := _first(run, ("run_id", "trace_id", "id")):
+            case.runs.append(str(run_id))
+        answer = _answered(_first(run, _OUTPUTS), where)
+        for opinion in _opinions(run):
+            case.comments += [str(comment)] if (comment := _first(opinion, _COMMENTS)) else []
+            if wished := _first(opinion, _CORRECTIONS):
+                case.corrections.append(text_of(_answered(wished, where), f"{where}: the correction"))
+            thumb = _thumb(_first(opinion, _THUMBS), where)
+            case.liked.update([answer] if thumb in ("up", "mixed") else [])
+            case.rejected.update([answer] if thumb in ("down", "mixed") else [])
+    kept = [case.example() for case in cases.values() if keep_unrated or case.rated]
     if not kept:
         raise InvalidInputError(
-            f"{path.name} holds no run with a thumb; it needs one of {', '.join(_THUMBS)}, "
-            "or say keep_unrated=True"
+            f"{source} holds no run with a thumb; it needs one of {', '.join(_THUMBS)}, or say keep_unrated=True"
         )
-    return [case.example() for case in kept]
+    return kept
 
 
-def _cases(records: Iterable[files.Record], spelled: bool) -> list[_Case]:
-    cases: dict[str, _Case] = {}
-    for where, raw in records:
-        record = {key: values.plain_cell(value) for key, value in raw.items()}
-        if spelled:
-            record = {key: values.parsed(value, where, key) for key, value in record.items()}
-        question, history = _asked(record, where)
-        key = values.made_id(fold(question).strip(), *(fold(str(turn)) for turn in history))
-        case = cases.setdefault(key, _Case(question, history))
-        if run := _first(record, _ID):
-            case.runs.append(str(run))
-        answer, readable = _answered(record)
-        for thumb, correction, comment in _opinions(record, where):
-            if comment:
-                case.comments.append(comment)
-            if correction:
-                case.corrections.append(correction)
-            if thumb == "mixed":
-                case.mixed = True
-            elif thumb and answer:
-                group = case.up if thumb == "up" else case.down
-                group[answer] = group.get(answer, 0) + 1
-            elif thumb and readable:
-                case.unanswered.add(thumb)
-            elif thumb:
-                raise InvalidInputError(
-                    f"{where}: the run has a thumb, and in its outputs {_first(record, _OUTPUTS)!r:.120} there is no "
-                    f"answer; give a text, or an object with one of {', '.join(_ANSWER)}"
-                )
-    return list(cases.values())
-
-
-def _asked(record: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, str]]]:
-    inputs = _first(record, _INPUTS)
-    history: Any = record.get("history")
-    if isinstance(inputs, Mapping):
-        history = inputs.get("history") or inputs.get("chat_history") or history
-        text = _first(inputs, _QUESTION)
-        inputs = text if text is not None else inputs.get("messages")
+def _asked(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, str]]]:
+    """Question and earlier turns of a run."""
+    inputs = given = _first(run, _INPUTS)
+    history: Any = run.get("history")
+    if isinstance(given, Mapping):
+        history = given.get("history") or given.get("chat_history") or history
+        inputs = _first(given, _QUESTION)
     if isinstance(inputs, list):
-        flat = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list) else inputs
-        places = [place for place, item in enumerate(flat) if values.message(item)[0] == "question"]
-        if places:
-            earlier = [item for item in flat[: places[-1]] if values.message(item)[0] is not None]
-            return values.message(flat[places[-1]])[1].strip(), values.turns(earlier, where)
+        talk = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list) else inputs
+        last = max((place for place, item in enumerate(talk) if message(item)[0] == "question"), default=None)
+        history, inputs = (talk[:last], message(talk[last])[1]) if last is not None else (None, None)
     if not isinstance(inputs, str) or not inputs.strip():
         raise InvalidInputError(
             f"{where}: the run has no question; give inputs with question, input, query or messages "
-            f"(it has {', '.join(map(str, record)) or 'nothing'})"
+            f"(it has {', '.join(map(str, run)) or 'nothing'})"
         )
-    return inputs.strip(), values.turns(history, where) if history else []
+    return inputs.strip(), turns_of(history, where) if history else []
 
 
-def _answered(record: Mapping[str, Any]) -> tuple[str | None, bool]:
-    """The run's answer, and whether its outputs could be read: a run that failed has none, and that is no fault."""
-    outputs = given = _first(record, _OUTPUTS)
-    if isinstance(outputs, Mapping):
-        text = _first(outputs, _ANSWER)
-        outputs = text if text is not None else outputs.get("messages")
-    if isinstance(outputs, Mapping):
-        outputs = values.message(outputs)[1] or None
-    if isinstance(outputs, list):
-        turns = list(map(values.message, outputs))
-        said = [content for role, content in turns if role == "answer"]
-        outputs = said[-1] if said else "" if any(role for role, _ in turns) else None
-    if isinstance(outputs, (int, float)) and not isinstance(outputs, bool):
-        outputs = str(outputs)
-    if not isinstance(outputs, str):
-        return None, not given
-    # The marks of citations belong to the passages of that run.
-    return _CITATION.sub("", outputs).strip() or None, True
-
-
-def _opinions(record: Mapping[str, Any], where: str) -> list[tuple[Thumb | None, str | None, str | None]]:
-    stats = record.get("feedback_stats")
-    if isinstance(stats, Mapping) and stats:
-        thumb = _of_stats(stats, where)
-        if thumb is not None:
-            return [(thumb, None, None)]
-    given = next((record[name] for name in _THUMBS if record.get(name) is not None), None)
-    items = given if isinstance(given, list) else [given]
-    by_users = [item for item in items if isinstance(item, Mapping) and _is_users(item.get("key"))]
-    items = by_users or items
-    found = []
-    for item in items:
-        inner = item if isinstance(item, Mapping) else {"thumb": item}
-        thumb = next((inner[name] for name in ("thumb", *_THUMBS) if inner.get(name) is not None), None)
-        known = ("key", "thumb", *_THUMBS, *_CORRECTIONS, *_COMMENTS)
-        if inner and not any(name in inner for name in known):
-            raise InvalidInputError(
-                f"{where}: the feedback {inner!r:.120} holds none of {', '.join(dict.fromkeys(known[1:]))}"
-            )
-        source = inner if isinstance(given, list) else {**record, **inner}
-        correction = _first(source, _CORRECTIONS)
-        wished = correction
-        if isinstance(correction, Mapping):
-            correction = _first(correction, _ANSWER)
-        if isinstance(correction, int | float) and not isinstance(correction, bool):
-            correction = str(correction)
-        if wished is not None and not isinstance(correction, str):
-            raise InvalidInputError(
-                f"{where}: the correction is {wished!r:.80}; give a text, or an object with one of {', '.join(_ANSWER)}"
-            )
-        comment = _first(source, _COMMENTS)
-        found.append(
-            (
-                _thumb(thumb, where),
-                correction.strip() if isinstance(correction, str) else None,
-                comment if isinstance(comment, str) else None,
-            )
+def _answered(outputs: Any, where: str) -> str:
+    """The text of an answer, without the marks of citations, which belong to the passages of that run; may be blank."""
+    found = (_first(outputs, _ANSWER) if outputs else "") if isinstance(outputs, Mapping) else outputs
+    if isinstance(found, list):
+        said = [message(item) for item in found]
+        known = not said or any(role for role, _ in said)
+        found = next((text for role, text in reversed(said) if role == "answer"), "" if known else None)
+    elif isinstance(found, Mapping):
+        found = message(found)[1]
+    if found is None and outputs is not None:
+        raise InvalidInputError(
+            f"{where}: in {outputs!r:.120} there is no answer; give a text, or an object with one of "
+            f"{', '.join(_ANSWER)}"
         )
-    return found
+    return _CITATION.sub("", str(found or "")).strip()
 
 
-def _of_stats(stats: Mapping[str, Any], where: str) -> Thumb | None:
-    """LangSmith's summary: a key with ``n`` and the mean ``avg`` of its scores."""
-    scores = [
-        (name, each["avg"]) for name, each in stats.items()
-        if isinstance(each, Mapping) and isinstance(each.get("avg"), (int, float))
-    ]  # fmt: skip
-    users = [score for name, score in scores if _is_users(name)]
-    chosen = users or [score for _, score in scores]
-    if not chosen:
-        return None
-    if all(score == 1 for score in chosen):
-        return "up"
-    return "down" if all(score in (0, -1) for score in chosen) else "mixed"
+def _opinions(run: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """What was said of a run, one mapping each; of automatic evaluators only where no person said something."""
+    stats, given = run.get("feedback_stats"), _first(run, _THUMBS)
+    entries: list[Mapping[str, Any]] = []
+    if isinstance(stats, Mapping):  # LangSmith's summary: key -> n and the mean "avg" of its scores
+        averages = {key: each.get("avg") for key, each in stats.items() if isinstance(each, Mapping)}
+        known = {1: "up", 0: "down", -1: "down", None: None}
+        entries = [{"key": key, "score": known.get(mean, "mixed")} for key, mean in averages.items()]
+        entries = [entry for entry in entries if entry["score"]]
+    if not entries and isinstance(given, list):
+        entries = [item if isinstance(item, Mapping) else {"score": item} for item in given]
+    elif not entries:
+        known_names = {*_THUMBS, *_CORRECTIONS, *_COMMENTS}
+        own = isinstance(given, Mapping) and known_names & set(given)
+        entries = [{**run, **dict.fromkeys(_THUMBS), **given} if own else run]
+    people = [
+        each for each in entries if any(word in str(each.get("key")).casefold() for word in ("user", "thumb"))
+    ]
+    yield from people or entries
 
 
-def _is_users(key: Any) -> bool:
-    """Whether a key of feedback is a person's; others are of automatic evaluators."""
-    return isinstance(key, str) and any(word in key.casefold() for word in ("user", "thumb"))
-
-
-def _thumb(value: Any, where: str) -> Thumb | None:
+def _thumb(value: Any, where: str) -> str | None:
     if value is None:
         return None
     word = _SKINS.sub("", str(value)).strip().casefold()
-    if word in _UP or word in _DOWN:
-        return "up" if word in _UP else "down"
+    if word in _UP or word in _DOWN or value == "mixed":
+        return "up" if word in _UP else "down" if word in _DOWN else "mixed"
     raise InvalidInputError(
         f"{where}: the thumb is {value!r:.80}; give up or down, 1 or 0 or -1, true or false (turn stars into these)"
     )

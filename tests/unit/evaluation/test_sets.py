@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation import EvaluationSet
+from rag_kit.evaluation._files import write_jsonl
 from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.outputs import Passage
-from rag_kit.evaluation.sets import EvaluationSet
 
 EN = Example(
     "q1",
@@ -152,15 +153,16 @@ def test_any_text_survives_saving(tmp_path_factory, question, reference, answers
     assert after.fingerprint() == before.fingerprint()
 
 
-def test_saving_half_a_character_is_refused_and_leaves_the_old_file(tmp_path):
-    """A lone surrogate cannot be written as UTF-8; what was there stays."""
-    path = EvaluationSet("a", [EN]).save(tmp_path / "a.jsonl")
-    before = path.read_bytes()
-    with pytest.raises(InvalidInputError, match="half a character"):
-        EvaluationSet("a", [Example("q", "\ud800?")]).save(path)
-    assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
+def test_half_a_character_survives_and_a_failure_leaves_the_old_file(tmp_path):
+    """A lone surrogate is written as an escape; where writing fails, what was there stays."""
+    before = EvaluationSet("a", [Example("q", "\ud800?")])
+    path = before.save(tmp_path / "a.jsonl")
+    assert EvaluationSet.load(path) == before
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_jsonl(path, [{"n": 1}, {"n": float("nan")}])
+    assert EvaluationSet.load(path) == before and [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
     with pytest.raises(InvalidInputError, match="ends in"):
-        EvaluationSet("a", [EN]).save(tmp_path / "a.csv")
+        before.save(tmp_path / "a.csv")
 
 
 def test_the_fingerprint_is_of_the_content():
@@ -186,7 +188,7 @@ def test_the_class_comes_without_heavy_packages():
     """Importing it, making one, reading and saving a file load neither LangChain, ragas, numpy nor pandas."""
     code = (
         "import sys, tempfile, pathlib\n"
-        "from rag_kit.evaluation.sets import EvaluationSet\n"
+        "from rag_kit.evaluation import EvaluationSet\n"
         "from rag_kit.evaluation.examples import Example\n"
         "p = pathlib.Path(tempfile.mkdtemp()) / 'a.jsonl'\n"
         "s = EvaluationSet('a', [Example('q', 'x?')]); s.save(p); assert EvaluationSet.load(p) == s\n"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.sets import EvaluationSet
+from rag_kit.evaluation import EvaluationSet
 
 
 def read(folder: Path, *rows: Any, **settings: Any) -> EvaluationSet:
@@ -92,7 +92,13 @@ def test_forms_of_langsmith(tmp_path):
         {"role": "assistant", "content": "Hello"}, {"role": "user", "content": [{"type": "text", "text": "When?"}]},
     ]  # fmt: skip
     dumped = [
-        [{"lc": 1, "id": ["langchain", "schema", "messages", "HumanMessage"], "kwargs": {"content": "Who?"}}]
+        [
+            {
+                "lc": 1,
+                "id": ["langchain", "schema", "messages", "HumanMessage"],
+                "kwargs": {"content": "Who?", "type": "human"},
+            }
+        ]
     ]
     one, two, three = read(
         tmp_path,

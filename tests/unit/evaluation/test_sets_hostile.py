@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import EvaluationSet
-from rag_kit.evaluation.sets import files
 
 
 def feedback(tmp_path: Path, *rows: dict[str, Any]) -> EvaluationSet:
@@ -49,9 +47,9 @@ def test_thumbs_on_silence_and_on_an_answer_are_weighed(tmp_path: Path) -> None:
     [
         (run(outputs={"essay": "b"}), "no answer"),
         (run(outputs=[1, 2]), "no answer"),
-        (run(score={"a": 1}), "holds none of"),
-        (run(score=0, correction={"essay": "b"}), "the correction is"),
-        (run(score=0, correction=["b"]), "the correction is"),
+        (run(score={"a": 1}), "the thumb is"),
+        (run(score=0, correction={"essay": "b"}), "no answer"),
+        (run(score=0, correction=["b"]), "no answer"),
     ],
 )
 def test_what_cannot_be_read_is_not_left_out(row: dict[str, Any], named: str, tmp_path: Path) -> None:
@@ -72,24 +70,3 @@ def test_messages_with_odd_ids_are_no_crash(tmp_path: Path) -> None:
     """A dumped message whose id is no list of names is no message."""
     with pytest.raises(InvalidInputError, match="no question"):
         feedback(tmp_path, {"inputs": {"messages": [{"id": 5, "kwargs": {"content": "a?"}}]}, "score": 1})
-
-
-def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
-    """Leaving it out would leave out a part of the split without a word."""
-    (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "train-00000-of-00002.csv").write_text("id,question\n1,a?\n")
-    (tmp_path / "elsewhere.csv").write_text("id,question\n2,b?\n")
-    (tmp_path / "set" / "train-00001-of-00002.csv").symlink_to(tmp_path / "elsewhere.csv")
-    with pytest.raises(InvalidInputError, match=r"train-00001-of-00002.csv.*leaves the folder"):
-        EvaluationSet.load(tmp_path / "set")
-
-
-def test_a_small_file_that_unpacks_without_end_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sum of all lines is bounded, and not only each of them."""
-    monkeypatch.setattr(files, "MAX_FILE", 1000)
-    path = tmp_path / "bomb.json.gz"
-    path.write_bytes(gzip.compress(b"[\n" + b" \n" * 10_000 + b"]"))
-    with pytest.raises(InvalidInputError, match="more than 1,000 characters"):
-        EvaluationSet.load(path)

@@ -90,13 +90,13 @@ def test_a_name_as_long_as_the_system_allows_can_be_written(tmp_path: Path) -> N
     assert write_report(RESULTS, path).is_file() and len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_setting_that_a_loader_does_not_know_is_named(tmp_path: Path) -> None:
-    """The error says which are allowed for that form; no TypeError."""
+def test_a_split_of_a_file_is_refused(tmp_path: Path) -> None:
+    """A split is of a folder, an encoding of a file."""
     path = EvaluationSet("n", EXAMPLES).save(tmp_path / "set.jsonl")
-    with pytest.raises(InvalidInputError, match=r"'delimiter'.*columns, name, encoding"):
-        EvaluationSet.load(path, delimiter=";")
-    with pytest.raises(InvalidInputError, match=r"'encoding'.*split"):
-        EvaluationSet.load(tmp_path, encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="split is for a folder"):
+        EvaluationSet.load(path, split="test")
+    with pytest.raises(InvalidInputError, match="without encoding"):
+        EvaluationSet.load(tmp_path, encoding="gb18030")
 
 
 CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
@@ -106,8 +106,8 @@ CALLS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
     "write_report(diagnosis)": (
         lambda w: write_report(RESULTS, "r.html", diagnosis=w), [5, b"x", "text", {"one": 5}, [None]]
     ),
-    "from_jsonl(columns)": (lambda w: EvaluationSet.from_jsonl("set.jsonl", columns=w), [5, "x", ["id"]]),
-    "from_jsonl(encoding)": (lambda w: EvaluationSet.from_jsonl("set.jsonl", encoding=w), [None, 5, "a\0b", "no"]),
+    "load(columns)": (lambda w: EvaluationSet.load("set.jsonl", columns=w), [5, "x", ["id"]]),
+    "load(encoding)": (lambda w: EvaluationSet.load("set.jsonl", encoding=w), [None, 5, "a\0b", "no"]),
     "from_huggingface": (EvaluationSet.from_huggingface, [None, 5, "x" * 5000, "\0"]),
     "filter": (lambda w: EvaluationSet("n", EXAMPLES).filter(w), [5, "x", []]),
     "generate(kinds)": (lambda w: _generate(kinds=w), [None, "x", ["x"]]),
