@@ -112,11 +112,10 @@ def _version(package: str) -> str | None:
 
 
 def _prompts() -> tuple[str, str]:
-    from rag_kit.prompts.checks import check_library
-    from rag_kit.prompts.library import PromptLibrary
+    from rag_kit.prompts import PromptLibrary
 
     library = PromptLibrary()
-    problems = check_library(library)
+    problems = library.check()
     if problems:
         return "bad", f"{len(problems)} problems; rag-kit prompts check lists them"
     folder = os.environ.get("RAG_KIT_PROMPTS")

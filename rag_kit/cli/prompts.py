@@ -110,9 +110,7 @@ def _show(library: PromptLibrary, arguments: argparse.Namespace) -> int:
 
 def _check(library: PromptLibrary, arguments: argparse.Namespace) -> int:
     """Each problem on a line as ``file:line: message``."""
-    from rag_kit.prompts.checks import check_library
-
-    problems = check_library(library, arguments.language)
+    problems = library.check(arguments.language)
     count = len(library.names())
     if arguments.json:
         listed = [{"file": p.file, "line": p.line, "message": p.message} for p in problems]

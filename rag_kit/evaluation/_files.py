@@ -1,4 +1,7 @@
-"""Files of an evaluation: read record by record, each with its place, and written as a whole or not at all."""
+"""Files of an evaluation: read record by record, each with its place, and written as a whole or not at all.
+
+Whatever cannot be read or written is an `InvalidInputError` that names the file, and the line or the row.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,7 @@ _TABLES = (".csv", ".tsv", ".tab", ".parquet", ".xlsx")
 
 
 def as_path(value: Any, what: str) -> Path:
-    """A path that a user gave.
-
-    Raises:
-        InvalidInputError: If it is none, or no file could have such a name.
-    """
+    """A path that a user gave."""
     if not isinstance(value, (str, Path)) or not str(value):
         raise InvalidInputError(f"{what} is {value!r:.80}; give a path")
     try:
@@ -48,11 +47,7 @@ def as_path(value: Any, what: str) -> Path:
 
 
 def existing_file(value: Any) -> Path:
-    """The path of a file that is there.
-
-    Raises:
-        InvalidInputError: If it is none.
-    """
+    """The path of a file that is there."""
     path = as_path(value, "path")
     if not path.is_file():
         kind = "a folder" if path.is_dir() else "not there"
@@ -72,15 +67,8 @@ def first_few(values: Iterable[Any], limit: int = 5) -> str:
     return f"{', '.join(found[:limit]) or 'none'}{more}"
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------
-
-
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """Give ``(line number from 1, line with its end)`` of a text file, plain or ``.gz``.
-
-    Raises:
-        InvalidInputError: If the file is not of that encoding or no valid gzip, or a line is too long.
-    """
+    """Give ``(line number from 1, line with its end)`` of a text file, plain or ``.gz``."""
     try:
         codec = codecs.lookup(encoding).name
     except (LookupError, TypeError, ValueError) as error:
@@ -108,7 +96,7 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
                 yield number, line
     except UnicodeError as error:
         raise InvalidInputError(
-            f"{path.name}:{number}: not valid {codec.upper()}; save it as UTF-8, or name what it is in: "
+            f"{path.name}:{max(number, 1)}: not valid {codec.upper()}; save it as UTF-8, or name what it is in: "
             "encoding='gb18030' or 'utf-16' (--encoding gb18030)"
         ) from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -118,11 +106,7 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
 
 
 def read_jsonl(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
-    """Give ``("file:line", object)`` for every line of a JSON Lines file that is not blank.
-
-    Raises:
-        InvalidInputError: If a line is not one JSON object.
-    """
+    """Give ``("file:line", object)`` for every line of a JSON Lines file that is not blank."""
     for number, line in read_lines(path, encoding):
         if line.strip():
             where = f"{path.name}:{number}"
@@ -136,11 +120,7 @@ def read_jsonl(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
 
 
 def read_records(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
-    """Records of a file, each with its place; the form goes by the ending.
-
-    Raises:
-        InvalidInputError: If the ending is another one, or the file is not what it says.
-    """
+    """Records of a file, each with its place; the form goes by the ending."""
     ending = path.name.removesuffix(".gz").lower()
     if ending.endswith(".json"):
         return _read_json(path, encoding)
@@ -155,12 +135,7 @@ def read_records(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
 
 
 def read_table(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
-    """Rows of a Parquet or Excel file by pandas, of any other file as CSV.
-
-    Raises:
-        InvalidInputError: If it cannot be read.
-        MissingExtraError: If pandas is needed and not installed.
-    """
+    """Rows of a Parquet or Excel file by pandas, of any other file as CSV."""
     if path.suffix.lower() not in (".parquet", ".xlsx"):
         return _read_csv(path, encoding)
     try:
@@ -177,11 +152,7 @@ def read_table(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
 
 
 def frame_records(frame: Any, source: str) -> Iterator[Record]:
-    """Rows of a pandas frame.
-
-    Raises:
-        InvalidInputError: If it is none, or has a column twice.
-    """
+    """Rows of a pandas frame."""
     if not hasattr(frame, "itertuples") or not hasattr(frame, "columns"):
         raise InvalidInputError(f"the frame is a {type(frame).__name__}; give a pandas DataFrame")
     names = _unique(list(map(str, frame.columns)), source)
@@ -253,15 +224,8 @@ def _unique(names: list[str], where: str) -> list[str]:
     return names
 
 
-# -- writing ----------------------------------------------------------------------------------------------------------
-
-
 def check_target(path: Path | None) -> None:
-    """Refuse a file that could not be written, before the work that it is for.
-
-    Raises:
-        InvalidInputError: If the path is a folder, or lies below a file.
-    """
+    """Refuse a file that could not be written, before the work that it is for."""
     if path is None:
         return
     if path.is_dir():
@@ -274,11 +238,7 @@ def check_target(path: Path | None) -> None:
 def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Create or replace ``path`` in one step with what ``write`` puts into the open file.
 
-    A device or a pipe is written to as it is: replaced, ``/dev/null`` would be a file from then on.
-
-    Raises:
-        InvalidInputError: If it cannot be written; the old content stays.
-    """
+    A device or a pipe is written to as it is: replaced, ``/dev/null`` would be a file from then on."""
     # a name as long as the system allows has no room for what a draft's adds
     draft = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:

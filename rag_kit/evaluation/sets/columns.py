@@ -1,4 +1,7 @@
-"""From a record of any source to an example: which column is which field, and each cell as the value of its field."""
+"""From a record of any source to an example: which column is which field, and each cell as the value of its field.
+
+A cell that is no such value is an `InvalidInputError` that names its place.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,6 @@ _TAGS = ("type", "language", "category", "difficulty", "level", "kind")
 #: A column of such a name holds whole answers in one table and short ones in the next; what is short is both.
 _ANSWER = ("answer", "答案")
 _SHORT = 60  # characters
-_TEXTS = ("id", "question", "reference")  # fields whose text is taken as it is
 _TRUTH = {
     **dict.fromkeys(("true", "yes", "y", "1", "1.0", "是", "有"), True),
     **dict.fromkeys(("false", "no", "n", "0", "0.0", "否", "无", "没有"), False),
@@ -114,7 +116,7 @@ def _fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str) -> 
             f"{where}: there is no question; the filled columns are {first_few(row, 20)}. "
             'Name the one that holds it: columns={"question": "..."} (--column question=...)'
         )
-    fields = {field: field_value(field, row[name], f"{where}: {field}") for field, name in taken.items()}
+    fields = {field: field_value(field, row[name], f"{where}: {name}") for field, name in taken.items()}
     answer = fields.get("reference")
     if isinstance(answer, list):  # a column of answers: the first is the reference, all are accepted
         fields["reference"] = answer[0] if answer else None
@@ -160,13 +162,14 @@ def plain_cell(value: Any) -> Any:
 
 
 def field_value(field: str, cell: Any, where: str) -> Any:
-    """A cell as the value of a field.
-
-    Raises:
-        InvalidInputError: If it is none.
-    """
-    if field in _TEXTS:
-        return texts_of(cell, where) if field == "reference" and not _is_one(cell) else text_of(cell, where)
+    """A cell as the value of a field."""
+    if field == "id":
+        return text_of(cell, where).strip()
+    if field in ("question", "reference"):
+        several = field == "reference" and (
+            isinstance(cell, Mapping) or (isinstance(cell, list) and len(cell) != 1)
+        )
+        return texts_of(cell, where) if several else text_of(cell, where)
     cell = spelled_out(cell, where)
     if field in ("answers", "reference_contexts"):
         return texts_of(cell, where)
@@ -186,11 +189,7 @@ def field_value(field: str, cell: Any, where: str) -> Any:
 
 
 def spelled_out(cell: Any, where: str) -> Any:
-    """A list or an object that a text cell spells out, as JSON or as Python prints it; other cells as they are.
-
-    Raises:
-        InvalidInputError: If the cell begins like a list of texts and is none.
-    """
+    """A list or an object that a text cell spells out, as JSON or as Python prints it; other cells as they are."""
     text = cell.strip() if isinstance(cell, str) else ""
     if text[:1] + text[-1:] not in ("[]", "{}"):
         return cell
@@ -206,16 +205,8 @@ def spelled_out(cell: Any, where: str) -> Any:
     return cell  # a text that merely stands in brackets
 
 
-def _is_one(cell: Any) -> bool:
-    return not isinstance(cell, (list, Mapping)) or (isinstance(cell, list) and len(cell) == 1)
-
-
 def text_of(cell: Any, where: str) -> str:
-    """A text that is not blank; a whole number of a table (``3.0``) and a list of one text are one.
-
-    Raises:
-        InvalidInputError: If it is none.
-    """
+    """A text that is not blank; a whole number of a table (``3.0``) and a list of one text are one."""
     if isinstance(cell, list) and len(cell) == 1:
         cell = cell[0]
     if isinstance(cell, float) and cell.is_integer():
@@ -237,11 +228,7 @@ def texts_of(cell: Any, where: str) -> list[str]:
 
 
 def turns_of(cell: Any, where: str) -> list[dict[str, str]]:
-    """Earlier turns: objects with ``question`` and ``answer``, pairs, or chat messages.
-
-    Raises:
-        InvalidInputError: If it is none of these.
-    """
+    """Earlier turns: objects with ``question`` and ``answer``, pairs, or chat messages."""
     turns: list[dict[str, str]] = []
     for item in cell if isinstance(cell, list) else [cell]:
         if isinstance(item, list) and len(item) == 2:

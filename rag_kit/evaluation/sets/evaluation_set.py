@@ -283,7 +283,7 @@ class EvaluationSet(Sequence[Example]):
                     f"split is {split!r}; the data set has {files.first_few(data)}: name one with split="
                 )
             data = data[split]
-        if not hasattr(data, "column_names"):
+        if not hasattr(data, "features") or not hasattr(data, "info"):
             raise InvalidInputError(
                 f"the source is a {type(data).__name__}; give a folder, a datasets.Dataset or a DatasetDict"
             )
@@ -348,7 +348,9 @@ class EvaluationSet(Sequence[Example]):
         rows = [{"evaluation_set": header}] if header else []
         rows += [example.to_json() for example in self.examples]
         for passage in self.corpus or ():
-            rows.append({"passage": {"id": passage.id, "text": passage.text, "metadata": passage.metadata}})
+            rows.append(
+                {"passage": {"id": passage.id, "text": passage.text, "metadata": dict(passage.metadata)}}
+            )
         files.write_jsonl(path, rows)
         return path
 
@@ -365,7 +367,10 @@ class EvaluationSet(Sequence[Example]):
                 if set(record) == {"evaluation_set"} and isinstance(record["evaluation_set"], Mapping):
                     header.update(record["evaluation_set"])
                 elif set(record) == {"passage"} and isinstance(record["passage"], Mapping):
-                    passages.append(Passage(**record["passage"]))
+                    try:
+                        passages.append(Passage(**record["passage"]))
+                    except (TypeError, InvalidInputError) as error:
+                        raise InvalidInputError(f"{where}: no passage ({error}); give id and text") from error
                 else:
                     yield where, record
 

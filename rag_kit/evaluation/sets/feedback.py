@@ -78,8 +78,11 @@ class _Case:
 def feedback_examples(records: Iterable[Record], source: str, keep_unrated: bool) -> list[Example]:
     """The examples of an export; see `EvaluationSet.from_feedback`."""
     cases: dict[str, _Case] = {}
+    table = not source.removesuffix(".gz").lower().endswith(("json", "jsonl"))
     for where, record in records:
-        run = {name: spelled_out(plain_cell(cell), f"{where}: {name}") for name, cell in record.items()}
+        run = {name: plain_cell(cell) for name, cell in record.items()}
+        if table:
+            run = {name: spelled_out(cell, f"{where}: {name}") for name, cell in run.items()}
         question, history = _asked(run, where)
         case = cases.setdefault(made_id(fold(question).strip(), fold(str(history))), _Case(question, history))
         if run_id := _first(run, ("run_id", "trace_id", "id")):
@@ -141,16 +144,18 @@ def _opinions(run: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     stats, given = run.get("feedback_stats"), _first(run, _THUMBS)
     entries: list[Mapping[str, Any]] = []
     if isinstance(stats, Mapping):  # LangSmith's summary: key -> n and the mean "avg" of its scores
-        averages = {key: each.get("avg") for key, each in stats.items() if isinstance(each, Mapping)}
-        known = {1: "up", 0: "down", -1: "down", None: None}
-        entries = [{"key": key, "score": known.get(mean, "mixed")} for key, mean in averages.items()]
-        entries = [entry for entry in entries if entry["score"]]
+        means = {key: each.get("avg") for key, each in stats.items() if isinstance(each, Mapping)}
+        words: dict[float, str] = {1: "up", 0: "down", -1: "down"}
+        entries = [
+            {"key": key, "score": words.get(mean, "mixed")}
+            for key, mean in means.items()
+            if isinstance(mean, (int, float))
+        ]
     if not entries and isinstance(given, list):
         entries = [item if isinstance(item, Mapping) else {"score": item} for item in given]
     elif not entries:
-        known_names = {*_THUMBS, *_CORRECTIONS, *_COMMENTS}
-        own = isinstance(given, Mapping) and known_names & set(given)
-        entries = [{**run, **dict.fromkeys(_THUMBS), **given} if own else run]
+        known = isinstance(given, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(given)
+        entries = [{**run, **dict.fromkeys(_THUMBS), **given} if known else run]
     people = [
         each for each in entries if any(word in str(each.get("key")).casefold() for word in ("user", "thumb"))
     ]

@@ -35,26 +35,22 @@ def test_up_is_a_reference_and_down_is_not(tmp_path):
     assert down.metadata == {"runs": ["r2"], "rejected": ["Nobody."], "comments": ["wrong"]}
 
 
-@pytest.mark.parametrize("thumb", ["up", "thumbs_up", "👍", "👍🏽", 1, 1.0, True, "positive", "赞", "+1"])
-@pytest.mark.parametrize("field", ["score", "thumbs", "feedback", "rating"])
-def test_thumbs_up_in_all_spellings(tmp_path, thumb, field):
-    """Words, numbers, truth values, signs in any skin."""
-    (found,) = read(tmp_path, {"inputs": "a?", "outputs": "b", field: thumb})
-    assert found.reference == "b"
+def test_thumbs_in_all_spellings(tmp_path):
+    """Words, numbers, truth values, signs in any skin, in a field of any usual name."""
+    for thumb in ("up", "thumbs_up", "👍🏽", 1, 1.0, True, "positive", "赞", "+1"):
+        assert read(tmp_path, {"inputs": "a?", "outputs": "b", "score": thumb})[0].reference == "b"
+    for name in ("thumbs", "feedback", "rating"):
+        assert read(tmp_path, {"inputs": "a?", "outputs": "b", name: "up"})[0].reference == "b"
+    for thumb in ("down", "👎", 0, -1, False, "踩", "dislike"):
+        (found,) = read(tmp_path, {"inputs": "a?", "outputs": "b", "score": thumb})
+        assert found.reference is None and found.metadata["rejected"] == ["b"]
 
 
-@pytest.mark.parametrize("thumb", ["down", "👎", 0, -1, False, "踩", "dislike"])
-def test_thumbs_down_in_all_spellings(tmp_path, thumb):
-    """None of them makes a reference."""
-    (found,) = read(tmp_path, {"inputs": "a?", "outputs": "b", "score": thumb})
-    assert found.reference is None and found.metadata["rejected"] == ["b"]
-
-
-@pytest.mark.parametrize("thumb", [0.5, 4, "so so", 5, "⭐⭐", [0.7]])
-def test_other_ratings_are_refused_with_their_line(tmp_path, thumb):
+def test_other_ratings_are_refused_with_their_line(tmp_path):
     """Stars and shares are no thumbs; nothing is guessed."""
-    with pytest.raises(InvalidInputError, match=r"thumbs.jsonl:2: the thumb is"):
-        read(tmp_path, run("a?", "b", 1), run("c?", "d", thumb))
+    for thumb in (0.5, 4, "so so", [0.7], "mixed feelings"):
+        with pytest.raises(InvalidInputError, match=r"thumbs.jsonl:2: the thumb is"):
+            read(tmp_path, run("a?", "b", 1), run("c?", "d", thumb))
 
 
 def test_the_same_question_is_one_example(tmp_path):
@@ -126,6 +122,12 @@ def test_runs_without_a_thumb(tmp_path):
         read(tmp_path, rows[1])
 
 
+def test_answers_that_are_json_stay_texts(tmp_path):
+    """What a run answered is taken as it stands; only cells of a table are opened."""
+    for answer in ('{"x": 1}', "['a', b()]"):
+        assert read(tmp_path, run("Which?", answer, 1))[0].reference == answer
+
+
 def test_csv_exports(tmp_path):
     """Inputs and outputs as JSON in cells, or as plain columns."""
     path = tmp_path / "t.csv"
@@ -141,3 +143,56 @@ def test_a_run_without_a_question_is_named(tmp_path):
     """The line, and what the run has."""
     with pytest.raises(InvalidInputError, match=r"thumbs.jsonl:1: the run has no question.*outputs, score"):
         read(tmp_path, {"outputs": "b", "score": 1})
+
+
+def liked(question: str = "a?", **more: Any) -> dict[str, Any]:
+    """A run with a thumb up."""
+    return {**run(question, "b", 1), **more}
+
+
+@pytest.mark.parametrize(
+    "outputs", [None, "", {}, {"answer": ""}, {"messages": [{"role": "user", "content": "a?"}]}]
+)
+def test_a_thumb_on_a_run_that_answered_nothing_counts(outputs: Any, tmp_path: Path) -> None:
+    """Runs that failed get thumbs too: the question is kept, without a reference."""
+    found = read(tmp_path, liked(outputs=outputs, score=0), liked("c?"))
+    assert [(each.question, each.reference, each.tags["feedback"]) for each in found] == [
+        ("a?", None, "down"),
+        ("c?", "b", "up"),
+    ]
+
+
+def test_thumbs_on_silence_and_on_an_answer_are_weighed(tmp_path: Path) -> None:
+    """The answer that was liked is the reference; that another run of the question was not is told."""
+    (found,) = read(tmp_path, liked(outputs=None, score=0), liked())
+    assert (found.reference, found.tags["feedback"]) == ("b", "mixed")
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        (liked(outputs={"essay": "b"}), "no answer"),
+        (liked(outputs=[1, 2]), "no answer"),
+        (liked(score={"a": 1}), "the thumb is"),
+        (liked(score=0, correction={"essay": "b"}), "no answer"),
+        (liked(score=0, correction=["b"]), "no answer"),
+    ],
+)
+def test_what_cannot_be_read_is_not_left_out(row: dict[str, Any], named: str, tmp_path: Path) -> None:
+    """The message names file and line."""
+    with pytest.raises(InvalidInputError, match=rf"thumbs.jsonl:2: .*{named}"):
+        read(tmp_path, liked("c?"), row)
+
+
+def test_statistics_without_scores_do_not_hide_the_thumb(tmp_path: Path) -> None:
+    """A summary that holds no score says nothing; the row's own thumb does."""
+    (found,) = read(tmp_path, liked(feedback_stats={"note": {"n": 1, "avg": None}}))
+    assert found.reference == "b"
+    (found,) = read(tmp_path, liked(score=0, correction=42))
+    assert found.reference == "42"
+
+
+def test_messages_with_odd_ids_are_no_crash(tmp_path: Path) -> None:
+    """A dumped message whose id is no list of names is no message."""
+    with pytest.raises(InvalidInputError, match="no question"):
+        read(tmp_path, {"inputs": {"messages": [{"id": 5, "kwargs": {"content": "a?"}}]}, "score": 1})

@@ -63,6 +63,20 @@ def test_columns_are_mapped(tmp_path):
     assert none[0].reference is None and none[0].metadata["answer"] == "no"
 
 
+def test_one_column_of_tags_and_blanks_around_ids(tmp_path):
+    """As ``--column tags=Department`` says it: the tag is called as the column."""
+    path = lines(tmp_path / "a.jsonl", {"id": " 7 ", "question": "a?", "Department": "sales"})
+    (found,) = EvaluationSet.load(path, columns={"tags": "Department"})
+    assert found.id == "7" and found.tags == {"Department": "sales"} and found.metadata == {}
+
+
+def test_lines_of_the_corpus_are_named(tmp_path):
+    """A passage without a text, or with a field that none has, is refused with its line."""
+    for wrong in ({"id": "d1"}, {"id": "d1", "text": "a", "more": 1}, {"id": 1, "text": "a"}):
+        path = lines(tmp_path / "a.jsonl", {"id": "1", "question": "a?"}, {"passage": wrong})
+        assert refusal(EvaluationSet.load, path).startswith("a.jsonl:2: no passage")
+
+
 def test_wrong_columns_are_named(tmp_path):
     """An unknown field, a column that is nowhere, no question: each message says what there is."""
     path = lines(tmp_path / "a.jsonl", {"text": "a?", "gold": "b"})
