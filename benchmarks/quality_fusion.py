@@ -25,7 +25,8 @@ from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.indexing import BM25Index, split
 from rag_kit.models import embedding_model
 from rag_kit.models.vector_cache import CachedEmbeddings
-from rag_kit.retrieval.fusion import FUSIONS, FusionSettings, RankedList
+from rag_kit.retrieval.fusion import FUSIONS
+from rag_kit.retrieval.ranked import FusionSettings, RankedList
 
 SETS = (
     "scifact",

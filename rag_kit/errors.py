@@ -132,7 +132,7 @@ class TrackingError(RagKitError):
 
     Args:
         message: What happened and what to do.
-        tracked: What had been written until then (`rag_kit.evaluation.tracking.Tracked`); ``None`` before the first.
+        tracked: What had been written until then (`rag_kit.evaluation.tracked.Tracked`); ``None`` before the first.
     """
 
     def __init__(self, message: str, tracked: object = None) -> None:

@@ -112,10 +112,11 @@ def _version(package: str) -> str | None:
 
 
 def _prompts() -> tuple[str, str]:
-    from rag_kit.prompts import PromptLibrary
+    from rag_kit.prompts.checks import check_library
+    from rag_kit.prompts.library import PromptLibrary
 
     library = PromptLibrary()
-    problems = library.check()
+    problems = check_library(library)
     if problems:
         return "bad", f"{len(problems)} problems; rag-kit prompts check lists them"
     folder = os.environ.get("RAG_KIT_PROMPTS")

@@ -110,7 +110,9 @@ def _show(library: PromptLibrary, arguments: argparse.Namespace) -> int:
 
 def _check(library: PromptLibrary, arguments: argparse.Namespace) -> int:
     """Each problem on a line as ``file:line: message``."""
-    problems = library.check(arguments.language)
+    from rag_kit.prompts.checks import check_library
+
+    problems = check_library(library, arguments.language)
     count = len(library.names())
     if arguments.json:
         listed = [{"file": p.file, "line": p.line, "message": p.message} for p in problems]

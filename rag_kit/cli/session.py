@@ -7,7 +7,7 @@ import contextlib
 from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.ask import AnswerPrinter, check, stoppable
+from rag_kit.cli.answering import AnswerPrinter, check, stoppable
 from rag_kit.cli.output import STATUS, hint, one_line, problem, say
 from rag_kit.cli.passages import show
 from rag_kit.errors import RagKitError

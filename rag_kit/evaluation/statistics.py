@@ -64,62 +64,44 @@ def bootstrap_intervals(
         n: Resamples.
         seed: Seed.
 
-    Returns:
-        Name -> lower and upper end.
-
     Raises:
         InvalidInputError: As `bootstrap_interval`, or if the columns differ in length.
     """
     import numpy as np
 
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise InvalidInputError(f"level is {level!r:.80}; give a number between 0 and 1, such as 0.95")
+    check_level(level)
     if type(n) is not int or not 1 <= n <= 1_000_000:
         raise InvalidInputError(f"n is {n!r:.80}; give from 1 to 1000000 resamples")
     if type(seed) is not int or seed < 0:
         raise InvalidInputError(f"seed is {seed!r:.80}; give a whole number from 0 on")
-    if not isinstance(columns, Mapping):
-        raise InvalidInputError(f"the values are {columns!r:.80}; give lists of numbers")
-    if not columns:
-        return {}
-    if len({len(column) for column in columns.values() if hasattr(column, "__len__")}) != 1:
-        raise InvalidInputError(
-            "the columns have different lengths, or one is no list; give one value a question"
-        )
     try:
-        table = np.array([np.asarray(column, dtype=np.float64) for column in columns.values()])
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(f"a value is no number ({error}); give a list of numbers") from error
+        arrays = [np.asarray(column, dtype=np.float64) for column in columns.values()]
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"a value is no number ({error}); give lists of numbers as values") from error
+    if not arrays:
+        return {}
+    if any(array.ndim != 1 for array in arrays) or len({len(array) for array in arrays}) != 1:
+        raise InvalidInputError(
+            "the values have different lengths, or are no list; give one value a question"
+        )
+    table = np.column_stack(arrays)
     if not table.size:
         raise InvalidInputError("there are no values; an interval needs at least one")
-    if table.ndim != 2 or not np.isfinite(table).all():
+    if not np.isfinite(table).all():
         raise InvalidInputError("a value is not finite; leave out what has no score instead of giving nan")
-    count = table.shape[1]
-    generator = np.random.default_rng(seed)
-    means = np.empty((len(table), n))
-    step = max(1, _DRAWN // count)
-    for start in range(0, n, step):
-        stop = min(n, start + step)
-        drawn = generator.integers(0, count, size=(stop - start, count))
-        # how often each resample holds each row, so that one product gives the sums of all columns
-        places = drawn + (np.arange(len(drawn)) * count)[:, None]
-        times = np.bincount(places.ravel(), minlength=places.size).reshape(places.shape)
-        means[:, start:stop] = table @ times.T.astype(np.float64) / count
-    tail = (1 - level) / 2
-    low, high = np.quantile(means, [tail, 1 - tail], axis=1)
-    return {name: (float(low[i]), float(high[i])) for i, name in enumerate(columns)}
+    return dict(zip(columns, _resample(table, level, n, seed), strict=True))
 
 
-def column_intervals(
-    table: np.ndarray, *, level: float = 0.95, n: int = 10_000, seed: int = 0
-) -> list[Interval]:
+def column_intervals(table: np.ndarray, *, level: float = 0.95, n: int = 10_000) -> list[Interval]:
     """Interval of the mean of each column, over the questions that it has a value for.
+
+    All columns share their resamples, which draw from all questions: in a column with gaps the number of values
+    varies from one resample to the next, as it would in another set of questions.
 
     Args:
         table: Questions by columns; NaN where there is no value.
-        level: As for `bootstrap_interval`, as are ``n`` and ``seed``.
+        level: As for `bootstrap_interval`.
         n: Resamples.
-        seed: Seed.
 
     Returns:
         One for each column; ``(None, None)`` below two values.
@@ -131,17 +113,31 @@ def column_intervals(
     """
     import numpy as np
 
-    there = ~np.isnan(table)
-    alike: dict[int, list[int]] = {}  # columns with equally many values share their draws
-    for column, count in enumerate(there.sum(axis=0).tolist()):
-        alike.setdefault(count, []).append(column)
-    found: list[Interval] = [(None, None)] * table.shape[1]
-    for count, members in alike.items():
-        if count > 1:
-            values = {str(column): table[there[:, column], column] for column in members}
-            for name, interval in bootstrap_intervals(values, level=level, n=n, seed=seed).items():
-                found[int(name)] = interval
-    return found
+    enough = (~np.isnan(table)).sum(axis=0) > 1
+    if not enough.any():
+        return [(None, None)] * table.shape[1]
+    found = iter(_resample(table[:, enough], level, n, 0))
+    return [next(found) if each else (None, None) for each in enough]
+
+
+def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[float, float]]:
+    """Percentiles of the means of resampled rows; NaN is a gap."""
+    import numpy as np
+
+    count, generator = len(table), np.random.default_rng(seed)
+    present = (~np.isnan(table)).astype(np.float64)
+    values, means = np.nan_to_num(table), np.empty((n, table.shape[1]))
+    step = max(1, _DRAWN // count)
+    for start in range(0, n, step):
+        drawn = generator.integers(0, count, size=(min(n, start + step) - start, count))
+        # how often each resample has each row, so that one product gives the sums of all columns
+        places = drawn + (np.arange(len(drawn)) * count)[:, None]
+        times = np.bincount(places.ravel(), minlength=places.size).reshape(places.shape).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # a resample may have no value of a column with few
+            means[start : start + step] = (times @ values) / (count if present.all() else times @ present)
+    quantile = np.nanquantile if np.isnan(means).any() else np.quantile
+    low, high = quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -301,12 +297,14 @@ def adjust(p_values: Sequence[float], correction: Correction = "holm") -> list[f
     return adjusted
 
 
-def check_correction(correction: Any) -> None:
-    """Refuse an unknown correction.
+def check_level(level: Any) -> None:
+    """Refuse what is no share of an interval."""
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise InvalidInputError(f"level is {level!r:.80}; give a number between 0 and 1, such as 0.95")
 
-    Raises:
-        InvalidInputError: It is none of those allowed.
-    """
+
+def check_correction(correction: Any) -> None:
+    """Refuse an unknown correction."""
     if correction not in get_args(Correction):
         raise InvalidInputError(
             f"correction is {correction!r:.80}; allowed are {', '.join(get_args(Correction))}"

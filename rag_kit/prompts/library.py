@@ -138,19 +138,6 @@ class PromptLibrary:
                 return _read(path, self.packaged)[0]
         return None
 
-    def check(self, language: str | None = None) -> list[Problem]:
-        """Check every prompt, packaged and own.
-
-        Args:
-            language: Report on this language alone; None: on all.
-
-        Returns:
-            All problems with file and line; empty when all is well.
-        """
-        from rag_kit.prompts.checks import check_library
-
-        return check_library(self, language)
-
     def _check_asked(self, name: str, language: str) -> None:
         """Name and language become part of a path: only plain ones pass."""
         if not isinstance(language, str) or language not in LANGUAGES:

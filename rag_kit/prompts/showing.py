@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import html
 from string import Formatter
-from typing import TYPE_CHECKING
+from typing import Any
 
 from langchain_core.prompts import (
     AIMessagePromptTemplate,
     HumanMessagePromptTemplate,
     SystemMessagePromptTemplate,
 )
-
-if TYPE_CHECKING:
-    from rag_kit.prompts.template import PromptTemplate
 
 _ROLE_OF: dict[type, str] = {
     SystemMessagePromptTemplate: "system",
@@ -22,11 +19,11 @@ _ROLE_OF: dict[type, str] = {
 }
 
 
-def render_html(prompt: PromptTemplate) -> str:
+def render_html(prompt: Any) -> str:
     """Draw a prompt for Jupyter: a head line, then each role with its text, variables marked.
 
     Args:
-        prompt: The prompt.
+        prompt: The `PromptTemplate`.
 
     Returns:
         HTML without scripts; every text of the file escaped.
@@ -56,7 +53,7 @@ def render_html(prompt: PromptTemplate) -> str:
     return f"<div>{head}<table>{''.join(rows)}</table></div>"
 
 
-def _marked(template: str, prompt: PromptTemplate) -> str:
+def _marked(template: str, prompt: Any) -> str:
     """A template's text as HTML, with its variables in colour."""
     parts = []
     for literal, name, _, _ in Formatter().parse(template):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.structured_query import FilterDirective
@@ -31,9 +31,6 @@ from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.rewrite_steps import Call, side_by_side
 
-if TYPE_CHECKING:
-    from rag_kit.query_construction.self_query import SelfQueryRetriever
-
 _log = logging.getLogger(__name__)
 _SHARE_OF_MODEL = 0.75
 _LEAST_SECONDS = 0.001
@@ -45,12 +42,12 @@ class SelfQueryCall:
     """The state of one call.
 
     Args:
-        owner: The retriever that was called.
+        owner: The `SelfQueryRetriever` that was called.
         question: The user's question.
         request: What the call asks for.
     """
 
-    def __init__(self, owner: SelfQueryRetriever, question: str, request: Request) -> None:
+    def __init__(self, owner: Any, question: str, request: Request) -> None:
         self.owner = owner
         self.question = question
         self.request = request
@@ -90,10 +87,11 @@ class SelfQueryCall:
             return given
         where = owner._visible(self.request.filter, self.request.config)
         if where == owner._visible(owner.filter):
-            return owner._found
+            found: Schema = owner._found
+            return found
         # other threads may use the same dictionary: a copy is put in its place
         kept, key = owner._schemas, repr(where)
-        schema = kept.get(key)
+        schema: Schema | None = kept.get(key)
         if schema is None:
             call = Call("schema", partial(owner._discover, where), partial(owner._adiscover, where))
             result = await side_by_side([call], "raise", owner.timeout, self._left(), None)
@@ -122,7 +120,8 @@ class SelfQueryCall:
             if error is not None and (owner.on_error == "raise" or isinstance(error, InvalidInputError)):
                 raise error
             self._note(f"degraded: {describe_failure('self_query', error)}; the filter was made by rules")
-        return owner._rules.construct(self.question, schema)
+        by_rules: ConstructedQuery = owner._rules.construct(self.question, schema)
+        return by_rules
 
     def _tell(self, made: ConstructedQuery) -> None:
         if made.directive is not None:
@@ -245,7 +244,8 @@ class SelfQueryCall:
     def _left(self) -> float | None:
         if self.owner.deadline is None:
             return None
-        return max(_LEAST_SECONDS, self.owner.deadline - self._model_budget.seconds)
+        left: float = self.owner.deadline - self._model_budget.seconds
+        return max(_LEAST_SECONDS, left)
 
 
 def _sortable(value: Any) -> bool:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from rag_kit.errors import InvalidInputError, RagKitError, did_you_mean
-
-if TYPE_CHECKING:
-    from rag_kit.retrieval.base import RagKitRetriever
 
 _CONSTRUCTORS = ("from_llm", "from_rules", "from_documents", "from_texts")
 _SEARCH_TYPES = {
@@ -20,7 +17,7 @@ _SEARCH_TYPES = {
 }
 
 
-def own_arguments(cls: type[RagKitRetriever], values: Mapping[str, Any]) -> dict[str, Any]:
+def own_arguments(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of other libraries under the names of this kit, by ``cls.other_names``.
 
     Raises:
@@ -35,7 +32,7 @@ def own_arguments(cls: type[RagKitRetriever], values: Mapping[str, Any]) -> dict
     return _with_search_kwargs(cls, given) if cls.takes_search_kwargs else given
 
 
-def _with_search_kwargs(cls: type[RagKitRetriever], given: dict[str, Any]) -> dict[str, Any]:
+def _with_search_kwargs(cls: type[Any], given: dict[str, Any]) -> dict[str, Any]:
     """``search_kwargs`` and ``search_type`` of a vector-store retriever as arguments of this kit."""
     kind = given.pop("search_type", "similarity")
     kind = getattr(kind, "value", kind)
@@ -70,7 +67,7 @@ def unknown_arguments(names: Iterable[str], allowed: Collection[str], instead: M
     return f"{'; '.join(problems)}; allowed: {', '.join(sorted(allowed))}"
 
 
-def as_invalid_input(cls: type[RagKitRetriever], error: ValidationError) -> RagKitError:
+def as_invalid_input(cls: type[Any], error: ValidationError) -> RagKitError:
     """Pydantic's report as the kit's own error, without the values given, which may be secret or huge."""
     problems, unknown = [], []
     for item in error.errors(include_input=False, include_url=False):
@@ -87,14 +84,14 @@ def as_invalid_input(cls: type[RagKitRetriever], error: ValidationError) -> RagK
     return InvalidInputError(f"{cls.__name__} cannot be made: {'; '.join(problems)}.")
 
 
-def _other_names(cls: type[RagKitRetriever]) -> dict[str, str]:
+def _other_names(cls: type[Any]) -> dict[str, str]:
     """``other_names`` of the class and of its bases."""
     return {
         name: own for base in reversed(cls.__mro__) for name, own in vars(base).get("other_names", {}).items()
     }
 
 
-def _allowed(cls: type[RagKitRetriever]) -> set[str]:
+def _allowed(cls: type[Any]) -> set[str]:
     """Every argument of the class and of its constructors such as ``from_llm``."""
     names = set(cls.model_fields)
     for each in _CONSTRUCTORS:

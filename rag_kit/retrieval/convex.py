@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
-from rag_kit.retrieval.fusion import (
+from rag_kit.retrieval.normalise import Normalised, normalise
+from rag_kit.retrieval.ranked import (
     FusedList,
     FusionSettings,
     RankedList,
@@ -16,7 +17,6 @@ from rag_kit.retrieval.fusion import (
     first_places,
     ordered,
 )
-from rag_kit.retrieval.normalise import Normalised, normalise
 
 K = TypeVar("K", bound=Hashable)
 

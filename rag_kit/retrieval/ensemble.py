@@ -20,17 +20,10 @@ from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bounded import BranchingRetriever
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
-from rag_kit.retrieval.fusion import (
-    FusedList,
-    FusionSettings,
-    RankedList,
-    check_fusion,
-    check_weights,
-    first_places,
-    fusion_function,
-)
+from rag_kit.retrieval.fusion import check_fusion, fusion_function
 from rag_kit.retrieval.merging import Found, joined
 from rag_kit.retrieval.normalise import Normalisation
+from rag_kit.retrieval.ranked import FusedList, FusionSettings, RankedList, check_weights, first_places
 
 _log = logging.getLogger(__name__)
 _DEPTH = 100

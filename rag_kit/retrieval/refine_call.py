@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from langchain_core.documents import Document
 
@@ -16,9 +16,6 @@ from rag_kit.models import astructured_call, structured_call
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.rewrite_steps import Call, side_by_side
-
-if TYPE_CHECKING:
-    from rag_kit.retrieval.refining import RefiningRetriever
 
 T = TypeVar("T")
 _LEAST_SECONDS = 0.002
@@ -32,7 +29,7 @@ class RefineCall:
     """The state of one call; rerankers and compressors do all their work through it.
 
     Args:
-        owner: The retriever that was called.
+        owner: The `RefiningRetriever` that was called.
         query: The query.
         request: What the call asks for.
 
@@ -41,7 +38,7 @@ class RefineCall:
         budget: The caps on calls and tokens, and what was used.
     """
 
-    def __init__(self, owner: RefiningRetriever, query: str, request: Request) -> None:
+    def __init__(self, owner: Any, query: str, request: Request) -> None:
         self.owner = owner
         self.query = query
         self.request = request

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
@@ -21,9 +21,6 @@ from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.merging import Found
 from rag_kit.retrieval.rewrite_memory import MISSING, Memory
 from rag_kit.retrieval.rewrite_steps import Call, side_by_side
-
-if TYPE_CHECKING:
-    from rag_kit.retrieval.rewriting import RewritingRetriever
 
 __all__ = ["RewriteCall", "Search", "texts_of"]
 
@@ -53,7 +50,7 @@ class RewriteCall:
     """The state of one call.
 
     Args:
-        owner: The retriever that was called.
+        owner: The `RewritingRetriever` that was called.
         question: The user's question.
         request: What the call asks for.
 
@@ -65,7 +62,7 @@ class RewriteCall:
         settled: The question alone is all there is to search for, and nothing went wrong.
     """
 
-    def __init__(self, owner: RewritingRetriever, question: str, request: Request) -> None:
+    def __init__(self, owner: Any, question: str, request: Request) -> None:
         self.owner = owner
         self.question = question
         self.request = request
@@ -219,7 +216,8 @@ class RewriteCall:
     def _left(self) -> float | None:
         if self.owner.deadline is None:
             return None
-        return max(_LEAST_SECONDS, self.owner.deadline - self._model_budget.seconds)
+        left: float = self.owner.deadline - self._model_budget.seconds
+        return max(_LEAST_SECONDS, left)
 
     def _failed(self, name: str, error: BaseException | None) -> None:
         # A wrong argument is the caller's mistake: it would fail every time, and is not to be hidden.

@@ -25,9 +25,10 @@ from rag_kit.models import RewriteCache
 from rag_kit.models.rewrite_cache import model_identity
 from rag_kit.retrieval.base import Request, check_count
 from rag_kit.retrieval.bounded import BudgetedRetriever
-from rag_kit.retrieval.fusion import check_fusion, check_weights
+from rag_kit.retrieval.fusion import check_fusion
 from rag_kit.retrieval.merging import Merging, merge
 from rag_kit.retrieval.prompting import LanguagePrompts
+from rag_kit.retrieval.ranked import check_weights
 from rag_kit.retrieval.rewrite_call import RewriteCall, Search
 from rag_kit.retrieval.variants import dropped_note, usable_variants
 

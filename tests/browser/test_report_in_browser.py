@@ -36,9 +36,10 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     noted = Output("It.", (Passage("d", "Text."),), notes=notes)
     cells = {"mrr": Cell(0.5, "ok", "3 supported, 1 missing"),
              "mine": Cell.not_applicable("the example has no reference; the pipeline gave no answer")}  # fmt: skip
-    write_report(
-        Results("p", [Row(Example("q", "谁？"), noted, cells)]), folder / "noted.html", language="zh"
-    )
+    scores = {"ours_answer_found": Cell.ok(1.0), "recall@5": Cell.ok(1.0), "map": Cell.ok(1.0)}
+    unknown = cells | scores | {"map": Cell.undefined("nothing relevant found")}
+    rows = [Row(Example("q", "谁？"), noted, unknown), Row(Example("r", "谁？"), noted, cells | scores)]
+    write_report(Results("p", rows), folder / "noted.html", language="zh")
     return folder
 
 
@@ -351,6 +352,7 @@ def test_notes_and_their_parts_speak_it_too(open_report: Open) -> None:
         "已降级：multi_query 失败：ConnectionError: refused",
         "这个问题没有 reference；流水线没有给出 answer",
         "3 条得到支持，1 条缺少引用",
+        "map：无定义 (没有找到相关段落)",
         "user: my own note; of mine",
     ):
         assert text in shown, text

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
-from rag_kit.evaluation.comparing.complementary import Complementarity, complementarity
-from rag_kit.evaluation.comparing.matching import Matched, match_results
-from rag_kit.evaluation.comparing.pairs import Pair, compare_pairs
-from rag_kit.evaluation.comparing.scores import Score, Slice, check_slices, scores, slice_scores
-from rag_kit.evaluation.statistics import Correction, check_correction
+from rag_kit.evaluation.comparing.pairs import Complementarity, Pair, compare_pairs, complementarity
+from rag_kit.evaluation.comparing.scores import (
+    Matched,
+    Score,
+    Slice,
+    check_slices,
+    match_results,
+    scores,
+    slice_scores,
+)
+from rag_kit.evaluation.statistics import Correction, check_correction, check_level
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +151,7 @@ class Comparison:
             raise InvalidInputError(
                 f"there is no table {table!r:.80}; allowed are {', '.join(get_args(Table))}"
             )
-        return pd.DataFrame([row.to_json() for row in getattr(self, table)])
+        return pd.DataFrame(self.to_json()[table])
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain JSON."""
@@ -153,9 +160,9 @@ class Comparison:
             "level": self.level, "correction": self.correction, "tests": self.tests,
             "questions": self.questions, "thresholds": self.thresholds, "notes": self.notes,
             "table": [row.to_json() for row in self.table],
-            "pairs": [row.to_json() for row in self.pairs],
-            "complementarity": {name: item.to_json() for name, item in self.complementarity.items()},
-            "slices": [row.to_json() for row in self.slices],
+            "pairs": [asdict(row) for row in self.pairs],
+            "complementarity": {name: asdict(item) for name, item in self.complementarity.items()},
+            "slices": [asdict(row) for row in self.slices],
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -221,8 +228,7 @@ def compare(
         >>> round(pair.difference, 5), pair.p, round(pair.low, 4), round(pair.high, 4), pair.better
         (0.10625, 0.03125, 0.05, 0.1625, 'a')
     """
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise InvalidInputError(f"level is {level!r:.80}; give a number between 0 and 1, such as 0.95")
+    check_level(level)
     check_correction(correction)
     matched = match_results(results, metrics)
     if baseline is not None and baseline not in matched.names:

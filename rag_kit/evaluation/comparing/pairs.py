@@ -1,22 +1,19 @@
-"""Two pipelines on one metric: how far apart they are, and whether that is more than chance."""
+"""Two pipelines on one metric: how far apart, more than chance or not; and what several add to each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from rag_kit.evaluation.comparing.scores import mean, present_values
 from rag_kit.evaluation.statistics import Correction, adjust, column_intervals, mcnemar_p, sign_flip_tests
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from rag_kit.evaluation.comparing.matching import Matched
-
-_RESAMPLES = 10_000
-_LARGE = 500  # questions above which fewer resamples are drawn: with twenty pipelines they would take minutes
-_RESAMPLES_OF_LARGE = 2_500
+    from rag_kit.evaluation.comparing.scores import Matched
 
 
 @dataclass(frozen=True)
@@ -62,10 +59,6 @@ class Pair:
     one_test: bool = False
     better: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
-        return asdict(self)
-
 
 def compare_pairs(
     matched: Matched,
@@ -88,27 +81,17 @@ def compare_pairs(
         [matched.values[metric][:, first] - matched.values[metric][:, second] for metric in matched.metrics],
         axis=1,
     )
-    resamples = _RESAMPLES if matched.questions <= _LARGE else _RESAMPLES_OF_LARGE
-    intervals = column_intervals(table, level=level, n=resamples)
+    intervals = column_intervals(table, level=level)
     tests = sign_flip_tests(np.nan_to_num(table, nan=0.0))
     found = []
     for number, (metric, (i, j)) in enumerate((m, c) for m in matched.metrics for c in couples):
-        column = table[:, number]
-        column = column[column == column]
+        column = present_values(table[:, number])
         gains = -column if metric in matched.lower else column
         pair = Pair(
-            metric=metric,
-            pipeline=names[i],
-            other=names[j],
-            n=len(column),
-            difference=float(column.mean()) if len(column) else None,
-            low=intervals[number][0],
-            high=intervals[number][1],
-            wins=int((gains > 0).sum()),
-            losses=int((gains < 0).sum()),
-            p=tests[number].p if len(column) else None,
-            method=tests[number].method,
-        )
+            metric, names[i], names[j], len(column), mean(column.tolist()), *intervals[number],
+            wins=int((gains > 0).sum()), losses=int((gains < 0).sum()),
+            p=tests[number].p if len(column) else None, method=tests[number].method,
+        )  # fmt: skip
         found.append(_with_hits(pair, matched, i, j, thresholds))
     return [replace(pair, better=_better(pair, matched, 1 - level)) for pair in _corrected(found, correction)]
 
@@ -139,12 +122,8 @@ def _with_hits(pair: Pair, matched: Matched, i: int, j: int, thresholds: Mapping
     }
     p = mcnemar_p(only_one, only_two) if pair.n else None
     same = p is not None and pair.p is not None and abs(p - pair.p) < 1e-9
-    return replace(
-        pair,
-        hits=hits,
-        mcnemar_p=p,
-        one_test=same and (only_one, only_two) == (pair.wins, pair.losses),
-    )
+    same = same and (only_one, only_two) == (pair.wins, pair.losses)
+    return replace(pair, hits=hits, mcnemar_p=p, one_test=same)
 
 
 def _corrected(pairs: list[Pair], correction: Correction) -> list[Pair]:
@@ -168,3 +147,127 @@ def _better(pair: Pair, matched: Matched, alpha: float) -> str | None:
     if pair.p_adjusted is None or pair.p_adjusted >= alpha or not pair.difference:
         return None
     return pair.pipeline if (pair.difference > 0) != (pair.metric in matched.lower) else pair.other
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pipeline more in the set to combine.
+
+    Args:
+        pipeline: The one added.
+        gain: Questions that none before it gets.
+        share: Share of the questions that the set now gets.
+    """
+
+    pipeline: str
+    gain: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Complementarity:
+    """What pipelines add to each other on one metric.
+
+    Everything stands on the questions for which every pipeline has a value.
+
+    Args:
+        metric: The metric's name.
+        threshold: A question is got from this value on (up to it, where less is better).
+        pipelines: Names, in order.
+        n: Questions for which every pipeline has a value.
+        total: Questions in all.
+        got: Pipeline -> ids of the questions it gets.
+        only: Pipeline -> ids of the questions that it alone gets.
+        everyone: Ids that all get.
+        nobody: Ids that none gets: no combination helps, the cause lies before retrieval or in the gold.
+        union: Share of the questions that at least one gets: what an oracle that always picks the right one reaches.
+            ``None`` without questions.
+        best_single: Share of the best one alone.
+        greedy: Which to combine: first the best one, then whichever adds most, until none adds anything. A tie goes
+            to the quicker one.
+        matrix: ``matrix[i][j]``: questions that pipeline i gets and j does not; on the diagonal, those that i gets.
+    """
+
+    metric: str
+    threshold: float
+    pipelines: tuple[str, ...]
+    n: int
+    total: int
+    got: Mapping[str, tuple[str, ...]]
+    only: Mapping[str, tuple[str, ...]]
+    everyone: tuple[str, ...]
+    nobody: tuple[str, ...]
+    union: float | None
+    best_single: float | None
+    greedy: tuple[Step, ...]
+    matrix: tuple[tuple[int, ...], ...]
+
+    def combine(self, gain: float = 0.0) -> list[str]:
+        """Names of the greedy set, as long as each adds more than this share of the questions.
+
+        Args:
+            gain: Such as 0.02: one that adds less than two questions in a hundred is not worth its cost.
+        """
+        return [step.pipeline for step in self.greedy if self.n and step.gain / self.n > gain]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A line for each pipeline: what it gets, what it alone gets, its place in the greedy set and its gain."""
+        steps = {step.pipeline: (place, step) for place, step in enumerate(self.greedy, start=1)}
+        found = []
+        for name in self.pipelines:
+            place, step = steps.get(name, (None, None))
+            found.append({
+                "metric": self.metric, "pipeline": name, "got": len(self.got[name]), "only": len(self.only[name]),
+                "place": place, "gain": step.gain if step else 0, "share_with_it": step.share if step else None,
+                "union": self.union, "n": self.n, "total": self.total,
+            })  # fmt: skip
+        return found
+
+
+def complementarity(
+    matched: Matched, metric: str, threshold: float, seconds: Sequence[float | None]
+) -> Complementarity:
+    """Set the pipelines against each other on one metric; ``seconds`` is the latency of each, for ties."""
+    import numpy as np
+
+    values = matched.values[metric]
+    complete = (values == values).all(axis=1)
+    got = got_it(matched, metric, threshold)[complete]
+    ids = [key for key, there in zip(matched.examples, complete.tolist(), strict=True) if there]
+    times = got.sum(axis=1)
+    names = matched.names
+
+    def named(chosen: np.ndarray) -> tuple[str, ...]:
+        return tuple(ids[number] for number in np.flatnonzero(chosen))
+
+    count = len(ids)
+    both = got.T.astype(int) @ got.astype(int)
+    alone = both.diagonal()
+    missed = alone[:, None] - both + np.diag(alone)
+    return Complementarity(
+        metric=metric, threshold=threshold, pipelines=names, n=count, total=matched.questions,
+        got={name: named(got[:, i]) for i, name in enumerate(names)},
+        only={name: named(got[:, i] & (times == 1)) for i, name in enumerate(names)},
+        everyone=named(times == len(names)), nobody=named(times == 0),
+        union=float((times > 0).mean()) if count else None,
+        best_single=float(alone.max() / count) if count else None,
+        greedy=_greedy(got, names, seconds),
+        matrix=tuple(map(tuple, missed.tolist())),
+    )  # fmt: skip
+
+
+def _greedy(got: np.ndarray, names: Sequence[str], seconds: Sequence[float | None]) -> tuple[Step, ...]:
+    import numpy as np
+
+    steps: list[Step] = []
+    left = list(range(len(names)))
+    covered = np.zeros(len(got), dtype=bool)
+    while left:
+        gains = {i: int((got[:, i] & ~covered).sum()) for i in left}
+        best = min(left, key=lambda i: (-gains[i], seconds[i] if seconds[i] is not None else float("inf"), i))
+        if gains[best] == 0:
+            break
+        covered |= got[:, best]
+        left.remove(best)
+        steps.append(Step(names[best], gains[best], float(covered.mean())))
+    return tuple(steps)

@@ -1,28 +1,195 @@
-"""How each pipeline did: on all questions, with what a question took, and on parts of them."""
+"""Several runs over the same questions side by side; how each did, at what cost, on all questions and on parts."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.runs.results import Summary
+from rag_kit.evaluation.runs.results import Results, Summary, higher_is_better
 from rag_kit.evaluation.statistics import column_intervals
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.comparing.matching import Matched
+    import numpy as np
+
     from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.runs.results import Results
 
 _FEW = 5  # questions below which a part gets no interval: the bootstrap of three values only looks sure
 _UNTAGGED = "(not said)"
-_RESAMPLES = 2_000
 _CJK = r"\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 _BUILT_IN = ("type", "language", "length")
+
+
+#: What must be the same of an example in all runs: with other gold the scores mean something else.
+_GOLD = (
+    "question",
+    "reference",
+    "answers",
+    "reference_contexts",
+    "relevant",
+    "spans",
+    "answerable",
+    "history",
+)
+
+
+@dataclass
+class Matched:
+    """Runs side by side: ``values`` has, by metric, questions by pipelines, NaN where there is no ok cell."""
+
+    names: tuple[str, ...]
+    runs: tuple[Results, ...]
+    metrics: tuple[str, ...]
+    examples: dict[str, Example]
+    values: dict[str, np.ndarray]
+    notes: list[str]
+    lower: frozenset[str]
+
+    @property
+    def questions(self) -> int:
+        """Questions in all; those that no run has come to yet included."""
+        return max(len(self.examples), *(run.examples for run in self.runs))
+
+
+def match_results(
+    results: Iterable[Results | Path | str] | Mapping[str, Results | Path | str],
+    metrics: Iterable[str] | str | None = None,
+) -> Matched:
+    """Lay runs side by side, matched by the ids of their questions; arguments as for `compare`."""
+    import numpy as np
+
+    names, runs = _runs(results)
+    examples = _examples(names, runs)
+    chosen = _metrics(runs, metrics)
+    rows = {key: number for number, key in enumerate(examples)}
+    values = {metric: np.full((len(examples), len(runs)), np.nan) for metric in chosen}
+    for column, run in enumerate(runs):
+        for row in run.rows:
+            for metric in chosen:
+                cell = row.cells.get(metric)
+                if cell is not None and cell.status == "ok" and cell.value is not None:
+                    values[metric][rows[row.example.id], column] = cell.value
+    notes = _notes(names, runs, len(examples))
+    lower = frozenset(
+        metric
+        for metric in chosen
+        if not higher_is_better(next(r for r in runs if metric in r.metrics), metric)
+    )
+    return Matched(names, runs, chosen, examples, values, notes, lower)
+
+
+def _runs(results: Any) -> tuple[tuple[str, ...], tuple[Results, ...]]:
+    if isinstance(results, (str, Path, Results)) or not isinstance(results, Iterable):
+        raise InvalidInputError(
+            f"results is a {type(results).__name__}; give a list of at least two Results or folders, or a mapping "
+            "from names to them"
+        )
+    given = list(results.items()) if isinstance(results, Mapping) else [(None, item) for item in results]
+    runs, names = [], []
+    for name, item in given:
+        run = Results.load(item) if isinstance(item, (str, Path)) else item
+        if not isinstance(run, Results):
+            raise InvalidInputError(
+                f"a {type(run).__name__} was given among the results; give Results or folders"
+            )
+        chosen = run.name if name is None else name
+        if not isinstance(chosen, str) or not chosen.strip():
+            raise InvalidInputError(f"a pipeline has the name {chosen!r:.80}; give a text that is not blank")
+        runs.append(run)
+        names.append(chosen)
+    if len(runs) < 2:
+        raise InvalidInputError(
+            f"{len(runs)} given; a comparison needs the results of at least two runs. One alone shows itself: "
+            "print(results), results.summary()"
+        )
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInputError(
+                f"{names.count(name)} results have the name {name!r:.80}; give a mapping from names of your own to "
+                "the results: compare({'before': first, 'after': second}); on the command line: NAME=FOLDER"
+            )
+    return tuple(names), tuple(runs)
+
+
+def _examples(names: Sequence[str], runs: Sequence[Results]) -> dict[str, Example]:
+    examples: dict[str, Example] = {}
+    owner: dict[str, str] = {}
+    for name, run in zip(names, runs, strict=True):
+        if not run.rows:
+            raise InvalidInputError(f"the results of {name!r:.80} have no rows; run evaluate first")
+        if examples and not any(row.example.id in examples for row in run.rows):
+            raise InvalidInputError(
+                f"the results of {name!r:.80} and {names[0]!r:.80} have no question in common; only runs over the "
+                "same set of questions can be compared"
+            )
+        for row in run.rows:
+            known = examples.setdefault(row.example.id, row.example)
+            if known is not row.example:
+                _check_same(known, row.example, owner[known.id], name)
+            owner.setdefault(row.example.id, name)
+    return examples
+
+
+def _check_same(one: Example, other: Example, first: str, second: str) -> None:
+    for name in _GOLD:
+        if getattr(one, name) != getattr(other, name):
+            raise InvalidInputError(
+                f"the example {one.id!r:.80} has the {name} {getattr(one, name)!r:.120} in the results of "
+                f"{first!r:.80} and {getattr(other, name)!r:.120} in those of {second!r:.80}: these are different "
+                "sets of questions; run both pipelines over the same set"
+            )
+
+
+def _metrics(runs: Sequence[Results], metrics: Iterable[str] | str | None) -> tuple[str, ...]:
+    present = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
+    if metrics is None:
+        shared = [metric for metric in present if sum(metric in run.metrics for run in runs) > 1]
+        if not shared:
+            raise InvalidInputError(
+                "the results have no metric in common; there are "
+                + "; ".join(", ".join(r.metrics) for r in runs)
+            )
+        return tuple(shared)
+    if not isinstance(metrics, Iterable):
+        raise InvalidInputError(f"metrics is {metrics!r:.80}; give names of metrics")
+    wanted = [metrics] if isinstance(metrics, str) else list(metrics)
+    for metric in wanted:
+        if metric not in present:
+            raise InvalidInputError(
+                f"no result has the metric {metric!r:.80}; there are {', '.join(present) or 'none'}"
+            )
+    if not wanted or len(set(wanted)) != len(wanted):
+        raise InvalidInputError(
+            f"the metrics are {', '.join(wanted) or 'none'}; give at least one, each once"
+        )
+    return tuple(wanted)
+
+
+def _notes(names: Sequence[str], runs: Sequence[Results], count: int) -> list[str]:
+    """Questions that were not asked, and judges that differ."""
+    notes = [
+        f"{name}: {count - len(run.rows)} of {count} questions have not been asked."
+        for name, run in zip(names, runs, strict=True)
+        if len(run.rows) < count
+    ]
+    judges: dict[str, list[str]] = {}
+    for name, run in zip(names, runs, strict=True):
+        if judge := run.manifest.get("judge"):
+            judges.setdefault(json.dumps(judge, sort_keys=True, default=str), []).append(name)
+    if len(judges) > 1:
+        groups = "; ".join(", ".join(group) for group in judges.values())
+        notes.append(
+            f"Judged by different judges ({groups}): their judged scores differ for more reasons than the pipelines. "
+            "Score them again with one judge."
+        )
+    return notes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,42 +246,41 @@ class Slice:
     n: int
     total: int
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
-        return asdict(self)
-
 
 def scores(matched: Matched, *, level: float, prices: Any = None) -> list[Score]:
     """One for each metric and pipeline, metric by metric."""
+    import numpy as np
+
     costs = [_cost(run, prices) for run in matched.runs]
+    table = np.concatenate(list(matched.values.values()), axis=1)
+    intervals = iter(column_intervals(table, level=level))
     found = []
-    for metric in matched.metrics:
-        values = matched.values[metric]
-        intervals = column_intervals(values, level=level)
+    for metric, values in matched.values.items():
         for column, (name, run) in enumerate(zip(matched.names, matched.runs, strict=True)):
-            present = values[:, column][values[:, column] == values[:, column]]
+            present, (low, high) = present_values(values[:, column]), next(intervals)
             counts = Counter(row.cells[metric].status for row in run.rows if metric in row.cells)
-            without = counts.total() - counts["ok"]
+            failed = {status: counts[status] for status in ("undefined", "error", "not_applicable")}
+            numbers: dict[str, Any] = {
+                "n": len(present), "total": matched.questions, "undefined": failed["undefined"],
+                "errors": failed["error"], "not_applicable": failed["not_applicable"],
+                "missing": matched.questions - len(present) - sum(failed.values()),
+            }  # fmt: skip
+            average = mean(present.tolist())
             found.append(
                 Score(
-                    pipeline=name,
-                    metric=metric,
-                    mean=float(present.mean()) if len(present) else None,
-                    low=intervals[column][0],
-                    high=intervals[column][1],
-                    n=len(present),
-                    total=matched.questions,
-                    undefined=counts["undefined"],
-                    errors=counts["error"],
-                    not_applicable=counts["not_applicable"],
-                    missing=matched.questions - len(present) - without,
-                    **costs[column],
+                    pipeline=name, metric=metric, mean=average, low=low, high=high, **numbers, **costs[column]
                 )
             )
     return found
 
 
-def _cost(run: Results, prices: Any) -> dict[str, float | None]:
+def present_values(column: np.ndarray) -> np.ndarray:
+    """The values of a column without its gaps."""
+    chosen: np.ndarray = column[column == column]
+    return chosen
+
+
+def _cost(run: Results, prices: Any) -> dict[str, Any]:
     """Seconds of the questions that were answered; calls, tokens and money of all."""
     import numpy as np
 
@@ -123,16 +289,16 @@ def _cost(run: Results, prices: Any) -> dict[str, float | None]:
     return {
         "p50_seconds": p50,
         "p95_seconds": p95,
-        "calls": _mean([row.output.calls for row in run.rows]),
-        "tokens": _mean([row.output.tokens for row in run.rows]),
-        "money": _mean(run.money("pipeline", prices=prices)),
+        "calls": mean([row.output.calls for row in run.rows]),
+        "tokens": mean([row.output.tokens for row in run.rows]),
+        "money": mean(run.money("pipeline", prices=prices)),
     }
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def mean(values: Sequence[float | None]) -> float | None:
     """The mean; ``None`` where one of them is unknown, because an unknown price is not zero."""
     known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def check_slices(examples: Iterable[Example], slices: Iterable[str] | str) -> tuple[str, ...]:
@@ -165,13 +331,12 @@ def slice_scores(matched: Matched, slices: Sequence[str], *, level: float) -> li
         for value in _ordered(labels, by):
             rows = array == value
             table = np.concatenate([matched.values[metric][rows] for metric in matched.metrics], axis=1)
-            intervals = column_intervals(table, level=level, n=_RESAMPLES)
+            intervals = column_intervals(table, level=level, n=2_000)
             for number, (metric, name) in enumerate((m, p) for m in matched.metrics for p in matched.names):
-                column = table[:, number]
-                column = column[column == column]
+                column = present_values(table[:, number])
                 low, high = intervals[number] if len(column) >= _FEW else (None, None)
-                mean = float(column.mean()) if len(column) else None
-                found.append(Slice(by, value, metric, name, mean, low, high, len(column), int(rows.sum())))
+                average = mean(column.tolist())
+                found.append(Slice(by, value, metric, name, average, low, high, len(column), int(rows.sum())))
     return found
 
 

@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rag_kit.concurrency import check_budget, remaining_seconds, run_in_thread
 from rag_kit.errors import CacheError, ConfigurationError, InvalidInputError, ModelOutputError
@@ -18,9 +18,6 @@ from rag_kit.models.embedding import embedding_name, sending_text
 from rag_kit.models.endpoint import base_url
 from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
 from rag_kit.models.rewrite_cache import RewriteCache, model_identity, plain_endpoint
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.judge.judge import Judge
 
 _log = logging.getLogger(__name__)
 # Raise it when an entry of the same key would be read in another way.
@@ -138,7 +135,7 @@ class JudgeCache:
 class Vectors:
     """An embedding model behind the limits of a judge: in batches, each distinct text once, kept in its cache."""
 
-    def __init__(self, judge: Judge, cache: JudgeCache) -> None:
+    def __init__(self, judge: Any, cache: JudgeCache) -> None:
         self._judge, self._cache = judge, cache
         self._model = sending_text(judge.embeddings)
         # the name leaves port and path out, which here may be two models

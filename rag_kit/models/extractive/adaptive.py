@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.models.extractive.tasks import Reply
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.text.citations import DECLINED
 from rag_kit.text.complexity import pointing_word, question_kind
 

@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.models.extractive.evidence import Candidate, asks, collect
 from rag_kit.models.extractive.question import analyse
 from rag_kit.models.extractive.select import choose, telling
 from rag_kit.models.extractive.support import strength
-from rag_kit.models.extractive.tasks import Reply
 from rag_kit.text import detect_language
 from rag_kit.text.citations import DECLINED
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
@@ -149,3 +149,18 @@ def _schema(body: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return schema if isinstance(schema, dict) else None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a task gives back.
+
+    Attributes:
+        text: The reply as prose.
+        fields: The reply by field name, for prompts that ask for JSON.
+        as_json: Whether the reply is JSON even where the prompt holds no schema.
+    """
+
+    text: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    as_json: bool = False

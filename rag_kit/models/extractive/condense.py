@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.models.extractive.tasks import Reply
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.models.extractive.terms import question_terms
 from rag_kit.text import detect_language, sentences
 from rag_kit.text.citations import is_declined

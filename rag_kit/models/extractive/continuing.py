@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 from rag_kit.models.extractive.answer import MAX_SENTENCES, cite
-from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.models.extractive.evidence import asks, collect
 from rag_kit.models.extractive.question import analyse
 from rag_kit.models.extractive.select import choose, telling
 from rag_kit.models.extractive.support import strength
-from rag_kit.models.extractive.tasks import Reply
 from rag_kit.models.extractive.terms import terms
 from rag_kit.text import sentences
 

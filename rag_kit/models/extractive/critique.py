@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.models.extractive.evidence import PassageText, asks, collect
 from rag_kit.models.extractive.question import analyse, offers
 from rag_kit.models.extractive.select import choose
 from rag_kit.models.extractive.support import strength
-from rag_kit.models.extractive.tasks import Reply
 from rag_kit.models.extractive.terms import terms
 from rag_kit.text import sentences
 from rag_kit.text.citations import check_citations, is_declined

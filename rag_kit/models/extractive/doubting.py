@@ -6,8 +6,7 @@ This model knows nothing but the passages, so it never says that one of them is 
 from __future__ import annotations
 
 from rag_kit.models.extractive.answer import answer
-from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.models.extractive.tasks import Reply
+from rag_kit.models.extractive.blocks import Prompt, Reply
 
 _DECLINED = {
     "en": "I cannot answer the question because of insufficient information in the documents.",

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.models.extractive.evidence import collect
 from rag_kit.models.extractive.question import analyse
 from rag_kit.models.extractive.select import choose
 from rag_kit.models.extractive.support import strength
-from rag_kit.models.extractive.tasks import Reply
 
 ABOUT = {
     "en": (

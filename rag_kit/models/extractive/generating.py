@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from rag_kit.models.extractive.answer import answer
-from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.models.extractive.evidence import PassageText
-from rag_kit.models.extractive.tasks import Reply
 from rag_kit.models.extractive.terms import terms
 from rag_kit.text import detect_language, sentences
 

@@ -6,13 +6,12 @@ import re
 from dataclasses import replace
 
 from rag_kit.models.extractive.answer import answer, cite
-from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.models.extractive.condense import _topic_en, _topic_zh
 from rag_kit.models.extractive.evidence import collect
 from rag_kit.models.extractive.question import analyse
 from rag_kit.models.extractive.select import choose
 from rag_kit.models.extractive.support import strength
-from rag_kit.models.extractive.tasks import Reply
 from rag_kit.text import detect_language, fold
 from rag_kit.text.citations import DECLINED, is_declined
 from rag_kit.text.comparisons import entity_queries

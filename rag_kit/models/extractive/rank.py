@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.models.extractive.evidence import collect
 from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.tasks import Reply
 from rag_kit.models.extractive.worth import worth
 
 _SHARE = 0.5

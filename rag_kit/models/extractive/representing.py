@@ -6,8 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.models.extractive.tasks import Reply
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.models.extractive.terms import terms
 from rag_kit.models.extractive.web_query import runs
 from rag_kit.text import detect_language, sentences

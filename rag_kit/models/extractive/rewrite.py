@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.tasks import Reply
 from rag_kit.models.extractive.words import FRAME
 from rag_kit.text import content_words
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.models.extractive.tasks import Reply
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.text.likeness import WordLikeness
 
 _REASON = {"en": "It shares these words with the question: {}.", "zh": "与问题有相同的词：{}。"}

@@ -3,28 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
 
-from rag_kit.models.extractive.blocks import Prompt
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a task gives back.
-
-    Attributes:
-        text: The reply as prose.
-        fields: The reply by field name, for prompts that ask for JSON.
-        as_json: Whether the reply is JSON even where the prompt holds no schema.
-    """
-
-    text: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    as_json: bool = False
-
+from rag_kit.models.extractive.blocks import Prompt, Reply
 
 Task = Callable[[Prompt], Reply]
 

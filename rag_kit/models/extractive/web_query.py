@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rag_kit.models.extractive.blocks import Prompt
-from rag_kit.models.extractive.tasks import Reply
+from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.models.extractive.terms import question_terms, terms
 from rag_kit.text.segment import load_segmenter
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from langchain_core.documents import Document
 
@@ -15,9 +15,6 @@ from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
 from rag_kit.retrieval.variants import folded
 from rag_kit.text import detect_language
 from rag_kit.text.citations import DECLINED, is_declined
-
-if TYPE_CHECKING:
-    from rag_kit.retrieval.decomposition.retriever import DecompositionRetriever
 
 _MAX_ANSWER = 500
 _MAX_HISTORY = 8_000
@@ -37,12 +34,12 @@ class Serial:
     """One serial decomposition.
 
     Args:
-        owner: The retriever.
+        owner: The `DecompositionRetriever`.
         question: The user's question.
         call: The state of the call.
     """
 
-    def __init__(self, owner: DecompositionRetriever, question: str, call: RewriteCall) -> None:
+    def __init__(self, owner: Any, question: str, call: RewriteCall) -> None:
         self._owner = owner
         self._question = question
         self._call = call

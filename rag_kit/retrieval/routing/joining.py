@@ -9,8 +9,9 @@ from typing import Any
 from langchain_core.documents import Document
 
 from rag_kit.documents import add_note, document_keys, get_provenance, peek_score, with_provenance
-from rag_kit.retrieval.fusion import FusionSettings, RankedList, first_places, fusion_function
+from rag_kit.retrieval.fusion import fusion_function
 from rag_kit.retrieval.merging import Found, joined
+from rag_kit.retrieval.ranked import FusionSettings, RankedList, first_places
 from rag_kit.retrieval.routing.route import Choice, Route
 
 

@@ -16,7 +16,7 @@ from support.openai_server import OpenAIServer, error, stall
 from support.terminal import Terminal
 
 from rag_kit.cli import exits
-from rag_kit.cli.ask import stoppable
+from rag_kit.cli.answering import stoppable
 from rag_kit.cli.lines import columns
 from rag_kit.cli.main import main
 

@@ -192,18 +192,23 @@ def test_corrections_that_there_are_not() -> None:
         adjust([0.1], "bonferroni")  # type: ignore[arg-type]
 
 
-def test_intervals_of_columns_are_those_of_the_columns_alone() -> None:
-    """Columns with gaps have the interval of their own values; below two values there is none."""
+def test_columns_with_gaps_share_the_resamples() -> None:
+    """A whole column has the interval it has alone, one with gaps nearly that of its values; one value has none."""
     table = np.random.default_rng(4).random((40, 5))
     table[:7, 1] = np.nan
     table[3:10, 2] = np.nan
     table[1:, 3] = np.nan
     table[:, 4] = np.nan
     found = column_intervals(table, n=2000)
-    for number in (0, 1, 2):
+    assert found[0] == pytest.approx(bootstrap_interval(table[:, 0], n=2000))
+    for number in (1, 2):
         column = table[:, number]
-        assert found[number] == pytest.approx(bootstrap_interval(column[~np.isnan(column)], n=2000))
+        assert found[number] == pytest.approx(bootstrap_interval(column[~np.isnan(column)], n=2000), abs=0.01)
     assert found[3] == found[4] == (None, None)
+    assert column_intervals(np.full((2000, 1), np.nan)) == [(None, None)]
+    few = np.full((2000, 1), np.nan)
+    few[:2, 0] = 0.0, 1.0
+    assert column_intervals(few) == [(0.0, 1.0)]
 
 
 def test_many_columns_have_the_intervals_of_one() -> None:

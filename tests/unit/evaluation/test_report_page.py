@@ -107,7 +107,7 @@ def test_a_report_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pyt
     target = write_report(results_of_pipelines(3)[0], tmp_path / "report.html")
     before = target.read_bytes()
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InvalidInputError, match="disk full"):
         write_report(results_of_pipelines(3)[0], target, title="New")
     assert target.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
 

@@ -44,7 +44,8 @@ def told_by(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
             owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
             if node.func.attr in CALLS - {"append"} or (node.func.attr == "append" and owner in LISTS):
-                yield from filter(None, [spoken(node.args[0])])
+                ways = node.args[0].values if isinstance(node.args[0], ast.BoolOp) else [node.args[0]]
+                yield from filter(None, map(spoken, ways))
             if node.func.attr == "ok" and len(node.args) > 1:
                 yield from filter(None, [spoken(node.args[1])])
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

@@ -17,8 +17,7 @@ from support.trackers import LangSmithServer
 
 from rag_kit.concurrency import run_in_thread
 from rag_kit.errors import InvalidInputError, MissingExtraError, TrackingError
-from rag_kit.evaluation import Example, Results, log_results
-from rag_kit.evaluation.tracking import experiments
+from rag_kit.evaluation import Example, Results, log_results, tracking
 
 
 @pytest.fixture(autouse=True)
@@ -185,7 +184,7 @@ def test_what_is_accepted_and_lost_is_an_error(
     server: LangSmithServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A 202 is no success before the score can be read; the next call writes it."""
-    monkeypatch.setattr(experiments, "_ARRIVAL_SECONDS", 0.2)
+    monkeypatch.setattr(tracking, "_ARRIVAL_SECONDS", 0.2)
     server.fail("POST /feedback", lost=True, times=2)
     with pytest.raises(TrackingError, match="2 scores are not there"):
         _write(server, some_results())
@@ -196,7 +195,7 @@ def test_a_client_of_the_user_is_used(server: LangSmithServer, monkeypatch: pyte
     """With its time-out and key; one that batches loses nothing, one that samples is an error and not a silent loss."""
     from langsmith import Client
 
-    monkeypatch.setattr(experiments, "_ARRIVAL_SECONDS", 0.2)
+    monkeypatch.setattr(tracking, "_ARRIVAL_SECONDS", 0.2)
     batching = Client(server.url, api_key=KEY)
     assert log_results(some_results(), "langsmith", client=batching).written == 15
     batching.close()
@@ -263,8 +262,6 @@ def test_a_missing_client_names_the_extra(to: Any, module: str, monkeypatch: pyt
 
 def test_a_server_that_never_answers_is_an_error_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes the connection and nothing more."""
-    import rag_kit.evaluation.tracking as tracking
-
     monkeypatch.setattr(tracking, "_TIMEOUT_MS", (200, 200))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         with pytest.raises(TrackingError, match="what is there is not written twice"):

@@ -8,7 +8,7 @@ import pytest
 
 from rag_kit.errors import PromptError
 from rag_kit.prompts import PromptLibrary, folders
-from rag_kit.prompts.checks import MIN_CHINESE, chinese_share
+from rag_kit.prompts.checks import MIN_CHINESE, check_library, chinese_share
 from rag_kit.prompts.folders import packaged_folder
 
 
@@ -33,13 +33,13 @@ def edit(path: Path, old: str, new: str) -> Path:
 
 def found(library: PromptLibrary | None = None, language: str | None = None) -> list[str]:
     """The problems as ``file name:line: message``."""
-    problems = (library or PromptLibrary()).check(language)
+    problems = check_library(library or PromptLibrary(), language)
     return [f"{Path(problem.file).name}:{problem.line}: {problem.message}" for problem in problems]
 
 
 def test_the_packaged_prompts_are_right() -> None:
     """Nothing to report on what is shipped."""
-    assert PromptLibrary().check() == []
+    assert check_library(PromptLibrary()) == []
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_one_language_can_be_asked_for(package: Path) -> None:
     assert [line.split(":")[0] for line in found(language="zh")] == ["answer.zh.prompt"]
     assert [line.split(":")[0] for line in found(language="en")] == ["condense.en.prompt"]
     with pytest.raises(PromptError, match="allowed: en, zh"):
-        PromptLibrary().check("de")
+        check_library(PromptLibrary(), "de")
 
 
 @pytest.mark.parametrize(

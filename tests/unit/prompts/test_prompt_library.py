@@ -198,8 +198,9 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 def test_reading_and_checking_import_no_langchain() -> None:
     """The command line lists and checks prompts without loading LangChain."""
     code = (
-        "import sys; from rag_kit.prompts import PromptLibrary, render_passages, Markup;"
-        "library = PromptLibrary(); library.read('answer'); assert library.check() == [];"
+        "import sys; from rag_kit.prompts.checks import check_library;"
+        "from rag_kit.prompts import PromptLibrary, render_passages;"
+        "library = PromptLibrary(); library.read('answer'); assert check_library(library) == [];"
         "render_passages(['x']);"
         "assert not [name for name in sys.modules if name.startswith(('langchain', 'langgraph'))]"
     )

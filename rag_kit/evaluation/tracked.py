@@ -1,0 +1,196 @@
+"""What is written of results, whichever tracker it goes to, as plain JSON that any store takes; MLflow's run of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_kit._redact import redact
+from rag_kit.concurrency import fan_out_map
+from rag_kit.documents import to_plain
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.runs.rows import Row, clean, digest
+
+#: Metadata by which results are found again, and known to be complete.
+FINGERPRINT, STATE = "rag_kit.fingerprint", "rag_kit.state"
+_MAX_NAME = 200
+_AT_ONCE = 8
+_counting = threading.Lock()
+_SETTINGS = ("dataset", "pipeline", "judge", "versions", "commit", "prices", "settings", "started", "ended")
+#: What names of params and metrics may not have; letters are those of any script.
+_REFUSED = re.compile(r"[^\w.\- ]")
+_MAX_KEY, _MAX_VALUE, _MAX_PARAMS = 200, 500, 100
+#: MLflow's client reads its limits from the environment alone; without them a server that is down takes four minutes.
+_LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "30", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+           "MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER": "false"}  # fmt: skip
+
+
+@dataclass
+class Tracked:
+    """What was written: the tracker, where people find it, the id there of the experiment (MLflow: of the run).
+
+    ``written`` counts what was missing or other: examples, runs and scores; with MLflow params, metrics, files.
+    """
+
+    tool: str
+    url: str
+    run_id: str = ""
+    written: int = 0
+
+
+class Upload:
+    """Results made ready: names, a fingerprint, metadata without keys, each row as plain JSON."""
+
+    def __init__(self, results: Results, dataset: str | None, experiment: str | None) -> None:
+        manifest, summary = storable(clean(results.manifest)), results.summary()
+        described = manifest["dataset"] if isinstance(manifest.get("dataset"), dict) else {}
+        asked = described.get("fingerprint") or digest([row.example.to_json() for row in results.rows])
+        self.results, self.rows, self.chosen = results, [_record(row) for row in results.rows], experiment
+        self.dataset = (
+            dataset or str(described.get("name") or f"rag-kit-{str(asked)[:8]}")[:_MAX_NAME].strip()
+        )
+        self.pipeline = storable(results.name)[:_MAX_NAME].strip()
+        metrics = [each for each in manifest.get("metrics") or () if isinstance(each, dict)]
+        self.judged = {each.get("name") for each in metrics if each.get("asks_judge")}
+        # what the run took and when it ran is no part of it
+        content = [{name: value for name, value in record.items() if name != "usage"} for record in self.rows]
+        self.fingerprint = digest([results.name, list(results.metrics), content])
+        self.experiment = experiment or f"{self.pipeline}-{self.fingerprint[:8]}"
+        numbers = {storable(k): {**each.to_json(), "coverage": each.coverage} for k, each in summary.items()}
+        self.metadata = {**manifest, "summary": numbers, FINGERPRINT: self.fingerprint}
+
+    def write_rows(self, write: Callable[[dict[str, Any]], int], tracked: Tracked) -> None:
+        """Write rows side by side; ``write`` returns how many entries of a row were missing."""
+
+        def count(record: dict[str, Any]) -> None:
+            written = write(record)
+            with _counting:
+                tracked.written += written
+
+        fan_out_map(count, self.rows, max_concurrency=_AT_ONCE)
+
+    def check_owner(self, fingerprint: Any) -> None:
+        """See that the experiment of this name has these results."""
+        if fingerprint != self.fingerprint:
+            raise InvalidInputError(
+                f"{self.experiment!r:.120} has other results; give experiment= another name"
+            )
+
+
+def _record(row: Row) -> dict[str, Any]:
+    """A row as plain JSON; its key is the example's id, and two that differ stay two."""
+    example, output, key = row.example.to_json(), row.output.to_json(), storable(row.example.id)
+    for each in output.get("passages", ()):
+        del each["metadata"], each["provenance"]
+    kept = ("answer", "passages", "status", "citations", "queries", "notes")
+    return dict(storable({
+        "key": key if key == row.example.id else f"{key}-{digest(row.example.id)[:8]}",
+        "asked": {name: example.pop(name) for name in ("question", "history") if name in example},
+        "about": {name: example.pop(name) for name in ("id", "tags", "metadata") if name in example},
+        "gold": example,
+        "output": {name: output[name] for name in kept if name in output},
+        "error": redact(row.output.error or "") or None,
+        "scores": {name: {"value": cell.value, "status": cell.status, "reason": redact(cell.reason) or None}
+                   for name, cell in row.cells.items()},
+        "usage": {name: getattr(row.output, name) for name in ("seconds", "calls", "tokens")},
+    }))  # fmt: skip
+
+
+def storable(value: Any) -> Any:
+    """Plain JSON without what databases refuse: NUL, and halves of surrogate pairs.
+
+    Example:
+        >>> storable({"a": "x\\x00y", "b": ["\\ud800"]})
+        {'a': 'x\ufffdy', 'b': ['\ufffd']}
+    """
+    value = to_plain(value)
+    if isinstance(value, str):
+        return value.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    return {storable(k): storable(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def write_mlflow(client: Any, upload: Upload, tracked: Tracked) -> None:
+    """Write results as a run, found again by its fingerprint; a run that is complete stays as it is."""
+    tracked.url, fingerprint = str(client.tracking_uri), upload.fingerprint
+    with _limits(), tempfile.TemporaryDirectory() as folder:
+        name = upload.chosen or upload.dataset
+        experiment = client.get_experiment_by_name(name)
+        experiment_id = experiment.experiment_id if experiment else client.create_experiment(name)
+        found = client.search_runs([experiment_id], f"tags.`{FINGERPRINT}` = '{fingerprint}'", max_results=1)
+        tags = {FINGERPRINT: fingerprint}
+        run = found[0] if found else client.create_run(experiment_id, None, tags, upload.pipeline)
+        tracked.run_id = run_id = run.info.run_id
+        if tracked.url.startswith("http"):
+            tracked.url += f"/#/experiments/{experiment_id}/runs/{run_id}"
+        if run.data.tags.get(STATE) == "complete":
+            return
+        _log(client, run, upload, tracked)
+        files = _write_files(upload, Path(folder))
+        client.log_artifacts(run_id, folder)
+        tracked.written += files
+        table = json.dumps([{"path": "rows.json", "type": "table"}])  # by this tag MLflow's pages find it
+        client.set_tag(run_id, "mlflow.loggedArtifacts", table, synchronous=True)
+        client.set_terminated(run_id, "FINISHED")
+        client.set_tag(run_id, STATE, "complete", synchronous=True)
+
+
+def _log(client: Any, run: Any, upload: Upload, tracked: Tracked) -> None:
+    """Log settings and the summary of each metric; what has no value (a mean of nothing) is left out."""
+    from mlflow.entities import Metric, Param
+
+    texts, values = {"name": upload.pipeline}, dict[str, float]()
+    for part in _SETTINGS:
+        value = upload.metadata.get(part) or {}
+        for name, item in (value if isinstance(value, dict) else {"": value}).items():
+            text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+            texts[_REFUSED.sub("_", f"{part}.{name}".rstrip("."))[:_MAX_KEY]] = text[:_MAX_VALUE]
+    for name, summary in upload.metadata["summary"].items():
+        key = _REFUSED.sub("_", name)[:_MAX_KEY]
+        values |= {f"{key}/{part}": float(each) for part, each in summary.items() if each is not None}
+    for part in ("seconds", "calls", "tokens"):
+        values[f"pipeline/{part}"] = float(sum(record["usage"][part] for record in upload.rows))
+    params = [Param(*each) for each in list(texts.items())[:_MAX_PARAMS] if each[0] not in run.data.params]
+    start = run.info.start_time
+    metrics = [Metric(*each, start, 0) for each in values.items() if each[0] not in run.data.metrics]
+    client.log_batch(run.info.run_id, metrics, params, synchronous=True)
+    tracked.written += len(metrics) + len(params)
+
+
+def _write_files(upload: Upload, folder: Path) -> int:
+    """Write the folder of the results and a table of the rows; returns how many files these are."""
+    upload.results.save(folder / "results")
+    (folder / "results" / ".lock").unlink(missing_ok=True)
+    lines = []
+    for record in upload.rows:
+        passages = [each["id"] for each in record["output"].get("passages", ())]
+        line = {"id": record["key"], **record["asked"], **record["output"], "passages": passages}
+        for name, score in record["scores"].items():
+            line |= {f"{name}.{part}": value for part, value in score.items()}
+        lines.append({**line, "error": record["error"]})
+    columns = list(dict.fromkeys(name for line in lines for name in line))
+    table = {"columns": columns, "data": [[line.get(name) for name in columns] for line in lines]}
+    (folder / "rows.json").write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
+    return sum(each.is_file() for each in folder.rglob("*"))
+
+
+@contextmanager
+def _limits() -> Iterator[None]:
+    """Limits for MLflow's client where the environment names none."""
+    added = {name: value for name, value in _LIMITS.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
