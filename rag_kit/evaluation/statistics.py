@@ -142,14 +142,8 @@ def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[
 
 @dataclass(frozen=True)
 class SignFlip:
-    """What the sign-flip test says.
-
-    Args:
-        p: Two-sided p-value.
-        method: ``exact`` (every pattern of signs), ``permutation`` (random patterns), or ``none`` (all differences
-            are zero, so p is 1).
-        nonzero: Differences that are not zero.
-    """
+    """The two-sided p-value of ``nonzero`` differences that are not zero, from every pattern of signs (``exact``), from
+    random ones (``permutation``), or 1 without any (``none``)."""
 
     p: float
     method: Literal["exact", "permutation", "none"]
@@ -189,19 +183,12 @@ def sign_flip_test(differences: Numbers, *, seed: int = 0) -> SignFlip:
 def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[SignFlip]:
     """The test for every column of a table; above 50 columns with ten times as many random patterns.
 
-    Args:
-        table: Questions by columns; 0 where a question is in no pair, which changes no sum.
-        seed: Of the random patterns.
-
-    Raises:
-        InvalidInputError: If a difference is not finite.
+    A question that is in no pair has a difference of 0, which changes no sum.
     """
     import numpy as np
 
     if not np.isfinite(table).all():
-        raise InvalidInputError(
-            "a difference is not finite; leave out questions that one of both has no score for"
-        )
+        raise InvalidInputError("a difference is not finite; leave out questions without a score")
     largest = np.abs(table).max(axis=0, initial=0.0)
     # scaled, so that what counts as the same sum does not depend on the metric's unit; 0.9 - 0.7 is not quite 0.2
     scaled = np.round(table / np.where(largest > 0, largest, 1.0), _DECIMALS + 3)
@@ -233,29 +220,15 @@ def _p_values(table: np.ndarray, patterns: int, seed: int) -> list[float]:
     def sums(signs: np.ndarray, axis: int = -1) -> np.ndarray:
         return np.asarray(np.round(signs @ table, _DECIMALS))
 
-    count = len(table)
     tested = _scipy_stats().permutation_test(
-        (np.ones(count),),
-        sums,
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=patterns,
-        batch=max(1, 1_000_000 // count),
-        axis=-1,
-        random_state=np.random.default_rng(seed),
-    )
+        (np.ones(len(table)),), sums, permutation_type="samples", vectorized=True, n_resamples=patterns, axis=-1,
+        batch=max(1, 1_000_000 // len(table)), random_state=np.random.default_rng(seed),
+    )  # fmt: skip
     return [float(p) for p in np.minimum(tested.pvalue, 1.0)]
 
 
 def mcnemar_p(only_first: int, only_second: int) -> float:
-    """Two-sided exact p-value of McNemar's test (1947): do both get equally many questions?
-
-    Args:
-        only_first: Questions that only the first gets.
-        only_second: Questions that only the second gets.
-
-    Raises:
-        MissingExtraError: If SciPy is not installed.
+    """Two-sided exact p-value of McNemar's test (1947), of the numbers of questions that only one of both gets.
 
     Example:
         >>> mcnemar_p(2, 2), mcnemar_p(6, 0)
@@ -267,15 +240,10 @@ def mcnemar_p(only_first: int, only_second: int) -> float:
 
 
 def adjust(p_values: Sequence[float], correction: Correction = "holm") -> list[float]:
-    """Correct p-values for their number; the order stays.
-
-    Args:
-        p_values: Of all tests that are looked at together.
-        correction: ``holm``, ``bh`` or ``none``.
+    """Correct the p-values of all tests that are looked at together; the order stays.
 
     Raises:
         InvalidInputError: If a value is no probability, or the correction is unknown.
-        MissingExtraError: If SciPy is not installed and ``bh`` is wanted.
 
     Example:
         >>> [round(p, 4) for p in adjust([0.01, 0.04, 0.03, 0.005])]

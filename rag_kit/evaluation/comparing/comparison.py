@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation.comparing.pairs import Complementarity, Pair, compare_pairs, complementarity
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Table = Literal["table", "pairs", "slices", "complementarity"]
 
 _THRESHOLD = 0.5
+_Row = TypeVar("_Row")
 
 
 class Comparison:
@@ -109,13 +110,8 @@ class Comparison:
         Raises:
             InvalidInputError: If there is no such pipeline or metric.
         """
-        for row in self.table:
-            if row.pipeline == pipeline and row.metric == metric:
-                return row
-        raise InvalidInputError(
-            f"there is no score of {pipeline!r:.80} on {metric!r:.80}; pipelines: {', '.join(self.pipelines)}; "
-            f"metrics: {', '.join(self.metrics)}"
-        )
+        rows = {(row.pipeline, row.metric): row for row in self.table}
+        return _row("score", rows, pipeline, metric)
 
     def pair(self, pipeline: str, other: str, metric: str) -> Pair:
         """The test of one pipeline against another, in the order in which they were compared.
@@ -123,13 +119,8 @@ class Comparison:
         Raises:
             InvalidInputError: If they were not compared in this order.
         """
-        for row in self.pairs:
-            if (row.pipeline, row.other, row.metric) == (pipeline, other, metric):
-                return row
-        raise InvalidInputError(
-            f"{pipeline!r:.80} was not compared with {other!r:.80} on {metric!r:.80}; the pairs are "
-            + ", ".join(dict.fromkeys(f"({row.pipeline}, {row.other})" for row in self.pairs))
-        )
+        rows = {(row.pipeline, row.other, row.metric): row for row in self.pairs}
+        return _row("pair", rows, pipeline, other, metric)
 
     def to_pandas(self, table: Table = "table") -> pd.DataFrame:
         """One of the tables as a frame.
@@ -244,21 +235,25 @@ def compare(
     )  # fmt: skip
 
 
+def _row(kind: str, rows: Mapping[Any, _Row], *key: str) -> _Row:
+    if key not in rows:
+        raise InvalidInputError(
+            f"there is no {kind} {key!r:.200}; there are {', '.join(map(str, rows)):.1000}"
+        )
+    return rows[key]
+
+
 def _thresholds(thresholds: Any, matched: Matched) -> dict[str, float]:
     if thresholds is None:
         return {}
     if _is_number(thresholds):
-        return {metric: float(thresholds) for metric in matched.metrics}
+        thresholds = dict.fromkeys(matched.metrics, thresholds)
     if not isinstance(thresholds, Mapping) or not all(map(_is_number, thresholds.values())):
+        raise InvalidInputError(f"thresholds is {thresholds!r:.120}; give a number, or numbers by metric")
+    if unknown := [metric for metric in thresholds if metric not in matched.metrics]:
         raise InvalidInputError(
-            f"thresholds is {thresholds!r:.120}; give a number, or numbers by metric such as {{'ndcg@10': 0.5}}"
+            f"thresholds has {unknown!r:.120}, not compared; there are {', '.join(matched.metrics)}"
         )
-    for metric in thresholds:
-        if metric not in matched.metrics:
-            raise InvalidInputError(
-                f"thresholds names the metric {metric!r:.80}, which is not compared; there are "
-                f"{', '.join(matched.metrics)}"
-            )
     return {metric: float(value) for metric, value in thresholds.items()}
 
 

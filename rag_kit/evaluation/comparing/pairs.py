@@ -151,13 +151,7 @@ def _better(pair: Pair, matched: Matched, alpha: float) -> str | None:
 
 @dataclass(frozen=True)
 class Step:
-    """One pipeline more in the set to combine.
-
-    Args:
-        pipeline: The one added.
-        gain: Questions that none before it gets.
-        share: Share of the questions that the set now gets.
-    """
+    """A pipeline more in the set to combine: it gains questions that none before gets; the set's share is then this."""
 
     pipeline: str
     gain: int

@@ -131,44 +131,31 @@ def _examples(names: Sequence[str], runs: Sequence[Results]) -> dict[str, Exampl
             )
         for row in run.rows:
             known = examples.setdefault(row.example.id, row.example)
-            if known is not row.example:
-                _check_same(known, row.example, owner[known.id], name)
+            for part in _GOLD if known is not row.example else ():
+                if getattr(known, part) != getattr(row.example, part):
+                    raise InvalidInputError(
+                        f"the example {known.id!r:.80} has the {part} {getattr(known, part)!r:.120} in the results of "
+                        f"{owner[known.id]!r:.80} and {getattr(row.example, part)!r:.120} in those of {name!r:.80}: "
+                        "these are different sets of questions; run both pipelines over the same set"
+                    )
             owner.setdefault(row.example.id, name)
     return examples
 
 
-def _check_same(one: Example, other: Example, first: str, second: str) -> None:
-    for name in _GOLD:
-        if getattr(one, name) != getattr(other, name):
-            raise InvalidInputError(
-                f"the example {one.id!r:.80} has the {name} {getattr(one, name)!r:.120} in the results of "
-                f"{first!r:.80} and {getattr(other, name)!r:.120} in those of {second!r:.80}: these are different "
-                "sets of questions; run both pipelines over the same set"
-            )
-
-
 def _metrics(runs: Sequence[Results], metrics: Iterable[str] | str | None) -> tuple[str, ...]:
-    present = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
+    present = Counter(metric for run in runs for metric in run.metrics)
     if metrics is None:
-        shared = [metric for metric in present if sum(metric in run.metrics for run in runs) > 1]
-        if not shared:
-            raise InvalidInputError(
-                "the results have no metric in common; there are "
-                + "; ".join(", ".join(r.metrics) for r in runs)
-            )
-        return tuple(shared)
-    if not isinstance(metrics, Iterable):
-        raise InvalidInputError(f"metrics is {metrics!r:.80}; give names of metrics")
-    wanted = [metrics] if isinstance(metrics, str) else list(metrics)
+        if shared := tuple(metric for metric in present if present[metric] > 1):
+            return shared
+        raise InvalidInputError(f"the results have no metric in common; there are {', '.join(present)}")
+    wanted = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
     for metric in wanted:
-        if metric not in present:
+        if not isinstance(metric, str) or metric not in present:
             raise InvalidInputError(
-                f"no result has the metric {metric!r:.80}; there are {', '.join(present) or 'none'}"
+                f"no result has the metric {metric!r:.80}; metrics are {', '.join(present)}"
             )
     if not wanted or len(set(wanted)) != len(wanted):
-        raise InvalidInputError(
-            f"the metrics are {', '.join(wanted) or 'none'}; give at least one, each once"
-        )
+        raise InvalidInputError(f"the metrics are {wanted!r:.120}; give at least one, each once")
     return tuple(wanted)
 
 
@@ -222,18 +209,9 @@ class Score(Summary):
 
 @dataclass(frozen=True)
 class Slice:
-    """One metric of one pipeline on a part of the questions.
+    """One metric of one pipeline on the part of the questions where ``by`` (``type``, ``length``, a tag) is ``value``.
 
-    Args:
-        by: What the questions are parted by: ``type``, ``language``, ``length`` or a tag.
-        value: Which part.
-        metric: The metric's name.
-        pipeline: The pipeline's name.
-        mean: Mean over those that have a value; ``None`` without any.
-        low: Lower end of its interval; ``None`` below five values.
-        high: Upper end.
-        n: Questions of the part that have a value.
-        total: Questions of the part.
+    ``n`` of its ``total`` questions have a value; without any there is no mean, below five no interval.
     """
 
     by: str
@@ -258,19 +236,12 @@ def scores(matched: Matched, *, level: float, prices: Any = None) -> list[Score]
     for metric, values in matched.values.items():
         for column, (name, run) in enumerate(zip(matched.names, matched.runs, strict=True)):
             present, (low, high) = present_values(values[:, column]), next(intervals)
-            counts = Counter(row.cells[metric].status for row in run.rows if metric in row.cells)
-            failed = {status: counts[status] for status in ("undefined", "error", "not_applicable")}
-            numbers: dict[str, Any] = {
-                "n": len(present), "total": matched.questions, "undefined": failed["undefined"],
-                "errors": failed["error"], "not_applicable": failed["not_applicable"],
-                "missing": matched.questions - len(present) - sum(failed.values()),
-            }  # fmt: skip
-            average = mean(present.tolist())
-            found.append(
-                Score(
-                    pipeline=name, metric=metric, mean=average, low=low, high=high, **numbers, **costs[column]
-                )
-            )
+            known = Counter(row.cells[metric].status for row in run.rows if metric in row.cells)
+            found.append(Score(
+                pipeline=name, metric=metric, mean=mean(present.tolist()), low=low, high=high, n=len(present),
+                total=matched.questions, undefined=known["undefined"], errors=known["error"],
+                not_applicable=known["not_applicable"], missing=matched.questions - known.total(), **costs[column],
+            ))  # fmt: skip
     return found
 
 
@@ -302,19 +273,15 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 
 def check_slices(examples: Iterable[Example], slices: Iterable[str] | str) -> tuple[str, ...]:
-    """Names of the ways to part the questions.
-
-    Raises:
-        InvalidInputError: If one is neither built in nor a tag of any example.
-    """
-    if not isinstance(slices, Iterable):
-        raise InvalidInputError(f"slices is {slices!r:.80}; give names of slices, or () for none")
-    wanted = (slices,) if isinstance(slices, str) else tuple(slices)
+    """Names of the ways to part the questions; one that is neither built in nor a tag of an example is refused."""
+    wanted: tuple[Any, ...] = (slices,)
+    if isinstance(slices, Iterable) and not isinstance(slices, str):
+        wanted = tuple(slices)
     allowed = dict.fromkeys([*_BUILT_IN, *sorted({tag for example in examples for tag in example.tags})])
     for name in wanted:
         if not isinstance(name, str) or name not in allowed:
             raise InvalidInputError(
-                f"no example has the tag {name!r:.80} to slice by; allowed are {', '.join(allowed)}"
+                f"slices has {name!r:.80}: no example has the tag {name!r:.80}; allowed are {', '.join(allowed)}"
             )
     return tuple(dict.fromkeys(wanted))
 
