@@ -57,19 +57,19 @@ class Comparison:
         baseline: str | None,
         level: float,
         correction: Correction,
-        slices: tuple[str, ...],
-        thresholds: Mapping[str, float],
-        given: Mapping[str, float],
+        slices: Iterable[str] | str,
+        thresholds: Mapping[str, float] | float | None,
         prices: Any,
     ) -> None:
+        given = _thresholds(thresholds, matched)
         self._matched = matched
-        self.sliced_by = slices
+        self.sliced_by = check_slices(matched.examples.values(), slices)
         self.pipelines = matched.names
         self.metrics = matched.metrics
         self.baseline = baseline
         self.level = level
         self.correction = correction
-        self.thresholds = dict(thresholds)
+        self.thresholds = {metric: given.get(metric, _THRESHOLD) for metric in matched.metrics}
         self.questions = matched.questions
         self.notes = list(matched.notes)
         self.table: list[Score] = scores(matched, level=level, prices=prices)
@@ -226,11 +226,8 @@ def compare(
         raise InvalidInputError(
             f"the baseline {baseline!r:.80} is none of the pipelines; there are {', '.join(matched.names)}"
         )
-    given = _thresholds(thresholds, matched)
     return Comparison(
-        matched, baseline=baseline, level=level, correction=correction,
-        slices=check_slices(matched.examples.values(), slices),
-        thresholds={metric: given.get(metric, _THRESHOLD) for metric in matched.metrics}, given=given,
+        matched, baseline=baseline, level=level, correction=correction, slices=slices, thresholds=thresholds,
         prices=prices,
     )  # fmt: skip
 

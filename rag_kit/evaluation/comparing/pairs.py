@@ -132,14 +132,11 @@ def _corrected(pairs: list[Pair], correction: Correction) -> list[Pair]:
     p_values |= {(n, "McNemar"): pair.mcnemar_p for n, pair in enumerate(pairs) if not pair.one_test}
     known = {test: p for test, p in p_values.items() if p is not None}
     adjusted = dict(zip(known, adjust(list(known.values()), correction), strict=True))
-    return [
-        replace(
-            pair,
-            p_adjusted=adjusted.get((number, "sign flip")),
-            mcnemar_p_adjusted=adjusted.get((number, "sign flip" if pair.one_test else "McNemar")),
-        )
-        for number, pair in enumerate(pairs)
-    ]
+    found = []
+    for number, pair in enumerate(pairs):
+        hits = adjusted.get((number, "sign flip" if pair.one_test else "McNemar"))
+        found.append(replace(pair, p_adjusted=adjusted.get((number, "sign flip")), mcnemar_p_adjusted=hits))
+    return found
 
 
 def _better(pair: Pair, matched: Matched, alpha: float) -> str | None:
@@ -151,7 +148,7 @@ def _better(pair: Pair, matched: Matched, alpha: float) -> str | None:
 
 @dataclass(frozen=True)
 class Step:
-    """A pipeline more in the set to combine: it gains questions that none before gets; the set's share is then this."""
+    """A pipeline more to combine: it gains so many questions that none before gets; the set then gets this share."""
 
     pipeline: str
     gain: int

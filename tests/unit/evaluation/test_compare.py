@@ -84,6 +84,12 @@ def test_no_common_question_is_no_difference() -> None:
     assert "no common questions" in str(found)
 
 
+def test_one_question_is_a_difference_without_an_interval() -> None:
+    """A single question shows which is higher; no interval, and a test that says nothing."""
+    pair = compare([run("a", m=[1.0]), run("b", m=[0.5])]).pairs[0]
+    assert (pair.n, pair.difference, pair.low, pair.p, pair.better) == (1, 0.5, None, 1.0, None)
+
+
 def test_every_test_is_corrected_for() -> None:
     """Three pipelines and two metrics are six tests; with a baseline four."""
     runs = [run(name, m=[v * k for v in A], hit=FIRST[:8]) for name, k in (("a", 1), ("b", 0.9), ("c", 0.8))]

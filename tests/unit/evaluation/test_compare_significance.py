@@ -51,7 +51,7 @@ def test_the_worked_figures_of_hits() -> None:
 
 
 @given(few)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_every_pattern_is_counted(pairs: list[tuple[float, float]]) -> None:
     """SciPy gives what counting all patterns by hand gives, ties of rounded fractions included."""
     differences = [a - b for a, b in pairs]
@@ -59,7 +59,7 @@ def test_every_pattern_is_counted(pairs: list[tuple[float, float]]) -> None:
 
 
 @given(few, st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_neither_side_is_preferred(pairs: list[tuple[float, float]], random: object) -> None:
     """Exchanging both systems, shuffling the questions, another unit, questions without difference: the same p."""
     differences = [a - b for a, b in pairs]
@@ -74,7 +74,7 @@ def test_neither_side_is_preferred(pairs: list[tuple[float, float]], random: obj
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_of_hits_both_tests_are_one(pairs: list[tuple[bool, bool]]) -> None:
     """With values 0 and 1 the sign-flip test is McNemar's, which is symmetric and is SciPy's binomial test."""
     only_first = sum(a and not b for a, b in pairs)
@@ -160,7 +160,7 @@ def test_benjamini_hochberg_is_scipys() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_holm_keeps_the_order_and_only_raises(values: list[float], random: object) -> None:
     """Corrected p-values are no smaller, in the same order, at most Bonferroni's, whatever the order given."""
     adjusted = adjust(values)
