@@ -1,4 +1,4 @@
-"""``python benchmarks/quality_tune.py DATA``: small searches on public sets, for the guide's page on tuning."""
+"""``python benchmarks/quality_tune.py DATA``: small searches on public sets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rag_kit.evaluation import EvaluationSet, RetrieverSpace, tune
+from rag_kit.evaluation import EvaluationSet, SearchSpace, tune
 
 #: Set, questions drawn, settings, embedding model.
 RUNS = (
@@ -29,8 +29,8 @@ def main() -> int:
             if given.only not in (None, name):
                 continue
             whole = EvaluationSet.from_beir(given.data / name)
-            space = RetrieverSpace(
-                whole.corpus, embeddings=embeddings, chunk_sizes=(1000, 500, None), cache=out / "vectors"
+            space = SearchSpace.of_retrievers(
+                whole.documents(), embeddings=embeddings, chunk_sizes=(1000, 500, None), cache=out / "vectors"
             )
             result = tune(space, whole.sample(count, seed=0), "ndcg@10", out=out / name, n_trials=trials)
             print(f"\n{name}\n{result}")

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
     from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
     from rag_kit.evaluation.tracking import log_results
-    from rag_kit.evaluation.tuning.api import atune, tune
-    from rag_kit.evaluation.tuning.result import TuningResult
-    from rag_kit.evaluation.tuning.retrievers import RetrieverSpace
-    from rag_kit.evaluation.tuning.space import PipelineSpace, SearchSpace
+    from rag_kit.evaluation.tuning.search import atune, tune
+    from rag_kit.evaluation.tuning.space import SearchSpace
     from rag_kit.retrieval.exact import ExactVectorRetriever
 
 __all__ = [
@@ -50,15 +48,12 @@ __all__ = [
     "Metric",
     "Output",
     "Passage",
-    "PipelineSpace",
     "QualityError",
     "Results",
     "RetrievalScores",
-    "RetrieverSpace",
     "Row",
     "SearchSpace",
     "Summary",
-    "TuningResult",
     "aabilities",
     "abilities",
     "aevaluate",
@@ -89,12 +84,9 @@ __getattr__, __dir__ = lazy_attributes(
         "aabilities": ".rgb.measuring",
         "GivenPassages": ".rgb.measuring",
         "AbilityReport": ".rgb.measuring",
-        "PipelineSpace": ".tuning.space",
-        "RetrieverSpace": ".tuning.retrievers",
         "SearchSpace": ".tuning.space",
-        "TuningResult": ".tuning.result",
-        "atune": ".tuning.api",
-        "tune": ".tuning.api",
+        "atune": ".tuning.search",
+        "tune": ".tuning.search",
         "aevaluate": ".runs.evaluating",
         "write_report": ".reporting.writing",
         "assert_quality": ".runs.results",

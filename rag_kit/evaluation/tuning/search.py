@@ -1,43 +1,191 @@
-"""The search itself: setting after setting, block of questions after block, until a cap or the end."""
+"""``tune``: search for the setting of a pipeline that suits a set of questions best."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import json
-import random
+import math
 import statistics
+import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit._redact import redact
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency import run_coroutine, run_in_thread
 from rag_kit.concurrency.bridge import acall_function
-from rag_kit.documents import clean_text
-from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError, RagKitError
+from rag_kit.documents import clean_text, to_plain
+from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.runs.asking import resolve
-from rag_kit.evaluation.tuning.result import Trial, TuningResult, add_usage, no_usage
-from rag_kit.evaluation.tuning.space import Parameter, SearchSpace, label
-from rag_kit.evaluation.tuning.split import Split, blocks
-from rag_kit.evaluation.tuning.study import quiet
-from rag_kit.evaluation.tuning.verdict import surely_worse
+from rag_kit.evaluation.runs.evaluating import aevaluate
+from rag_kit.evaluation.runs.run import take_examples
+from rag_kit.evaluation.scorers import get_metric
+from rag_kit.evaluation.statistics import sign_flip_test
+from rag_kit.evaluation.tuning.result import (
+    FILE,
+    Trial,
+    TuningResult,
+    best_of,
+    open_study,
+    read_trials,
+    record_name,
+    used,
+)
+from rag_kit.evaluation.tuning.space import Parameter, SearchSpace, label, quiet
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation.examples import Example
     from rag_kit.evaluation.judge.judge import Judge
-    from rag_kit.evaluation.metric import Metric
     from rag_kit.evaluation.runs.results import Results
 
 _STARTUP = 8  # settings drawn at random before TPE's model of the space is believed
-_ATTEMPTS = 25  # proposals of TPE until one is new
-_AT_RANDOM = 200  # further proposals in a space that is too large to be listed
-_FEWEST = 3  # finished settings before Optuna's pruners give any up
+_ATTEMPTS = 25  # proposals of a sampler until one is new
+_FEWEST = 8  # questions before a setting may be given up
 _FAILURES = 5  # settings in a row; then the cause is hardly the settings
+_MIN_COVERAGE = 0.8  # share of the questions that the default has a value for
+_LEVEL = 0.05  # one-sided chance at which a setting is called worse
+
+
+def tune(
+    make_pipeline: Callable[[dict[str, Any]], Any] | SearchSpace,
+    dataset: Iterable[Example],
+    metric: str | Metric,
+    *,
+    space: SearchSpace | Mapping[str, Any] | None = None,
+    out: Path | str,
+    judge: Judge | None = None,
+    n_trials: int = 50,
+    max_calls: int | None = None,
+    max_seconds: float | None = None,
+    held_aside: float = 0.3,
+    pruning: Any = "paired",
+    max_concurrency: int = 8,
+    timeout: float | None = None,
+    seed: int = 0,
+    progress: bool | Callable[[str], None] = True,
+) -> TuningResult:
+    """Search for the setting of a pipeline with the best mean of a metric, and judge it on other questions.
+
+    The questions are cut in two. Settings are tried on the first part, the default one first, the others as Optuna's
+    TPE proposes them (Bergstra et al., 2011). Each is asked block after block of questions, and is given up where
+    ``pruning`` says so. The winner and the default setting are then asked the second part, which no setting has
+    seen: ``result.verdict`` says what was gained, and whether that can be told from noise. A setting with values on
+    fewer than four fifths of the questions that the default has values on cannot win.
+
+    Everything is written to ``out`` as it comes: an Optuna study, and the scores of each setting as ``evaluate`` keeps
+    them. The same call with the same folder goes on where it was killed, and asks nothing again that has a score;
+    with a larger ``n_trials`` or cap it goes on where it ended.
+
+    Args:
+        make_pipeline: Makes the pipeline of a setting (blocking, or a coroutine function): anything that ``evaluate``
+            takes. Or a space that makes its own: `SearchSpace.of_retrievers`; then ``space`` is left out.
+        dataset: The questions: an ``EvaluationSet``, or a list of examples.
+        metric: What is compared, by name, or an object.
+        space: What may be changed: a `SearchSpace`, or plain data of one.
+        out: Folder of this search.
+        judge: For metrics that need one.
+        n_trials: Most settings, the default one included.
+        max_calls: Most model calls of pipelines and judge. This and the other caps hold for all sittings together;
+            the search ends early enough for its winner to be judged within them.
+        max_seconds: Most seconds.
+        held_aside: Share of the questions for the second part; 0 for none.
+        pruning: ``"paired"``: a setting is given up when it is worse than the best one on the same questions
+            (sign-flip test, one-sided 5%); ``"none"``; or a pruner of Optuna's.
+        max_concurrency: Questions asked at a time.
+        timeout: Seconds for one question.
+        seed: Of the cut and of all proposals.
+        progress: A line for each setting on stderr, or a function that gets it.
+
+    Raises:
+        InvalidInputError: If an argument is not allowed, the folder holds another search, or the default setting
+            has no value on any question.
+        MissingExtraError: If Optuna is not installed.
+    """
+    return run_coroutine(atune(**locals()))
+
+
+async def atune(
+    make_pipeline: Callable[[dict[str, Any]], Any] | SearchSpace,
+    dataset: Iterable[Example],
+    metric: str | Metric,
+    *,
+    space: SearchSpace | Mapping[str, Any] | None = None,
+    out: Path | str,
+    judge: Judge | None = None,
+    n_trials: int = 50,
+    max_calls: int | None = None,
+    max_seconds: float | None = None,
+    held_aside: float = 0.3,
+    pruning: Any = "paired",
+    max_concurrency: int = 8,
+    timeout: float | None = None,
+    seed: int = 0,
+    progress: bool | Callable[[str], None] = True,
+) -> TuningResult:
+    """`tune`, for code that runs in an event loop already."""
+    caps = {"calls": max_calls, "seconds": max_seconds}
+    for name, value in ({"n_trials": n_trials} | {f"max_{kind}": cap for kind, cap in caps.items()}).items():
+        if value is not None and not value > 0:
+            raise InvalidInputError(f"{name} is {value!r:.80}; give a number above 0")
+    if not 0 <= held_aside <= 0.9:
+        raise InvalidInputError(f"held_aside is {held_aside!r:.80}; give a number between 0 and 0.9")
+    if pruning not in ("paired", "none") and not callable(getattr(pruning, "prune", None)):
+        raise InvalidInputError(
+            f"pruning is {pruning!r:.80}; allowed are 'paired', 'none' and a pruner of Optuna's"
+        )
+    the_space, make = await run_in_thread(lambda: _space_of(make_pipeline, space))
+    the_metric = await run_in_thread(lambda: get_metric(metric))
+    given = take_examples(dataset)
+    examples = [example for example in given if example.needs_met(the_metric.example_needs)]
+    if not examples:
+        raise InvalidInputError(
+            f"none of the {len(given)} examples has what {the_metric.name} reads "
+            f"({', '.join(sorted(the_metric.example_needs))}); give examples with it, or another metric"
+        )
+    parts = split_examples(examples, held_aside, seed)
+    texts = sorted(json.dumps(example.to_json(), sort_keys=True) for example in examples)
+    header = {  # what must be the same for a search to be resumed
+        "version": 3,
+        "metric": the_metric.name,
+        "metric_settings": to_plain(the_metric.settings()),
+        "higher_is_better": the_metric.higher_is_better,
+        "judge": None if judge is None else to_plain(judge.fingerprint()),
+        "space": the_space.to_json(),
+        "default": the_space.default,
+        "identity": to_plain(the_space.identity),
+        "questions": hashlib.sha256("\n".join(texts).encode()).hexdigest(),
+        "counts": {
+            "search": len(parts[0]),
+            "held": len(parts[1]),
+            "left_out": len(given) - len(examples),
+        },
+        "held_aside": held_aside,
+        "seed": seed,
+        "pruning": pruning if isinstance(pruning, str) else type(pruning).__name__,
+    }
+    folder = Path(out)
+    lock = await run_in_thread(lambda: _locked(folder))
+    try:
+        search = _Search(
+            make=make, space=the_space, metric=the_metric, parts=parts, folder=folder,
+            study=await run_in_thread(lambda: _open(folder, header)), n_trials=n_trials, caps=caps,
+            pruning=pruning, seed=seed, notify=_notifier(progress),
+            arguments={"judge": judge, "timeout": timeout, "max_concurrency": max_concurrency},
+        )  # fmt: skip
+        return await search.run()
+    except OSError as error:
+        raise InvalidInputError(
+            f"{str(out)!r} cannot be written ({error.strerror or error}); what stands in it is kept. Make room, and "
+            "call again with the same arguments"
+        ) from error
+    finally:
+        await run_in_thread(lock.release)
 
 
 class _Ended(Exception):
@@ -49,293 +197,220 @@ class _Failed(Exception):
 
 
 @dataclass
-class Search:
-    """One sitting of a search. Its scores lie in folders that ``evaluate`` goes on with, its trials in the study.
-
-    Args:
-        make: Makes the pipeline of a setting.
-        space: What may be changed.
-        metric: What is compared.
-        judge: For the metric.
-        split: The questions of both parts.
-        folder: Where scores are kept.
-        study: The Optuna study.
-        n_trials: Most settings.
-        caps: ``calls``, ``seconds`` and ``money``; ``None`` for no cap.
-        pruning: The rule.
-        min_coverage: Least share of questions with a value, of those that the default setting has.
-        max_concurrency: Questions asked at a time.
-        timeout: Seconds for one question.
-        prices: As for ``evaluate``.
-        seed: Of the proposals.
-        notify: Gets a line for each setting.
-    """
+class _Search:
+    """One sitting of a search. Scores lie in folders that ``evaluate`` resumes, finished trials in the study."""
 
     make: Callable[[dict[str, Any]], Any]
     space: SearchSpace
     metric: Metric
-    judge: Judge | None
-    split: Split
+    parts: tuple[list[Example], list[Example]]
     folder: Path
     study: Any
     n_trials: int
     caps: Mapping[str, float | None]
-    pruning: str
-    min_coverage: float
-    max_concurrency: int
-    timeout: float | None
-    prices: Any
+    pruning: Any
     seed: int
     notify: Callable[[str], None]
-    _began: float = field(default_factory=time.monotonic)
-    _pipelines: dict[str, Any] = field(default_factory=dict)
-    # setting -> scores, count and usage on the questions held aside
-    _judged: dict[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any]
 
-    async def run(self) -> str:
-        """Search, then judge the winner; returns why the search ended."""
-        self.found = await run_in_thread(TuningResult.of, self.study)
-        self._judged = await run_in_thread(lambda: dict(self.study.user_attrs.get("held", {})))
-        for number, trial in enumerate(self.found.trials):
-            if self.space.settle(trial.settings) != trial.settings:
-                raise InvalidInputError(f"setting {number} of the folder is no whole setting of the space")
-        self._before = float(self.found.usage["seconds"])
+    async def run(self) -> TuningResult:
+        """Search, then judge the winner."""
+        await run_in_thread(self._read)
         try:
-            why = await self._run_trials()
-        except _Ended as ended:
-            why = str(ended)
+            ended = await self._try_settings()
+        except _Ended as reason:
+            ended = str(reason)
         try:
             await self._judge_winner()
-        except _Ended as ended:
-            why = f"{why}; the winner could not be judged on all questions held aside: {ended}"
-        return why
+        except (_Ended, _Failed) as reason:
+            ended = f"{ended}; the winner could not be judged on all questions held aside: {reason}"
+        if self._records.get("ended") != ended:
+            await run_in_thread(lambda: self.study.set_user_attr("ended", ended))
+        return TuningResult(self.folder, self.study)
 
-    def end(self, ended: Mapping[str, Any]) -> TuningResult:
-        """Write to the study why the search ended, unless it says so already, and return the result. It blocks."""
-        if self.study.user_attrs.get("ended") != json.loads(json.dumps(ended)):
-            self.study.set_user_attr("ended", ended)
-        return TuningResult.of(self.study)
+    def _read(self) -> None:
+        """Read what earlier sittings wrote; from then on, the study is only written to."""
+        self._records = dict(self.study.user_attrs)
+        self._trials = read_trials(self.study)
+        self._before = self._records.get("elapsed", 0.0)
+        self._began = time.monotonic()
 
     @property
-    def elapsed(self) -> float:
-        """Seconds of all sittings."""
-        return self._before + time.monotonic() - self._began
+    def _elapsed(self) -> float:
+        return float(self._before + time.monotonic() - self._began)
 
-    async def _run_trials(self) -> str:
+    @property
+    def _best(self) -> Trial:
+        return best_of(self._trials, self.metric.higher_is_better)
+
+    async def _try_settings(self) -> str:
         """Try settings until ``n_trials`` or the end of the space; returns why no more are tried."""
         failures = 0
-        for number in range(self.n_trials):
-            known = self.found.trials[number] if number < len(self.found.trials) else None
-            if known is None or known.state == "unfinished":
-                if number:
-                    self._check_caps(blocks(len(self.split.search))[0])
-                settings = known.settings if known else await run_in_thread(self._propose, number)
-                if settings is None:
-                    return f"every setting of the space was tried ({number})"
-                known = await self._run_trial(number, dict(settings), again=known is not None)
-                failures = failures + 1 if known.state == "failed" else 0
-                if failures == _FAILURES:
-                    return f"{_FAILURES} settings failed one after the other, the last one because {known.reason}"
+        while (number := sum(trial.state != "unfinished" for trial in self._trials)) < self.n_trials:
+            settings = await run_in_thread(self._propose, number)
+            if settings is None:
+                return f"every setting of the space was tried ({number})"
+            state, reason = await self._try(number, settings)
+            failures = failures + 1 if state == "failed" else 0
+            if failures == _FAILURES:
+                return f"{_FAILURES} settings failed one after the other, the last one because {reason}"
         return f"n_trials={self.n_trials}"
 
     def _propose(self, number: int) -> dict[str, Any] | None:
-        """A setting that was not tried yet; it follows from the seed, the number and the settings before."""
+        """A setting that was not tried yet; it follows from the seed and the finished trials alone."""
         if number == 0:
             return self.space.default
-        tried = {label(dict(trial.settings)) for trial in self.found.trials}
-        study = self.found.study()  # a copy in memory: proposals leave no trace in the file
-        every = self.space.settings()
         with quiet() as optuna:
-            for attempt in range(_ATTEMPTS if every else _ATTEMPTS + _AT_RANDOM):
-                seed = self._derived_seed(number, attempt)
-                study.sampler = (
-                    optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
-                    if attempt < _ATTEMPTS
-                    else optuna.samplers.RandomSampler(seed=seed)
-                )
-                asked = study.ask()
+            known = self.study.get_trials(deepcopy=False)
+            memory = optuna.create_study(direction=self.study.direction.name.lower())
+            memory.add_trials(known)  # a copy: proposals leave no trace in the file
+            tried = {label(trial.user_attrs["settings"]) for trial in known}
+            for attempt in range(2 * _ATTEMPTS + 1):
+                memory.sampler = self._sampler(optuna, number, attempt)
+                asked = memory.ask()
                 settings = self.space.pick(partial(Parameter.suggest, trial=asked))
                 if label(settings) not in tried:
                     return settings
-                study.tell(asked, state=optuna.trial.TrialState.FAIL)
-        # with few choices TPE proposes the same good settings again and again: then one of the others, at random
-        left = [settings for settings in every or () if label(settings) not in tried]
-        return random.Random(self._derived_seed(number, _ATTEMPTS)).choice(left) if left else None
+                if attempt < 2 * _ATTEMPTS:  # the last sampler would stop a study that it has seen the end of
+                    memory.tell(asked, state=optuna.trial.TrialState.FAIL)
+        return None
 
-    def _derived_seed(self, number: int, attempt: int) -> int:
-        """A seed that depends on the search's seed, the trial and the attempt, not on earlier draws."""
-        return int.from_bytes(hashlib.sha256(f"{self.seed}/{number}/{attempt}".encode()).digest()[:4], "big")
+    def _sampler(self, optuna: Any, number: int, attempt: int) -> Any:
+        """TPE; where that repeats itself, settings at random; at last one that is left, if the space has an end."""
+        text = f"{self.seed}/{number}/{attempt}"
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+        if attempt < _ATTEMPTS:
+            return optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
+        if attempt < 2 * _ATTEMPTS or not self.space.is_finite:
+            return optuna.samplers.RandomSampler(seed=seed)
+        return optuna.samplers.BruteForceSampler(seed=seed)
 
-    async def _run_trial(self, number: int, settings: dict[str, Any], *, again: bool) -> Trial:
-        """Evaluate a setting block after block of questions; each block is written to the study."""
-        trial = await run_in_thread(self._start_trial, settings)
-        state, reason = "complete", ""
+    async def _try(self, number: int, settings: dict[str, Any]) -> tuple[str, str]:
+        """Evaluate a setting block after block of questions; returns its state and the reason."""
+        state, reason, steps = "complete", "", {}
+        ends = blocks(len(self.parts[0]))
         try:
-            for end in blocks(len(self.split.search)):
-                results = await self._ask(settings, self.split.search[:end], "search", retry_errors=again)
-                again = False
-                scores = _scores(results, self.metric.name)
-                await run_in_thread(self._save_block, trial, results, scores, end)
-                self._check_coverage(number, results, scores, end)
-                if number and end < len(self.split.search):
-                    reason = await run_in_thread(self._reason_to_prune, trial, scores)
-                    if reason:
-                        state = "pruned"
-                        break
+            self._calls_left(settings, "search", ends[0])
+            pipeline = await self._pipeline(settings)
+            for end in ends:
+                results = await self._ask(pipeline, settings, "search", end, retry_errors=end == ends[0])
+                self._check_coverage(results, end)
+                scores = results.values(self.metric.name)
+                steps[end] = statistics.fmean(scores.values())
+                if number and end < ends[-1]:
+                    reason = await run_in_thread(self._reason_to_prune, settings, scores, steps)
+                if reason:
+                    state = "pruned"
+                    break
         except _Failed as error:
+            if number == 0:
+                raise InvalidInputError(f"the default setting {settings!r:.300}: {error}") from error
             state, reason = "failed", str(error)
-        await run_in_thread(self._finish_trial, trial, state, reason)
-        self._forget_pipelines()
-        known = self.found.trials[number]
-        value = "-" if known.value is None else f"{known.value:.4f}"
-        best = self.found.best_trial
-        self.notify(
-            f"setting {number} of {self.n_trials}: {state}, {self.metric.name} {value} on {known.asked} questions"
-            + (f", best {best.value:.4f} (setting {best.number})" if best.value is not None else "")
-            + f"; {self.found.usage['calls']} calls, {self.elapsed:.0f} s"
-        )
-        return known
+        await run_in_thread(self._finish, settings, state, reason, steps)
+        self._report(number, state)
+        return state, reason
 
-    def _start_trial(self, settings: dict[str, Any]) -> Any:
-        """A new trial of the study, whose parameters have the values of this setting."""
-        with quiet() as optuna:
-            fixed = {name: self.space.parameters[name].to_optuna(value) for name, value in settings.items()}
-            self.study.sampler = optuna.samplers.PartialFixedSampler(
-                fixed, optuna.samplers.RandomSampler(seed=0)
-            )
-            trial = self.study.ask()
-            self.space.pick(partial(Parameter.suggest, trial=trial))
-        trial.set_user_attr("settings", settings)
-        return trial
-
-    def _save_block(self, trial: Any, results: Results, scores: Mapping[str, float], asked: int) -> None:
-        """Write the scores so far to the study, so that a killed search goes on from them."""
-        trial.set_user_attr("scores", dict(scores))
-        trial.set_user_attr("asked", asked)
-        trial.set_user_attr("usage", _usage(results, self.metric.name, self.prices))
-        if scores:
-            trial.report(statistics.fmean(scores.values()), step=asked)
-        self.found = TuningResult.of(self.study)
-
-    def _finish_trial(self, trial: Any, state: str, reason: str) -> None:
+    def _finish(self, settings: dict[str, Any], state: str, reason: str, steps: dict[int, float]) -> None:
+        """Add the trial to the study, as one record."""
         with quiet() as optuna:
             states = {"complete": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
-            trial.set_user_attr("reason", reason)
-            scores = trial.user_attrs.get("scores") or {}
-            value = statistics.fmean(scores.values()) if state == "complete" else None
-            self.study.tell(trial, value, state=optuna.trial.TrialState[states[state]])
-            self.study.set_user_attr("elapsed", round(self.elapsed, 3))
-        self.found = TuningResult.of(self.study)
+            trial = self.space.trial(
+                settings,
+                state=optuna.trial.TrialState[states[state]],
+                value=list(steps.values())[-1] if state == "complete" else None,
+                intermediate_values=steps,
+                user_attrs={"settings": settings, "state": state, "reason": reason},
+            )
+            self.study.add_trial(trial)
+        self._trials = read_trials(self.study)
 
-    def _check_coverage(self, number: int, results: Results, scores: Mapping[str, float], asked: int) -> None:
-        """Fail a setting with too few values to be compared; without any for the default one the search is refused."""
-        name = self.metric.name
-        cells = [row.cells[name] for row in results.rows if name in row.cells]
-        reasons = Counter(_plain(cell.reason) for cell in cells if cell.value is None)
-        common = reasons.most_common(1)[0][0] if reasons else "no reason is known"
-        if number == 0:
-            if not scores:
-                raise InvalidInputError(
-                    f"{name} has no value for any of the first {asked} questions with the default setting: {common}"
-                )
-            return
-        asked_ids = {example.id for example in self.split.search[:asked]}
-        wanted = sum(key in asked_ids for key in self.found.trials[0].scores)
-        if len(scores) < self.min_coverage * wanted:
+    def _report(self, number: int, state: str) -> None:
+        trial, best = self._trials[number], self._best
+        self.notify(
+            f"setting {number} of {self.n_trials}: {state}, {self.metric.name} {trial.value or math.nan:.4f} on "
+            f"{trial.asked} questions; best {best.value:.4f} (setting {best.number}); "
+            f"{used(self._records)['calls']} calls, {self._elapsed:.0f} s"
+        )
+
+    def _check_coverage(self, results: Results, asked: int) -> None:
+        """Fail a setting with too few values to be compared."""
+        cells = results.cells(self.metric.name)
+        default = self._records[record_name(self.space.default, "search")]
+        wanted = sum(key in cells for key in default["scores"])
+        found = len(results.values(self.metric.name))
+        if not found or found < _MIN_COVERAGE * wanted:
+            reasons = Counter(_plain(cell.reason) for cell in cells.values() if cell.value is None)
             raise _Failed(
-                f"{len(scores)} of {asked} questions have a value, with the default {wanted}: {common}"
+                f"{found} of {asked} questions have a value, with the default {wanted}: "
+                f"{reasons.most_common(1)[0][0] if reasons else 'no reason is known'}"
             )
 
-    def _reason_to_prune(self, trial: Any, scores: Mapping[str, float]) -> str:
+    def _reason_to_prune(
+        self, settings: dict[str, Any], scores: Mapping[str, float], steps: Mapping[int, float]
+    ) -> str:
         """Why the pruning rule gives a setting up; empty if it does not."""
-        if self.pruning == "none" or not scores:
+        if self.pruning == "none":
             return ""
         if self.pruning == "paired":
-            return surely_worse(scores, self.found.best_trial.scores, self.metric.higher_is_better) or ""
+            return worse_than(self._best.scores, scores, self.metric.higher_is_better)
         with quiet() as optuna:
-            first = blocks(len(self.split.search))[0]
-            self.study.pruner = (
-                optuna.pruners.MedianPruner(n_startup_trials=_FEWEST)
-                if self.pruning == "median"
-                else optuna.pruners.SuccessiveHalvingPruner(min_resource=first, reduction_factor=2)
+            trial = self.space.trial(
+                settings, state=optuna.trial.TrialState.RUNNING, intermediate_values=dict(steps)
             )
-            name = type(self.study.pruner).__name__
-            return f"Optuna's {name} gave it up" if trial.should_prune() else ""
+            name = type(self.pruning).__name__
+            return f"Optuna's {name} gave it up" if self.pruning.prune(self.study, trial) else ""
 
     async def _judge_winner(self) -> None:
-        """Evaluate the default setting and the winner on the questions held aside."""
-        held = self.split.held
-        if not held or not self.found.trials or self.found.trials[0].state != "complete":
+        """Evaluate the default setting and a winner that is another one on the questions held aside."""
+        total = len(self.parts[1])
+        if not total or not self._trials or self._best.number == 0:
             return
-        best = self.found.best_trial
-        for settings in dict.fromkeys(map(label, (dict(self.found.default), dict(best.settings)))):
-            if self._judged.get(settings, {}).get("asked") == len(held):
-                continue
-            chosen = next(t.settings for t in self.found.trials if label(dict(t.settings)) == settings)
-            try:
-                results = await self._ask(dict(chosen), held, "held", retry_errors=True)
-            except _Failed as error:
-                raise _Ended(str(error)) from error
-            self._judged[settings] = {
-                "scores": _scores(results, self.metric.name),
-                "asked": len(results.rows),
-                "usage": _usage(results, self.metric.name, self.prices),
-            }
-            await run_in_thread(self.study.set_user_attr, "held", self._judged)
-            self.found = await run_in_thread(TuningResult.of, self.study)
-            if len(results.rows) < len(held):
-                raise _Ended(str(results.manifest.get("stopped_by")))
+        for trial in (self._trials[0], self._best):
+            known = self._records.get(record_name(trial.settings, "held"), {})
+            if known.get("asked") != total:
+                settings = dict(trial.settings)
+                pipeline = await self._pipeline(settings)
+                await self._ask(pipeline, settings, "held", total, retry_errors=True)
 
     async def _ask(
-        self, settings: dict[str, Any], examples: Sequence[Example], part: str, *, retry_errors: bool
+        self, pipeline: Any, settings: dict[str, Any], part: str, end: int, *, retry_errors: bool
     ) -> Results:
         """Evaluate a setting on these questions; those with a score from before are not asked again."""
-        from rag_kit.evaluation.runs.evaluating import aevaluate
-
-        key = _key(settings)
-        pipeline = await self._pipeline(key, settings)
-        reserve = self._check_caps(len(examples), part, known=self._questions_asked(settings, part))
-        calls, seconds = self._remaining("calls"), self._remaining("seconds")
+        examples = self.parts[part == "held"][:end]
+        calls = self._calls_left(settings, part, end)
         try:
             results = await aevaluate(
-                pipeline,
-                list(examples),
-                [self.metric],
-                judge=self.judge,
-                out=self.folder / f"{key}-{part}",
-                name="tuned",
-                version=key,  # the pipeline follows from the setting
-                timeout=self.timeout,
-                max_concurrency=self.max_concurrency,
-                max_calls=None if calls is None else max(1, int(calls - reserve)),
-                deadline=seconds,
-                prices=self.prices,
-                progress=False,
-                retry_errors=retry_errors,
-            )
+                pipeline, examples, [self.metric], out=self.folder / record_name(settings, part), name="tuned",
+                version=record_name(settings, ""), max_calls=calls, deadline=self._left("seconds"),
+                progress=False, retry_errors=retry_errors, **self.arguments,
+            )  # fmt: skip
         except BudgetExceededError as error:
             raise _Ended(str(error)) from error
-        if self.caps["money"] is not None and None in _money(results, self.prices):
-            raise InvalidInputError(
-                "max_money was given, and the price of a model that was asked is not known; name it in prices, or '*' "
-                "for every other model, such as prices={'*': {'input': 0.15, 'output': 0.6}}"
-            )
-        if part == "search" and len(results.rows) < len(examples):
-            raise _Ended(
-                str(results.manifest.get("stopped_by") or "a cap was reached while questions were asked")
-            )
+        await run_in_thread(self._save, settings, part, results)
+        if len(results.rows) < len(examples):
+            raise _Ended(str(results.manifest.get("stopped_by") or "a cap was reached"))
         return results
 
-    async def _pipeline(self, key: str, settings: dict[str, Any]) -> Any:
-        """The pipeline of a setting, made at its first use."""
-        if key in self._pipelines:
-            return self._pipelines[key]
+    def _save(self, settings: dict[str, Any], part: str, results: Results) -> None:
+        """Write scores and usage so far to the study."""
+        each: list[Any] = [one for row in results.rows for one in (row.output, *row.cells.values())]
+        record = {
+            "settings": settings,
+            "scores": results.values(self.metric.name),
+            "asked": len(results.rows),
+            "calls": sum(one.calls for one in each),
+            "tokens": sum(one.tokens for one in each),
+        }
+        for name, value in ((record_name(settings, part), record), ("elapsed", round(self._elapsed, 3))):
+            self._records[name] = value
+            self.study.set_user_attr(name, value)
+
+    async def _pipeline(self, settings: dict[str, Any]) -> Any:
+        """The pipeline of a setting."""
         try:
-            async with asyncio.timeout(self._remaining("seconds")) as clock:
+            async with asyncio.timeout(self._left("seconds")) as clock:
                 made = await acall_function(self.make, settings)
-            pipeline = await run_in_thread(resolve, made)
-        except BudgetExceededError as error:
-            raise _Ended(str(error)) from error
+            return await run_in_thread(lambda: resolve(made))
         except MissingExtraError:
             raise
         except Exception as error:
@@ -344,94 +419,179 @@ class Search:
                     f"max_seconds={self.caps['seconds']:g}: making a pipeline took too long"
                 ) from error
             why = _plain(f"{type(error).__name__}: {error}")
-            if settings != self.space.default:
-                raise _Failed(f"the pipeline could not be made: {why}") from error
-            if isinstance(error, RagKitError):
-                raise
-            raise InvalidInputError(
-                f"the pipeline of the default setting {settings!r:.300}: {why}"
-            ) from error
-        self._pipelines[key] = pipeline
-        return pipeline
+            raise _Failed(f"the pipeline could not be made: {why}") from error
 
-    def _forget_pipelines(self) -> None:
-        """Free all but those of the default and the best setting: a pipeline may hold an index."""
-        kept = {_key(dict(self.found.default)), _key(dict(self.found.best))}
-        self._pipelines = {key: made for key, made in self._pipelines.items() if key in kept}
-
-    def _remaining(self, kind: str) -> float | None:
-        """What is left under the cap of a kind of usage; ``None`` without a cap."""
-        used = self.elapsed if kind == "seconds" else self.found.usage[kind] or 0
+    def _left(self, kind: str) -> float | None:
+        """What is left of a cap; ``None`` without one."""
         cap = self.caps[kind]
-        return None if cap is None else max(0.0, cap - used)
+        spent = self._elapsed if kind == "seconds" else used(self._records)[kind]
+        return None if cap is None else max(0.0, cap - spent)
 
-    def _questions_asked(self, settings: Mapping[str, Any], part: str) -> int:
-        wanted = label(dict(settings))
-        if part == "held":
-            return int(self._judged.get(wanted, {}).get("asked", 0))
-        return max((t.asked for t in self.found.trials if label(dict(t.settings)) == wanted), default=0)
-
-    def _check_caps(self, questions: int, part: str = "search", known: int = 0) -> float:
-        """Check that the caps suffice for these questions and for judging the winner.
+    def _calls_left(self, settings: Mapping[str, Any], part: str, end: int) -> int | None:
+        """Check that the caps suffice for these questions and for judging the winner, by what one took so far.
 
         Returns:
-            The model calls to reserve for the judging.
+            The model calls that may be made for these questions.
 
         Raises:
-            _Ended: If a cap would be passed, by what a question took so far.
+            _Ended: If a cap does not suffice.
         """
-        asked = sum(trial.asked for trial in self.found.trials)
-        asked += sum(record["asked"] for record in self._judged.values())
-        later = 0  # questions still to be asked when the winner is judged
-        if part == "search":
-            later = 2 * len(self.split.held) - self._questions_asked(self.space.default, "held")
-        reserved_calls = 0.0
+        asked = used(self._records)["asked"]
+        known = self._records.get(record_name(settings, part), {}).get("asked", 0)
+        later = 2 * len(self.parts[1]) if part == "search" else 0  # when the winner is judged
+        calls = None
         for kind, cap in self.caps.items():
-            left = self._remaining(kind)
-            used = self.elapsed if kind == "seconds" else self.found.usage[kind] or 0
-            each = used / asked if asked else 0.0
-            if left is not None and (left <= 0 or left < each * (max(0, questions - known) + later)):
-                reserve = min(left, each * later)
-                more = f", {reserve:.3g} are kept to judge the winner" if reserve else ""
-                raise _Ended(f"max_{kind}={cap:g}: {used:.3g} are used{more}")
+            left = self._left(kind)
+            if cap is None or left is None:
+                continue
+            each = (cap - left) / asked if asked else 0.0
+            if not left or left < each * (max(0, end - known) + later):
+                raise _Ended(
+                    f"max_{kind}={cap:g}: {cap - left:.3g} are used, {each * later:.3g} are kept to judge the winner"
+                )
             if kind == "calls":
-                reserved_calls = each * later
-        return reserved_calls
+                calls = max(1, int(left - each * later))
+        return calls
 
 
-def _key(settings: Mapping[str, Any]) -> str:
-    """Name of the folders that keep the scores of a setting."""
-    return hashlib.sha256(label(settings).encode()).hexdigest()[:16]
+def split_examples(
+    examples: Sequence[Example], held_aside: float, seed: int
+) -> tuple[list[Example], list[Example]]:
+    """The questions to search with and those held aside; any beginning of either is mixed by type as the whole is.
 
+    The same examples and seed give the same parts in any order. Questions with the same words stay on one side.
 
-def _scores(results: Results, metric: str) -> dict[str, float]:
-    return {
-        row.example.id: float(cell.value)
-        for row in results.rows
-        if (cell := row.cells.get(metric)) is not None and cell.value is not None
-    }
+    Raises:
+        InvalidInputError: If a part has fewer than 2 questions.
 
-
-def _money(results: Results, prices: Any) -> list[float | None]:
-    pipeline, judge = results.money("pipeline", prices=prices), results.money("judge", prices=prices)
-    return [None if a is None or b is None else a + b for a, b in zip(pipeline, judge, strict=True)]
-
-
-def _usage(results: Results, metric: str, prices: Any) -> dict[str, Any]:
-    total = no_usage()
-    for row, money in zip(results.rows, _money(results, prices), strict=True):
-        cell = row.cells.get(metric)
-        calls, tokens = (cell.calls, cell.tokens) if cell is not None else (0, 0)
-        add_usage(
-            total,
-            {
-                "calls": row.output.calls + calls,
-                "tokens": row.output.tokens + tokens,
-                "money": money,
-                "seconds": row.output.seconds,
-            },
+    Example:
+        >>> examples = [Example(str(n), f"Question {n}?", tags={"type": "ab"[n % 2]}) for n in range(20)]
+        >>> search, held = split_examples(examples, 0.3, 0)
+        >>> len(search), sorted(example.tags["type"] for example in held)
+        (14, ['a', 'a', 'a', 'b', 'b', 'b'])
+    """
+    same_words: dict[str, list[Example]] = defaultdict(list)
+    for example in sorted(examples, key=lambda example: example.id):
+        same_words[" ".join(example.question.casefold().split())].append(example)
+    types: dict[str, list[tuple[float, list[Example]]]] = defaultdict(list)
+    for group in same_words.values():
+        draw = hashlib.sha256(f"{seed}\n{group[0].id}".encode("utf-8", "backslashreplace")).digest()
+        types[group[0].tags.get("type", "")].append((int.from_bytes(draw[:6], "big") / 256**6, group))
+    placed = [
+        ((place + draw) / len(members), group)
+        for members in types.values()
+        for place, (draw, group) in enumerate(sorted(members, key=lambda item: item[0]))
+    ]
+    parts: tuple[list[Example], list[Example]] = ([], [])
+    for _, group in sorted(placed, key=lambda item: item[0]):
+        parts[len(parts[1]) < round(held_aside * len(examples))].extend(group)
+    if len(parts[0]) < 2 or (held_aside and len(parts[1]) < 2):
+        raise InvalidInputError(
+            f"{len(examples)} questions with held_aside={held_aside:g} leave {len(parts[0])} to search with and "
+            f"{len(parts[1])} to judge the winner with; each part needs at least 2, and 30 to tell anything"
         )
-    return total
+    return parts
+
+
+def blocks(count: int) -> list[int]:
+    """Where a setting may be given up: after so many questions, each time twice as many, the last time all.
+
+    Example:
+        >>> blocks(100), blocks(14)
+        ([13, 25, 50, 100], [14])
+    """
+    ends = [count]
+    while (half := math.ceil(ends[0] / 2)) >= _FEWEST:
+        ends.insert(0, half)
+    return ends
+
+
+def worse_than(best: Mapping[str, float], own: Mapping[str, float], higher_is_better: bool) -> str:
+    """Why a setting is significantly worse than the best one on the questions of both; empty if it is not.
+
+    Example:
+        >>> best = {str(n): 1.0 for n in range(10)}
+        >>> worse_than(best, {str(n): 0.5 for n in range(8)}, True)
+        'worse than the best setting on the 8 questions so far: 0.5 against 1, p = 0.0039'
+        >>> worse_than(best, {str(n): 0.5 for n in range(4)}, True)
+        ''
+    """
+    shared = [key for key in own if key in best]
+    sign = 1.0 if higher_is_better else -1.0
+    differences = [sign * (own[key] - best[key]) for key in shared]
+    if not differences or sum(differences) >= 0:
+        return ""
+    p = sign_flip_test(differences).p / 2  # the test is two-sided and symmetric
+    if p > _LEVEL:
+        return ""
+    means = [statistics.fmean(scores[key] for key in shared) for scores in (own, best)]
+    return (
+        f"worse than the best setting on the {len(shared)} questions so far: {means[0]:.3g} against {means[1]:.3g}, "
+        f"p = {p:.2g}"
+    )
+
+
+def _space_of(make_pipeline: Any, space: Any) -> tuple[SearchSpace, Callable[[dict[str, Any]], Any]]:
+    """The space, and what makes the pipeline of a setting."""
+    if isinstance(make_pipeline, SearchSpace) and make_pipeline.make is not None and space is None:
+        return make_pipeline, make_pipeline.make
+    if not callable(make_pipeline) or isinstance(make_pipeline, type) or space is None:
+        raise InvalidInputError(
+            f"make_pipeline is {make_pipeline!r:.120} and space {space!r:.80}; give a function from a setting (a dict) "
+            "to a pipeline with space={'k': {'int': [1, 20]}}, or SearchSpace.of_retrievers(documents) alone"
+        )
+    return (space if isinstance(space, SearchSpace) else SearchSpace(space)), make_pipeline
+
+
+def _locked(folder: Path) -> Any:
+    """A lock on the folder, which is made."""
+    from filelock import FileLock, Timeout
+
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInputError(f"out is {str(folder)!r}, which is a file; give a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".tuning.lock", thread_local=False)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise InvalidInputError(
+            f"another search is writing to {str(folder)!r}; wait for it, or give another out"
+        ) from None
+    except OSError as error:
+        raise InvalidInputError(
+            f"the folder {str(folder)!r} cannot be used: {error.strerror}; give another out"
+        ) from error
+    return lock
+
+
+def _open(folder: Path, header: Mapping[str, Any]) -> Any:
+    """The study of a folder that is locked.
+
+    Raises:
+        InvalidInputError: If it is damaged, or that of another search.
+    """
+    path = folder / FILE
+    (folder / f"{FILE}.lock").unlink(missing_ok=True)  # of Optuna, left by a kill; nobody else writes
+    if path.exists():
+        content = path.read_bytes()
+        with path.open("r+b") as file:  # a line that a kill has cut off is dropped
+            file.truncate(content.rfind(b"\n") + 1)
+    study = open_study(path, "maximize" if header["higher_is_better"] else "minimize")
+    wanted, found = json.loads(json.dumps(header)), study.user_attrs.get("search")
+    if found is None and not study.get_trials(deepcopy=False):
+        study.set_user_attr("search", wanted)
+    elif other := [name for name in wanted if (found or {}).get(name) != wanted[name]]:
+        raise InvalidInputError(
+            f"{str(folder)!r} holds another search: not the same {', '.join(other)}; give another folder as out, or "
+            "the same arguments as before to resume it"
+        )
+    return study
+
+
+def _notifier(progress: bool | Callable[[str], None]) -> Callable[[str], None]:
+    if callable(progress):
+        return progress
+    return (lambda line: print(line, file=sys.stderr)) if progress else (lambda line: None)
 
 
 def _plain(reason: str) -> str:

@@ -1,162 +1,151 @@
-"""What a search may change, as plain data."""
+"""What a search may change: parameters as plain data, and ready ones for this kit's retrievers."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, MissingExtraError
 
-_KINDS = ("choices", "int", "float")
-_KEYS = {*_KINDS, "step", "log", "default", "when"}
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+
 _FORM = (
-    "give a list of choices, or an object with one of choices, int, float (such as {'int': [1, 20]}) and, if you "
-    "like, step, log, default and when"
+    "give a list of choices, or an object with one of choices, int and float (such as {'int': [1, 20]}) and any of "
+    "step, log, default and when"
 )
-_MOST = 1_000  # choices, or values of a range that are counted
-_MOST_PARAMETERS = 100
-_MOST_SETTINGS = 20_000
 _GREATEST = 2**53  # beyond it, floats cannot hold every whole number
+PIPELINES = ("hybrid", "bm25", "dense", "rm3", "mmr", "rrf", "convex", "convex-z", "convex-maximum")
+REWRITES = {
+    "multi_query": "MultiQueryRetriever",
+    "step_back": "StepBackRetriever",
+    "hyde": "HyDERetriever",
+    "query2doc": "Query2DocRetriever",
+    "decomposition": "DecompositionRetriever",
+}
+_WEIGHTED = ("rrf", "convex", "convex-z", "convex-maximum")
+_KEPT = 4  # chunk sizes whose indexes stay in memory
+
+
+@contextmanager
+def quiet() -> Iterator[Any]:
+    """Import Optuna, and silence it within the context.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    try:
+        import optuna
+    except ImportError:
+        raise MissingExtraError("eval", "rag_kit.evaluation.tune") from None
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield optuna
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def label(value: Any) -> str:
+    """A plain value as one text: equal for equal values, and different for 1, True and "1".
+
+    Raises:
+        InvalidInputError: If it holds anything but texts, finite numbers, booleans, ``None``, lists and dicts.
+
+    Example:
+        >>> label({"b": 1, "a": [True]})
+        '{"a": [true], "b": 1}'
+    """
+    try:
+        return json.dumps(value, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInputError(
+            f"{value!r:.160} is no plain value; allowed are texts, finite numbers, True, False, None, and lists and "
+            "dicts of these. Name what is something else, and look it up in make_pipeline"
+        ) from None
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter, checked.
+    """One parameter.
 
     Args:
         name: Its name, as ``make_pipeline`` gets it.
-        kind: ``"choices"``, ``"int"`` or ``"float"``.
-        choices: The values, for ``"choices"``.
-        low: Smallest number.
-        high: Greatest number.
-        step: Distance of the numbers from one another; ``None`` for any.
-        log: Small numbers are as likely as great ones.
-        default: What it is where nothing was tuned.
-        when: Name of an earlier parameter -> values of it; it is active only while all of them hold.
+        form: What the user gave, for messages and the file.
+        distribution: Its values as Optuna's distribution; choices by their labels.
+        when: Name of an earlier parameter -> labels of the values with which this parameter is active.
     """
 
     name: str
-    kind: str
-    choices: tuple[Any, ...] = ()
-    low: float = 0
-    high: float = 0
-    step: float | None = None
-    log: bool = False
-    default: Any = None
-    when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    form: Mapping[str, Any]
+    distribution: Any
+    when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, name: Any, form: Any) -> Parameter:
-        """Read and check a parameter given as plain data.
-
-        Raises:
-            InvalidInputError: If the data do not say what values there are.
-
-        Example:
-            >>> Parameter.of("k", {"int": [1, 20], "default": 5}).high
-            20
-        """
-        if not isinstance(name, str) or not name.strip() or len(name) > 100:
-            raise InvalidInputError(
-                f"a parameter has the name {name!r:.120}; give a text of 1 to 100 characters"
-            )
-        if isinstance(form, list | tuple):
-            form = {"choices": form}
-        kinds = [kind for kind in _KINDS if isinstance(form, Mapping) and kind in form]
-        if len(kinds) != 1 or not set(form) <= _KEYS:
-            raise InvalidInputError(f"parameter {name!r} is {_shown(form)}; {_FORM}")
-        when = _conditions(name, form.get("when"))
-        if kinds[0] == "choices":
-            made = cls(name, "choices", choices=_choices(name, form), when=when)
-            default = made.choices[0]
-        else:
-            low, high, step, log = _range(name, kinds[0], form)
-            made = cls(name, kinds[0], low=low, high=high, step=step, log=log, when=when)
-            default = made.nearest(math.sqrt(low * high) if log else (low + high) / 2)
-        return replace(made, default=made.check(form.get("default", default)))
+    @property
+    def default(self) -> Any:
+        """The value in the default setting: as given, or the first choice, or the middle of the range."""
+        if "default" in self.form:
+            return self.check(self.form["default"])
+        if "choices" in self.form:
+            return json.loads(self.distribution.choices[0])
+        low, high, step = self.distribution.low, self.distribution.high, self.distribution.step
+        if self.distribution.log:
+            return self._number(math.sqrt(low * high))
+        middle = (low + high) / 2
+        return self._number(low + round((middle - low) / step) * step if step else middle)
 
     def check(self, value: Any) -> Any:
-        """Check a value: the choice that it equals, or the number as int or float.
+        """The value in its plain form.
 
         Raises:
-            InvalidInputError: If the value is not allowed.
+            InvalidInputError: If it is not allowed.
         """
-        if self.kind == "choices":
-            wanted = label(value, f"parameter {self.name!r}")
-            for choice in self.choices:
-                if label(choice) == wanted:
-                    return choice
-            allowed = ", ".join(map(repr, self.choices[:20]))
-            raise InvalidInputError(f"parameter {self.name!r} is {_shown(value)}; allowed are {allowed:.400}")
-        if not _is_number(value, self.kind) or not self.low <= value <= self.high:
-            raise InvalidInputError(
-                f"parameter {self.name!r} is {_shown(value)}; allowed are numbers from {self.low!r} to "
-                f"{self.high!r}, whole ones for an int"
+        import optuna
+
+        stored = self.stored(value)
+        try:
+            optuna.trial.create_trial(
+                value=0.0, params={self.name: stored}, distributions={self.name: self.distribution}
             )
-        if self.step is not None and abs(self.nearest(value) - value) > 1e-9 * max(1.0, abs(value)):
+        except (ValueError, TypeError, OverflowError):
             raise InvalidInputError(
-                f"parameter {self.name!r} is {_shown(value)}; it goes from {self.low!r} in steps of {self.step!r}"
-            )
-        return int(value) if self.kind == "int" else float(value)
+                f"parameter {self.name!r} is {value!r:.160}; allowed are {label(self.form):.400}"
+            ) from None
+        return json.loads(stored) if "choices" in self.form else self._number(value)
 
-    def nearest(self, value: float) -> Any:
-        """The nearest allowed number, short enough to be read."""
-        if self.step is not None:
-            steps = min(round((value - self.low) / self.step), self._steps())
-            value = self.low + steps * self.step
-        value = min(max(value, self.low), self.high)
-        if self.kind == "int":
-            return round(value)
-        return float(min(max(float(f"{value:.6g}"), self.low), self.high))
-
-    def values(self) -> tuple[Any, ...] | None:
-        """All values of the parameter, or ``None`` for a float without steps or more than 1,000 numbers."""
-        if self.kind == "choices":
-            return self.choices
-        if self.low == self.high:
-            return (self.nearest(self.low),)
-        if self.step is None and self.kind == "float":
-            return None
-        count = self._steps() + 1
-        if count > _MOST:
-            return None
-        return tuple(self.nearest(self.low + n * (self.step or 1)) for n in range(count))
-
-    def is_active(self, settings: Mapping[str, Any]) -> bool:
-        """Whether the settings of the parameters before it meet its conditions (``when``)."""
-        for name, allowed in self.when.items():
-            if name not in settings or label(settings[name]) not in map(label, allowed):
-                return False
-        return True
+    def stored(self, value: Any) -> Any:
+        """The value as a trial of Optuna holds it."""
+        return label(value) if "choices" in self.form else value
 
     def suggest(self, trial: Any) -> Any:
-        """The value that an Optuna trial proposes."""
-        if self.kind == "choices":
-            labels = [label(choice) for choice in self.choices]
-            return self.choices[labels.index(trial.suggest_categorical(self.name, labels))]
-        if self.kind == "int":
-            step = int(self.step or 1)
-            return int(trial.suggest_int(self.name, int(self.low), int(self.high), step=step, log=self.log))
-        return self.nearest(trial.suggest_float(self.name, self.low, self.high, step=self.step, log=self.log))
+        """The value that a trial of Optuna proposes."""
+        found = self.distribution
+        if "choices" in self.form:
+            return json.loads(trial.suggest_categorical(self.name, found.choices))
+        ask = trial.suggest_int if "int" in self.form else trial.suggest_float
+        return self._number(ask(self.name, found.low, found.high, step=found.step, log=found.log))
 
-    def to_optuna(self, value: Any) -> Any:
-        """A value as Optuna's trials name it: choices by their labels."""
-        return label(value) if self.kind == "choices" else value
+    def is_active(self, settings: Mapping[str, Any]) -> bool:
+        """Whether the values of earlier parameters are those of ``when``."""
+        return all(
+            name in settings and label(settings[name]) in allowed for name, allowed in self.when.items()
+        )
 
-    def to_json(self) -> dict[str, Any]:
-        """The plain form that ``of`` reads."""
-        ends: Any = list(self.choices) if self.kind == "choices" else [self.low, self.high]
-        form = {self.kind: ends, "step": self.step, "log": self.log, "default": self.default}
-        form["when"] = {name: list(values) for name, values in self.when.items()}
-        return {
-            key: value for key, value in form.items() if key == "default" or value not in (None, False, {})
-        }
-
-    def _steps(self) -> int:
-        return math.floor((self.high - self.low) / (self.step or 1) + 1e-9)
+    def _number(self, value: float) -> Any:
+        if "int" in self.form:
+            return round(value)
+        return min(max(float(f"{value:.6g}"), self.distribution.low), self.distribution.high)
 
 
 class SearchSpace:
@@ -174,44 +163,119 @@ class SearchSpace:
 
     Raises:
         InvalidInputError: If a parameter is malformed, or depends on what is not there.
-
-    Example:
-        >>> space = SearchSpace({
-        ...     "fusion": ["rrf", "convex"],
-        ...     "rrf_k": {"int": [1, 100], "log": True, "default": 60, "when": {"fusion": "rrf"}},
-        ...     "weight": {"float": [0, 1], "step": 0.25, "when": {"fusion": "convex"}},
-        ... })
-        >>> space.default
-        {'fusion': 'rrf', 'rrf_k': 60}
-        >>> space.settle({"fusion": "convex", "weight": 0.25})
-        {'fusion': 'convex', 'weight': 0.25}
+        MissingExtraError: If Optuna is not installed.
     """
 
+    #: Makes the pipeline of a whole setting, where the space knows how.
+    make: Callable[[dict[str, Any]], Any] | None = None
+    #: What else decides a score, as plain data; a search is resumed only while it is the same.
+    identity: Mapping[str, Any] = {}
+
     def __init__(self, parameters: Mapping[str, Any], default: Mapping[str, Any] | None = None) -> None:
-        if not isinstance(parameters, Mapping) or not 0 < len(parameters) <= _MOST_PARAMETERS:
+        if not isinstance(parameters, Mapping) or not parameters:
             raise InvalidInputError(
-                f"the space is {_shown(parameters)}; give 1 to {_MOST_PARAMETERS} parameters by name, such as "
-                "{'k': {'int': [1, 20]}}"
+                f"the space is {parameters!r:.160}; give parameters by name, such as {{'k': {{'int': [1, 20]}}}}"
             )
         self.parameters: dict[str, Parameter] = {}
         for name, form in parameters.items():
-            parameter = Parameter.of(name, form)
-            for earlier, values in parameter.when.items():
-                if earlier not in self.parameters:
-                    raise InvalidInputError(
-                        f"parameter {name!r} depends on {earlier!r}, which does not stand before it; before it are "
-                        f"{', '.join(map(repr, self.parameters)) or 'none'}"
-                    )
-                for value in values:
-                    self.parameters[earlier].check(value)
-            self.parameters[name] = parameter
+            self.parameters[name] = self._parameter(name, form)
         self.default: dict[str, Any] = {}
         self.default = self.settle(default or {})
 
     @classmethod
-    def of(cls, space: SearchSpace | Mapping[str, Any]) -> SearchSpace:
-        """A space, from one or from plain data."""
-        return space if isinstance(space, SearchSpace) else cls(space)
+    def of_retrievers(
+        cls,
+        documents: Sequence[Document],
+        *,
+        embeddings: Embeddings | str | None = None,
+        llm: Any = None,
+        k: int | tuple[int, int] = 10,
+        chunk_sizes: Sequence[int | None] = (1000, 500, 2000, None),
+        pipelines: Sequence[str] = PIPELINES,
+        rewrites: Sequence[str] = tuple(REWRITES),
+        cache: Path | str | None = None,
+    ) -> SearchSpace:
+        """This kit's retrievers over documents; ``space.make(settings)`` is the retriever of a setting.
+
+        The parameters are ``pipeline`` (a name of ``rag-kit benchmark``), ``chunk_size`` (``None``: documents as
+        they are), ``bm25_weight`` of the fusions that weigh (vectors have the rest), ``rewrite`` (where a model is
+        given) and ``k``. The default setting is the kit's own default. Indexes are made once for each chunk size.
+        What fails in a retriever is raised, so that it does not pass for a result.
+
+        Args:
+            documents: What is searched.
+            embeddings: The embedding model, or its name; ``None``: the kit's default, ``"none"``: keywords alone.
+            llm: The chat model that rewrites questions, or its name; ``None`` leaves rewriting out.
+            k: Passages that come back: a number, or ``(low, high)`` to have it tuned; then ``high`` is the default.
+            chunk_sizes: Characters of a chunk; the first is the default.
+            pipelines: Those that may be chosen; the first is the default.
+            rewrites: Techniques that may be chosen beside none.
+            cache: Folder that keeps vectors between runs.
+
+        Raises:
+            InvalidInputError: If there are no documents, or a pipeline or technique is not known.
+        """
+        from rag_kit.evaluation.ranking.pipelines import RECIPES
+        from rag_kit.models import chat_model, embedding_model
+
+        found = _with_ids(documents)
+        named = embeddings is None or isinstance(embeddings, str)
+        model: Any = embedding_model(embeddings) if named else embeddings  # type: ignore[arg-type]
+        llm = chat_model(llm) if isinstance(llm, str) else llm
+        _check_names("pipelines", pipelines, RECIPES)
+        _check_names("rewrites", rewrites, REWRITES)
+        usable = [name for name in pipelines if model is not None or "dense" not in RECIPES[name].arms]
+        if not usable:
+            raise InvalidInputError(
+                f"pipelines is {list(pipelines)!r:.120}, and there is no embedding model; install one with "
+                "`rag-kit models install minilm`, or allow 'bm25'"
+            )
+        form: dict[str, Any] = {"pipeline": usable, "chunk_size": list(chunk_sizes)}
+        if weighted := [name for name in usable if name in _WEIGHTED]:
+            form["bm25_weight"] = {"float": [0.1, 0.9], "step": 0.1, "when": {"pipeline": weighted}}
+        if llm is not None and rewrites:
+            form["rewrite"] = ["none", *rewrites]
+        form["k"] = [k] if isinstance(k, int) else {"int": list(k), "default": k[1]}
+        space = cls(form)
+        make = _retriever_maker(found, model, llm, cache)
+        space.make = lambda settings: make(space.settle(settings))
+        space.identity = _identity(found, model, llm)
+        return space
+
+    def _parameter(self, name: Any, form: Any) -> Parameter:
+        """Check a parameter, with Optuna's own rules for ranges.
+
+        Raises:
+            InvalidInputError: If the form does not say what values there are.
+        """
+        if isinstance(form, list | tuple):
+            form = {"choices": form}
+        kinds = [kind for kind in ("choices", "int", "float") if isinstance(form, Mapping) and kind in form]
+        if not isinstance(name, str) or len(kinds) != 1:
+            raise InvalidInputError(f"parameter {name!r:.120} is {form!r:.160}; {_FORM}")
+        form = {key: value for key, value in json.loads(label(form)).items() if value is not None}
+        kind, keys = (
+            kinds[0],
+            {"default", "when", kinds[0]} | ({"step", "log"} if kinds[0] != "choices" else set()),
+        )
+        try:
+            if set(form) - keys:
+                raise ValueError(f"unknown: {', '.join(sorted(set(form) - keys))}")
+            distribution = _distribution(kind, form)
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise InvalidInputError(
+                f"parameter {name!r:.120} is {label(form):.160} ({error}); {_FORM}"
+            ) from error
+        when = {}
+        for earlier, values in form.get("when", {}).items():
+            if earlier not in self.parameters:
+                raise InvalidInputError(
+                    f"parameter {name!r:.120} depends on {earlier!r:.120}, which does not stand before it; before it "
+                    f"are {', '.join(map(repr, self.parameters)) or 'none'}"
+                )
+            allowed = values if isinstance(values, list) else [values]
+            when[earlier] = tuple(label(self.parameters[earlier].check(value)) for value in allowed)
+        return Parameter(name, form, distribution, when)
 
     def pick(self, choose: Callable[[Parameter], Any]) -> dict[str, Any]:
         """Settings in which every active parameter has the value that ``choose`` returns for it."""
@@ -222,13 +286,11 @@ class SearchSpace:
         return settings
 
     def settle(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Check settings: the active parameters in their order, with the defaults of those that are not named.
+        """The active parameters with these values, and the defaults of those that are not named.
 
         Raises:
             InvalidInputError: If a name is unknown, or a value is not allowed.
         """
-        if not isinstance(values, Mapping):
-            raise InvalidInputError(f"the settings are {_shown(values)}; give names with values")
         if unknown := [name for name in values if name not in self.parameters]:
             raise InvalidInputError(
                 f"there is no parameter {unknown[0]!r:.120}; there are {', '.join(map(repr, self.parameters)):.400}"
@@ -236,134 +298,126 @@ class SearchSpace:
         checked = {name: self.parameters[name].check(value) for name, value in values.items()}
         return self.pick(lambda p: checked.get(p.name, self.default.get(p.name, p.default)))
 
-    def settings(self) -> list[dict[str, Any]] | None:
-        """Every setting there is, or ``None`` if there are more than 20,000.
+    def trial(self, settings: Mapping[str, Any], **more: Any) -> Any:
+        """A trial of Optuna that has these settings; ``more`` as for ``optuna.trial.create_trial``."""
+        import optuna
 
-        Example:
-            >>> len(SearchSpace({"a": [1, 2], "b": {"int": [1, 3], "when": {"a": 2}}}).settings())
-            4
-        """
-        found: list[dict[str, Any]] = []
-        for settings in self._walk(list(self.parameters.values()), {}):
-            if settings is None or len(found) == _MOST_SETTINGS:
-                return None
-            found.append(settings)
-        return found
+        known = {name: self.parameters[name] for name in settings}
+        return optuna.trial.create_trial(
+            params={name: each.stored(settings[name]) for name, each in known.items()},
+            distributions={name: each.distribution for name, each in known.items()},
+            **more,
+        )
 
-    def _walk(self, left: list[Parameter], settings: dict[str, Any]) -> Iterator[dict[str, Any] | None]:
-        """All settings that begin with these; ``None`` where the values of a parameter cannot be listed."""
-        if not left:
-            yield settings
-        elif not left[0].is_active(settings):
-            yield from self._walk(left[1:], settings)
-        elif (values := left[0].values()) is None:
-            yield None
-        else:
-            for value in values:
-                yield from self._walk(left[1:], {**settings, left[0].name: value})
+    @property
+    def is_finite(self) -> bool:
+        """Whether every parameter has values that can be counted."""
+        return all(getattr(p.distribution, "step", 1) is not None for p in self.parameters.values())
 
     def to_json(self) -> dict[str, Any]:
         """The parameters as plain data."""
-        return {name: parameter.to_json() for name, parameter in self.parameters.items()}
-
-    def identity(self) -> dict[str, Any]:
-        """What else decides a score, as plain data; a search is taken up again only while it is the same."""
-        return {}
+        return {name: dict(parameter.form) for name, parameter in self.parameters.items()}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(self.parameters)})"
+        return f"SearchSpace({', '.join(self.parameters)})"
 
 
-class PipelineSpace(SearchSpace):
-    """A space that makes its own pipelines, so that ``tune`` needs no function beside it."""
+def _distribution(kind: str, form: Mapping[str, Any]) -> Any:
+    """Optuna's distribution; a malformed form is its ValueError or TypeError."""
+    with quiet() as optuna:
+        if kind == "choices":
+            labels = [label(choice) for choice in form["choices"]]
+            if len(set(labels)) != len(labels):
+                raise ValueError("a choice comes twice")
+            return optuna.distributions.CategoricalDistribution(labels)
+        low, high = form[kind]
+        if not -_GREATEST <= low <= high <= _GREATEST:
+            raise ValueError(f"the ends are two numbers, the smaller first, within {_GREATEST} of 0")
+        if kind == "float":
+            return optuna.distributions.FloatDistribution(low, high, form.get("log", False), form.get("step"))
+        if not all(isinstance(end, int) for end in (low, high, form.get("step", 1))):
+            raise ValueError("an int has whole numbers")
+        return optuna.distributions.IntDistribution(low, high, form.get("log", False), form.get("step", 1))
 
-    def make(self, settings: Mapping[str, Any]) -> Any:
-        """The pipeline of a setting."""
-        raise NotImplementedError
+
+def _check_names(what: str, names: Any, allowed: Any) -> None:
+    if unknown := [name for name in names if name not in allowed]:
+        raise InvalidInputError(f"{what} names {unknown[0]!r:.80}; allowed are {', '.join(allowed)}")
 
 
-def label(value: Any, what: str = "a value") -> str:
-    """A plain value as one text: equal for equal values, and different for 1, 1.0, True and "1".
+def _with_ids(documents: Any) -> list[Document]:
+    """Copies of the documents, each with an id of its own."""
+    from langchain_core.documents import Document
 
-    Args:
-        value: Text, number, bool, ``None``, or lists and dicts with text keys of these.
-        what: What it is, for the message.
+    from rag_kit.documents import copy_document, document_key
 
-    Raises:
-        InvalidInputError: If it holds anything else, such as a number that is not finite.
-
-    Example:
-        >>> label({"b": 1, "a": "é"})
-        '{"a": "\\\\u00e9", "b": 1}'
-    """
-    try:
-        text = json.dumps(value, sort_keys=True, allow_nan=False)
-        plain = json.loads(text) == (list(value) if isinstance(value, tuple) else value)
-    except (TypeError, ValueError, RecursionError):
-        plain = False
-    if not plain:
+    given = list(documents) if isinstance(documents, Sequence) else []
+    if not given or not all(isinstance(document, Document) for document in given):
         raise InvalidInputError(
-            f"{what} holds {_shown(value)}; allowed are texts, finite numbers, True, False, None, and lists and dicts "
-            "of these. Name what is no plain value, and look it up in make_pipeline"
+            f"documents is {documents!r:.80}; give a list of LangChain documents, such as rag_kit.indexing.read or "
+            "EvaluationSet.documents gives"
         )
-    return text
+    found: dict[str, Document] = {}
+    for document in map(copy_document, given):
+        key = document_key(document)
+        document.id = key if key not in found else f"{key}~{len(found)}"
+        found[document.id] = document
+    return list(found.values())
 
 
-def _choices(name: str, form: Mapping[str, Any]) -> tuple[Any, ...]:
-    given = form["choices"]
-    if not isinstance(given, list | tuple) or not 0 < len(given) <= _MOST:
-        raise InvalidInputError(
-            f"parameter {name!r} has the choices {_shown(given)}; give a list of 1 to {_MOST} values"
-        )
-    if "step" in form or "log" in form:
-        raise InvalidInputError(f"parameter {name!r} has choices; step and log are for int and float")
-    if len({label(value, f"parameter {name!r}") for value in given}) != len(given):
-        raise InvalidInputError(f"parameter {name!r} names a choice twice: {_shown(given)}")
-    return tuple(json.loads(label(value)) for value in given)
+def _chunks(documents: Sequence[Document], chunk_size: int | None) -> list[Document]:
+    """Chunks by which judgements of their document are found: one key of its metadata holds the document's id."""
+    from rag_kit.evaluation.outputs import DOCUMENT_IDS
+    from rag_kit.indexing import split
+
+    if chunk_size is None:
+        return list(documents)
+    chunks = []
+    for document in documents:
+        for chunk in split([document], chunk_size=chunk_size, chunk_overlap=chunk_size // 10):
+            chunk.id = f"{document.id}#{chunk.metadata['start']}"
+            free = [name for name in DOCUMENT_IDS if name not in chunk.metadata]
+            chunk.metadata.update(dict.fromkeys(free[:1], document.id))
+            chunks.append(chunk)
+    return chunks
 
 
-def _range(name: str, kind: str, form: Mapping[str, Any]) -> tuple[float, float, float | None, bool]:
-    ends, step, log = form[kind], form.get("step"), form.get("log", False)
-    numbers = list(ends) if isinstance(ends, list | tuple) else []
-    if len(numbers) != 2 or not all(_is_number(each, kind) for each in numbers) or numbers[0] > numbers[1]:
-        raise InvalidInputError(
-            f"parameter {name!r} has the ends {_shown(ends)}; give two numbers (whole ones for an int), the smaller "
-            f"first, between -{_GREATEST} and {_GREATEST}"
-        )
-    if step is not None and not (
-        _is_number(step, kind) and step > 0 and (numbers[1] - numbers[0]) / step <= _GREATEST
-    ):
-        raise InvalidInputError(
-            f"parameter {name!r} has the step {_shown(step)}; give a number above 0 that is not too small for its range"
-        )
-    if not isinstance(log, bool) or (log and (numbers[0] <= 0 or step is not None)):
-        raise InvalidInputError(
-            f"parameter {name!r} has log={_shown(log)}; it is True or False, and True needs a low end above 0 and goes "
-            "without a step"
-        )
-    return numbers[0], numbers[1], step, log
+def _retriever_maker(
+    documents: Sequence[Document], embeddings: Any, llm: Any, cache: Path | str | None
+) -> Callable[[Mapping[str, Any]], Any]:
+    from rag_kit import retrieval
+    from rag_kit.evaluation.ranking.pipelines import Parts
+
+    @lru_cache(_KEPT)
+    def parts(chunk_size: int | None) -> Parts:
+        return Parts(_chunks(documents, chunk_size), embeddings=embeddings, cache=cache)
+
+    def make(settings: Mapping[str, Any]) -> Any:
+        update = {"k": settings["k"]}
+        if weight := settings.get("bm25_weight"):
+            update["weights"] = [weight, round(1 - weight, 6)]
+        found = parts(settings["chunk_size"]).build(settings["pipeline"]).retriever.model_copy(update=update)
+        rewrite = settings.get("rewrite", "none")
+        if rewrite == "none":
+            return found
+        technique = getattr(retrieval, REWRITES[rewrite])
+        return technique.from_llm(llm, found, k=settings["k"], on_error="raise")
+
+    return make
 
 
-def _conditions(name: str, when: Any) -> dict[str, tuple[Any, ...]]:
-    if when is None:
-        return {}
-    if not isinstance(when, Mapping) or not when or not all(isinstance(key, str) for key in when):
-        raise InvalidInputError(
-            f"parameter {name!r} has when={_shown(when)}; give names of earlier parameters with a value or a list of "
-            "values, such as {'search': 'hybrid'}"
-        )
+def _identity(documents: Sequence[Document], embeddings: Any, llm: Any) -> dict[str, Any]:
+    """A hash of the documents, and the models' names; no text of either."""
+    from rag_kit.documents import to_plain
+    from rag_kit.models import embedding_name
+    from rag_kit.models.rewrite_cache import model_identity
+
+    digest = hashlib.sha256()
+    for document in documents:
+        digest.update(f"{document.id}\n{document.page_content}\0".encode("utf-8", "backslashreplace"))
+    model = "" if llm is None else label(to_plain(model_identity(llm)))
     return {
-        key: tuple(values) if isinstance(values, list | tuple) else (values,) for key, values in when.items()
+        "documents": digest.hexdigest(),
+        "embeddings": None if embeddings is None else embedding_name(embeddings),
+        "llm": hashlib.sha256(model.encode()).hexdigest(),
     }
-
-
-def _is_number(value: Any, kind: str) -> bool:
-    allowed = int if kind == "int" else int | float
-    return isinstance(value, allowed) and not isinstance(value, bool) and -_GREATEST <= value <= _GREATEST
-
-
-def _shown(value: Any) -> str:
-    try:
-        return f"{value!r:.160}"
-    except ValueError:  # Python writes no number of so many digits
-        return "a number of thousands of digits"

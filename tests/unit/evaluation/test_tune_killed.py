@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_kit.evaluation import TuningResult
+from rag_kit.evaluation.tuning.result import TuningResult
 
 TESTS = Path(__file__).resolve().parents[2]
 TRIALS = 10
@@ -62,7 +62,7 @@ def test_a_killed_search_goes_on_and_asks_nothing_twice(tmp_path):
     assert [(t.settings, t.state, t.scores) for t in result.trials] == [
         (t.settings, t.state, t.scores) for t in whole.trials
     ]
-    assert result.held_aside == whole.held_aside and result.stopped == whole.stopped
+    assert result.verdict == whole.verdict and result.stopped == whole.stopped
     lines = [json.loads(line) for line in asked.read_text().splitlines() if line.endswith("]")]
     times = Counter((json.dumps(settings), question) for settings, question in lines)
     # what a kill finds unwritten is asked again: at most a batch of 4 x 2 questions for each kill

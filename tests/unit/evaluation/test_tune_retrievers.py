@@ -5,8 +5,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import Example, Passage, RetrieverSpace, tune
-from rag_kit.evaluation.tuning.retrievers import build_retriever
+from rag_kit.evaluation import Example, Passage, SearchSpace, tune
 from rag_kit.models import chat_model
 from rag_kit.retrieval.hybrid import HybridRetriever
 
@@ -30,36 +29,29 @@ class Counted(DeterministicFakeEmbedding):
 
 @pytest.fixture(scope="module")
 def space():
-    return RetrieverSpace(
+    return SearchSpace.of_retrievers(
         DOCUMENTS, embeddings=DeterministicFakeEmbedding(size=8), llm=chat_model("extractive"), k=4,
         chunk_sizes=(400, 40, None),
     )  # fmt: skip
 
 
 def test_the_default_setting_is_the_kits_own_hybrid(space):
-    """It finds what the default hybrid over the same chunks finds."""
-    made = space.make(space.default)
-    assert isinstance(made, HybridRetriever)
-    assert {
-        "search": "hybrid",
-        "fusion": "feedback",
-        "rewrite": "none",
-    }.items() <= space.default.items()
+    """Nothing is rewritten, and the arms are fused as the kit does by default."""
+    assert isinstance(space.make({}), HybridRetriever)
+    assert {"pipeline": "hybrid", "rewrite": "none", "k": 4}.items() <= space.default.items()
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        {"search": "bm25"},
-        {"search": "bm25", "feedback": True},
-        {"search": "dense"},
-        {"search": "dense", "diversity": True, "relevance": 0.5},
+        {"pipeline": "bm25"},
+        {"pipeline": "rm3"},
+        {"pipeline": "dense"},
+        {"pipeline": "mmr"},
         {"chunk_size": None},
         {"chunk_size": 40},
-        {"fusion": "rrf", "rrf_k": 3, "bm25_weight": 0.2},
-        {"fusion": "convex"},
-        {"fusion": "convex-maximum", "feedback": True},
-        {"fusion": "auto"},
+        {"pipeline": "rrf", "bm25_weight": 0.2},
+        {"pipeline": "convex-maximum"},
         {"rewrite": "multi_query"},
         {"rewrite": "step_back"},
         {"rewrite": "hyde"},
@@ -71,100 +63,77 @@ def test_every_technique_makes_a_retriever_that_finds(space, changed):
     """Each choice works, gives at most k, and its passages lead back to the document."""
     found = space.make(changed).invoke("What does number 7 eat: fish?")
     assert 0 < len(found) <= 4
-    keys = {f"d{n}" for n in range(24)}
+    keys = {document.id for document in DOCUMENTS}
     for document in found:
         assert keys & set(Passage.of(document).ids), document
-    assert "fish" in " ".join(document.page_content for document in found) or changed.get("search") == "dense"
+    vectors_alone = changed.get("pipeline") in ("dense", "mmr")
+    assert vectors_alone or "fish" in " ".join(document.page_content for document in found)
 
 
-def test_indexes_are_made_once_for_a_chunk_size():
-    """Settings that differ in the fusion share their vectors."""
-    embeddings = Counted(texts=[])
-    space = RetrieverSpace(DOCUMENTS, embeddings=embeddings, k=4, chunk_sizes=(400, None))
-    for fusion in ("rrf", "convex", "auto"):
-        space.make({"fusion": fusion})
-    space.make({"search": "dense"})
-    assert embeddings.texts == [24]
-    assert space.make({"fusion": "rrf"}).retrievers[0].index is space.make({}).retrievers[0].index
+def test_the_weight_of_a_fusion_is_the_settings(space):
+    """Keyword search and vectors get their shares."""
+    assert space.make({"pipeline": "convex", "bm25_weight": 0.2}).weights == [0.2, 0.8]
 
 
-def test_vectors_are_kept_between_runs(tmp_path):
-    """A second run with the same cache embeds nothing."""
-    for expected in ([24], [24]):
-        embeddings = Counted(texts=[] if not tmp_path.joinpath("v").exists() else [24])
-        RetrieverSpace(DOCUMENTS, embeddings=embeddings, cache=tmp_path / "v").make({"search": "dense"})
+def test_indexes_are_made_once_for_a_chunk_size_and_vectors_are_kept_between_runs(tmp_path):
+    """Settings that differ in the fusion share their vectors; the next run with the same cache embeds nothing."""
+    for expected in ([24], []):
+        embeddings = Counted(texts=[])
+        space = SearchSpace.of_retrievers(
+            DOCUMENTS, embeddings=embeddings, chunk_sizes=(400, None), cache=tmp_path
+        )
+        for pipeline in ("rrf", "convex", "dense"):
+            space.make({"pipeline": pipeline})
         assert embeddings.texts == expected
+    assert space.make({"pipeline": "rrf"}).retrievers[0].index is space.make({}).retrievers[0].index
 
 
-def test_without_an_embedding_model_only_keywords_are_searched():
-    """What needs vectors is no choice then, and asking for it alone is refused."""
-    space = RetrieverSpace(DOCUMENTS, embeddings="none", k=(2, 5))
-    assert list(space.parameters) == ["search", "chunk_size", "feedback", "k"]
-    assert space.default["search"] == "bm25" and space.default["k"] == 5
+def test_without_models_only_keywords_are_searched_and_nothing_is_rewritten():
+    """What needs a model is no choice then, and asking for it alone is refused."""
+    space = SearchSpace.of_retrievers(DOCUMENTS, embeddings="none", k=(2, 5))
+    assert list(space.parameters) == ["pipeline", "chunk_size", "k"]
+    assert space.default["pipeline"] == "bm25" and space.default["k"] == 5
     with pytest.raises(InvalidInputError, match="there is no embedding model"):
-        RetrieverSpace(DOCUMENTS, embeddings="none", searches=("hybrid", "dense"))
-    with pytest.raises(InvalidInputError, match="needs an embedding model"):
-        build_retriever(DOCUMENTS, {"search": "dense", "chunk_size": 400, "k": 4}, embeddings="none")
-
-
-def test_without_a_chat_model_questions_are_not_rewritten():
-    """A written setting that rewrites needs one."""
-    with pytest.raises(InvalidInputError, match="needs a chat model"):
-        build_retriever(DOCUMENTS, {"search": "bm25", "rewrite": "hyde"}, embeddings="none")
-    assert "rewrite" not in RetrieverSpace(DOCUMENTS, embeddings="none").parameters
+        SearchSpace.of_retrievers(DOCUMENTS, embeddings="none", pipelines=("hybrid", "dense"))
 
 
 def test_other_documents_are_another_search(space):
-    """The identity tells documents and models apart, and holds no text of them."""
-    same = RetrieverSpace(
+    """The identity tells documents and models apart."""
+    same = SearchSpace.of_retrievers(
         DOCUMENTS, embeddings=DeterministicFakeEmbedding(size=8), llm=chat_model("extractive")
     )
-    assert same.identity() == space.identity()
-    assert (
-        RetrieverSpace(DOCUMENTS[1:], embeddings="none").identity()["documents"]
-        != space.identity()["documents"]
+    assert same.identity == space.identity
+    assert SearchSpace.of_retrievers(DOCUMENTS[1:], embeddings="none").identity != (
+        SearchSpace.of_retrievers(DOCUMENTS, embeddings="none").identity
     )
-    assert RetrieverSpace(DOCUMENTS, embeddings="none").identity() != space.identity()
-
-
-def test_documents_without_ids_and_passages_of_a_set_are_taken():
-    """Passages have ids of their own; documents with the same text stay apart."""
-    space = RetrieverSpace(
-        [Passage("p1", "湖水很深。湖水很冷。"), Passage("p2", "山很高。")],
-        embeddings="none",
-        chunk_sizes=(20,),
-    )
-    found = space.make({}).invoke("湖水")
-    assert found and "p1" in Passage.of(found[0]).ids
-    twice = RetrieverSpace([Document("a lake"), Document("a lake")], embeddings="none", chunk_sizes=(None,))
-    assert len(twice.make({}).invoke("lake")) == 2
 
 
 def test_judgements_by_another_key_still_hold():
-    """A document that carries the id by which it is judged keeps it, and its chunks do."""
-    document = Document("The lake is deep.", id="x", metadata={"corpus_id": "gold", "parent_id": "book"})
-    (found,) = RetrieverSpace([document], embeddings="none").make({}).invoke("lake")
+    """A chunk has the keys of its document, and the document's id; Chinese too."""
+    document = Document("湖水很深。湖水很冷。", id="x", metadata={"corpus_id": "gold", "parent_id": "book"})
+    (found,) = SearchSpace.of_retrievers([document], embeddings="none").make({}).invoke("湖水")
     assert {"gold", "book", "x"} <= set(Passage.of(found).ids)
+    twice = SearchSpace.of_retrievers(
+        [Document("a lake"), Document("a lake")], embeddings="none", chunk_sizes=(None,)
+    )
+    assert len(twice.make({}).invoke("lake")) == 2
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"documents": []}, "list of LangChain documents"),
-        ({"documents": "folder"}, "list of LangChain documents"),
-        ({"documents": ["text"]}, r"documents\[0\] is a str"),
-        ({"k": 0}, "k is 0"),
+        ({"documents": ["text"]}, "list of LangChain documents"),
+        ({"pipelines": ("sparse",)}, "hybrid"),
+        ({"rewrites": ("magic",)}, "multi_query"),
         ({"k": (5, 2)}, "the smaller first"),
-        ({"chunk_sizes": (5,)}, "20 or more"),
-        ({"searches": ("sparse",)}, "hybrid, bm25, dense"),
-        ({"rewrites": ("magic",), "llm": chat_model("extractive")}, "multi_query"),
     ],
 )
-def test_wrong_arguments_are_refused(given, said):
+def test_wrong_arguments_are_refused(given, message):
     """The message names what is allowed."""
     arguments = {"documents": DOCUMENTS, "embeddings": "none", **given}
-    with pytest.raises(InvalidInputError, match=said):
-        RetrieverSpace(arguments.pop("documents"), **arguments)
+    with pytest.raises(InvalidInputError, match=message):
+        SearchSpace.of_retrievers(arguments.pop("documents"), **arguments)
 
 
 def test_a_search_over_real_retrievers_finds_what_helps(tmp_path):
@@ -173,13 +142,12 @@ def test_a_search_over_real_retrievers_finds_what_helps(tmp_path):
         Example(f"q{n}", f"What does the animal number {n} eat, {FOODS[n % 6]}?", relevant={f"d{n}": 1})
         for n in range(24)
     ]
-    space = RetrieverSpace(
+    space = SearchSpace.of_retrievers(
         DOCUMENTS,
         embeddings=DeterministicFakeEmbedding(size=8),
-        k=10,
         chunk_sizes=(None,),
-        searches=("dense", "bm25"),
+        pipelines=("dense", "bm25"),
     )
     result = tune(space, questions, "mrr@10", out=tmp_path, n_trials=12, held_aside=0.4, progress=False)
-    assert result.best["search"] == "bm25"
-    assert result.held_aside.better
+    assert result.best["pipeline"] == "bm25"
+    assert result.verdict.startswith("The best setting is better: +")

@@ -4,7 +4,6 @@ import asyncio
 import random
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 
@@ -13,9 +12,9 @@ from support.blocking import blockbuster_ctx
 from support.tuning import SPACE, Told, Wrong, make, questions, value
 
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
-from rag_kit.evaluation import Cell, Example, Metric, Output, Results, TuningResult, atune, tune
-from rag_kit.evaluation.tuning.split import split_examples
-from rag_kit.evaluation.tuning.verdict import surely_worse
+from rag_kit.evaluation import Example, Output, Results, atune, tune
+from rag_kit.evaluation.tuning.result import TuningResult
+from rag_kit.evaluation.tuning.search import split_examples
 
 
 def search(out, make_pipeline=make, **given):
@@ -52,10 +51,10 @@ def test_the_winner_is_the_best_of_those_finished_and_beats_the_default(found):
         for n in range(60)
         if f"q{n:03}" not in result.trials[0].scores
     ]
-    assert held.pairs == held.total == len(expected) == 18
-    assert held.difference == pytest.approx(statistics.fmean(expected))
-    assert held.low <= held.difference <= held.high
-    assert held.better
+    pair = held.pair("best", "default", "ours_told")
+    assert pair.n == held.questions == len(expected) == 18
+    assert pair.difference == pytest.approx(statistics.fmean(expected))
+    assert pair.better == "best"
     assert result.verdict.startswith("The best setting is better: +0.")
 
 
@@ -86,14 +85,14 @@ def test_an_unchanged_search_asks_nothing(found, tmp_path):
     before = {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
     again = search(folder, n_trials=20)
     assert {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()} == before
-    assert (again.best, again.held_aside, again.verdict) == (result.best, result.held_aside, result.verdict)
+    assert (again.best, again.verdict) == (result.best, result.verdict)
 
     def never(settings):
         raise AssertionError("a pipeline is made again")
 
     shutil.copytree(folder, tmp_path / "copy")
-    assert search(tmp_path / "copy", never, n_trials=20).held_aside == result.held_aside
-    assert TuningResult.load(folder).held_aside == result.held_aside
+    assert search(tmp_path / "copy", never, n_trials=20).verdict == result.verdict
+    assert TuningResult.load(folder).to_json() == result.to_json()
 
 
 def test_a_search_is_the_same_in_one_sitting_or_in_many(found, tmp_path):
@@ -124,8 +123,6 @@ def test_less_is_better_where_the_metric_says_so(tmp_path):
     """The winner of an error rate is the lowest."""
     result = search(tmp_path, metric=Wrong())
     assert result.best["kind"] == "bad"
-    assert result.held_aside.difference < 0
-    assert result.held_aside.better
     assert result.verdict.startswith("The best setting is better: -0.")
 
 
@@ -138,7 +135,6 @@ def test_luck_is_called_luck(tmp_path):
     result = search(tmp_path, by_chance, space={"x": {"int": [1, 1000]}}, pruning="none", n_trials=10)
     assert result.best_trial.number != 0
     assert result.best_trial.value > result.trials[0].value
-    assert not result.held_aside.better
     assert result.verdict.startswith("The gain is not distinguishable from noise")
 
 
@@ -148,26 +144,18 @@ def test_a_default_that_is_not_beaten_stays(tmp_path):
     assert result.best == result.default
     assert result.stopped == "every setting of the space was tried (3)"
     assert result.verdict == "No setting was better than the default on ours_told."
-    assert result.held_aside.best.n == 18 and not result.held_aside.better
+    assert result.held_aside is None
 
 
 def test_the_other_rules_of_giving_up_work_too(tmp_path):
-    """Median and halving give bad settings up, none gives up nothing."""
-    for pruning in ("median", "halving", "none"):
-        result = search(tmp_path / pruning, pruning=pruning)
+    """A pruner of Optuna's gives bad settings up, none gives up nothing."""
+    import optuna
+
+    for number, pruning in enumerate(("none", optuna.pruners.MedianPruner(n_startup_trials=2))):
+        result = search(tmp_path / str(number), pruning=pruning)
         states = {trial.state for trial in result.trials}
         assert states == ({"complete"} if pruning == "none" else {"complete", "pruned"})
         assert result.best["kind"] == "good"
-
-
-def test_too_few_questions_give_nothing_up():
-    """Four questions in which it is worse are no evidence; five are."""
-    best = {str(n): 0.9 for n in range(10)}
-    for count, stops in ((4, False), (5, True)):
-        own = {str(n): 0.1 for n in range(count)}
-        assert (surely_worse(own, best, True) is not None) is stops
-    assert surely_worse(dict.fromkeys(best, 0.9), best, True) is None
-    assert surely_worse(dict.fromkeys(best, 0.1), best, False) is None
 
 
 class Counting:
@@ -191,7 +179,7 @@ def test_a_cap_on_calls_ends_the_search_in_time_for_its_winner(tmp_path):
     assert result.usage["calls"] == 2 * counting.asked <= 400
     assert result.stopped.startswith("max_calls=400")
     assert 2 <= len(result.trials) < 12
-    assert result.held_aside.pairs == 18
+    assert result.held_aside.questions == 18
     more = search(tmp_path, counting, max_calls=700, pruning="none")
     assert len(more.trials) > len(result.trials)
     assert more.usage["calls"] == 2 * counting.asked <= 700
@@ -210,24 +198,6 @@ def test_a_cap_that_is_too_small_says_so(tmp_path):
     again = search(tmp_path, counting, max_calls=2000, n_trials=2)
     assert again.trials[0].state == "complete"
     assert again.usage["calls"] == 2 * counting.asked
-
-
-def test_a_cap_on_money_counts_by_prices(tmp_path):
-    """A thousand tokens a question at 2 for a million: 300 questions cost 0.6."""
-    counting = Counting()
-    result = search(tmp_path, counting, max_money=0.4, prices=2.0, pruning="none")
-    assert result.usage["money"] == pytest.approx(counting.asked * 0.002)
-    assert result.usage["money"] <= 0.4
-    assert result.stopped.startswith("max_money=0.4")
-    assert result.held_aside.pairs == 18
-
-
-def test_money_without_a_known_price_is_refused(tmp_path):
-    """A cap on what cannot be counted would be none."""
-    with pytest.raises(InvalidInputError, match="price of a model"):
-        search(tmp_path, Counting(), max_money=1.0, prices={"other": 1.0})
-    with pytest.raises(InvalidInputError, match="without prices"):
-        search(tmp_path / "b", Counting(), max_money=1.0)
 
 
 def test_a_cap_on_seconds_ends_the_search(tmp_path):
@@ -267,7 +237,7 @@ def test_a_default_that_cannot_be_made_is_an_error(tmp_path):
     def never(settings):
         raise ValueError("wrong folder")
 
-    with pytest.raises(InvalidInputError, match=r"the pipeline of the default setting .* wrong folder"):
+    with pytest.raises(InvalidInputError, match=r"the default setting .* wrong folder"):
         search(tmp_path, never)
 
 
@@ -288,16 +258,11 @@ def test_questions_without_a_value_are_no_zeros_and_no_way_to_win(tmp_path):
         "questions have a value" in result.trials[1].reason
         and "no number was told" in result.trials[1].reason
     )
-    kept = search(tmp_path / "b", choosy, space={"x": [0, 1]}, min_coverage=0.1)
-    assert kept.best == {"x": 1}
-    assert kept.best_trial.value == 1.0
-    assert kept.held_aside.pairs < kept.held_aside.total == 18
-    assert any("have no value of both" in note for note in kept.notes)
 
 
 def test_a_default_without_any_value_is_an_error(tmp_path):
     """The reason of the cells is in the message."""
-    with pytest.raises(InvalidInputError, match=r"no value for any of the first .* no number was told"):
+    with pytest.raises(InvalidInputError, match=r"the default setting .* no number was told"):
         search(tmp_path, lambda settings: lambda question: "none")
 
 
@@ -395,16 +360,6 @@ def test_without_optuna_the_extra_is_named(tmp_path, monkeypatch):
     assert not (tmp_path / "new").exists()
 
 
-def test_the_package_imports_nothing_heavy():
-    """Names load what they need, when they are used."""
-    program = (
-        "import sys, rag_kit.evaluation.tuning, rag_kit.evaluation as e; e.SearchSpace({'a': [1]}); "
-        "print(sorted({m.split('.')[0] for m in sys.modules} & {'optuna', 'langchain_core', 'numpy', 'ragas'}))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert done.stdout.strip() == "[]", done.stderr
-
-
 def test_two_searches_in_one_folder_at_a_time_are_refused(tmp_path):
     """The second one is told to wait."""
 
@@ -446,21 +401,15 @@ def test_a_cut_off_line_is_dropped_and_a_damaged_file_is_named(tmp_path):
     [
         ({"n_trials": 0}, "n_trials is 0"),
         ({"max_calls": 0}, "max_calls is 0"),
-        ({"max_seconds": -1}, "max_seconds"),
         ({"held_aside": 1.5}, "held_aside is 1.5"),
-        ({"pruning": "hard"}, "paired, median, halving, none"),
-        ({"level": 95}, "between 0 and 1"),
-        ({"seed": "x"}, "seed"),
+        ({"pruning": "hard"}, "'paired', 'none'"),
         ({"metric": "ndgc@10"}, "unknown metric"),
-        ({"metric": "faithfulness"}, "needs a judge"),
-        ({"dataset": "set.jsonl"}, "EvaluationSet"),
-        ({"dataset": []}, "none of the 0 examples"),
+        ({"dataset": "set.jsonl"}, "Example"),
+        ({"dataset": []}, "no example"),
         ({"dataset": questions(3)}, "each part needs at least 2"),
-        ({"dataset": [Example("a", "x?"), Example("a", "y?")]}, "same id"),
-        ({"dataset": ["what?"]}, "Example objects"),
-        ({"space": None}, "space is missing"),
+        ({"dataset": [Example("a", "x?"), Example("a", "y?")]}, "comes twice"),
+        ({"space": None}, "space None"),
         ({"make_pipeline": 3}, "make_pipeline is 3"),
-        ({"progress": 3}, "progress"),
     ],
 )
 def test_bad_arguments_are_refused_before_anything_is_asked(tmp_path, given, said):
@@ -470,39 +419,16 @@ def test_bad_arguments_are_refused_before_anything_is_asked(tmp_path, given, sai
     assert not (tmp_path / "new").exists()
 
 
-def test_out_that_is_a_file_is_refused(tmp_path):
-    """A file is no folder."""
-    path = tmp_path / "file"
-    path.write_text("x")
-    with pytest.raises(InvalidInputError, match="is a file"):
-        search(path)
-
-
 def test_parts_do_not_depend_on_the_order_of_the_set():
     """The same questions give the same parts, and a question that comes twice stays on one side."""
     examples = questions(40) + [Example(f"again{n}", f"question  {n}?") for n in range(40)]
     one = split_examples(examples, 0.3, 1)
     other = split_examples(examples[::-1], 0.3, 1)
-    assert [e.id for e in one.search] == [e.id for e in other.search]
-    assert {e.id for e in one.held} != {e.id for e in split_examples(examples, 0.3, 2).held}
-    for part in (one.search, one.held):
+    assert [e.id for e in one[0]] == [e.id for e in other[0]]
+    assert {e.id for e in one[1]} != {e.id for e in split_examples(examples, 0.3, 2)[1]}
+    for part in one:
         words = [" ".join(e.question.lower().split()) for e in part]
         assert all(words.count(each) == 2 for each in words)
-
-
-def test_kinds_too_small_to_be_cut_do_not_stop_a_search():
-    """Tags with a value for every question are passed over, rare kinds are cut together."""
-    examples = [
-        Example(
-            f"q{n}",
-            f"Question {n}?",
-            tags={"id": str(n), "type": ["a", "b", "rare"][min(2, n % 20)] if n % 20 < 3 else "a"},
-        )
-        for n in range(60)
-    ]
-    split = split_examples(examples, 0.25, 0)
-    assert split.tags == ("type",)
-    assert len(split.held) == 15
 
 
 def test_hostile_texts_stay_texts(tmp_path):
@@ -517,31 +443,3 @@ def test_hostile_texts_stay_texts(tmp_path):
     html = result._repr_html_()
     assert "<script>" not in html and "</td>\x1b" not in html and "&lt;script&gt;" in html
     assert "\x1b" not in str(result) and "\x1b" not in html
-
-
-def test_a_frame_and_a_study_of_the_trials(found):
-    """pandas and Optuna see the same trials."""
-    result, _ = found
-    frame = result.to_pandas()
-    assert len(frame) == 20 and frame.loc[result.best_trial.number, "ours_told"] == result.best_trial.value
-    study = result.study()
-    assert study.best_value == pytest.approx(result.best_trial.value)
-    assert len(study.trials) == 20
-    assert "ours_told" in str(result) and "default" in str(result)
-
-
-def test_cells_keep_their_error(tmp_path):
-    """An error of the metric is told in the log, and is no number."""
-
-    class Fails(Metric):
-        name, source, stage = "ours_fails", "ours", "end_to_end"
-
-        async def score(self, example, output, judge):
-            if example.id == "q001":
-                raise RuntimeError("broken")
-            return Cell.ok(1.0)
-
-    search(tmp_path, metric=Fails(), n_trials=1, held_aside=0.0)
-    (folder,) = tmp_path.glob("*-search")
-    (cell,) = [row.cells["ours_fails"] for row in Results.load(folder).rows if row.example.id == "q001"]
-    assert cell.value is None and cell.status == "error" and "broken" in cell.reason

@@ -37,13 +37,6 @@ def test_a_default_setting_may_be_given():
     assert space.settle({"search": "hybrid"})["k"] == 7
 
 
-def test_every_setting_of_a_finite_space():
-    """Settings are counted where values are, and not where they are continuous."""
-    space = SearchSpace({"a": [1, 2], "b": {"float": [0, 1], "step": 0.5, "when": {"a": 2}}})
-    assert space.settings() == [{"a": 1}, {"a": 2, "b": 0.0}, {"a": 2, "b": 0.5}, {"a": 2, "b": 1.0}]
-    assert SearchSpace({"b": {"float": [0, 1]}}).settings() is None
-
-
 def test_plain_data_come_back_the_same():
     """A space survives JSON."""
     space = SearchSpace(FORM)
@@ -56,38 +49,35 @@ def test_one_and_true_and_its_text_are_other_choices():
     space = SearchSpace({"a": [1, True, "1", 1.5, [1], {"x": None}]})
     assert space.settle({"a": True})["a"] is True
     assert space.settle({"a": 1})["a"] is not True
-    assert len(space.settings()) == 6
+    assert len(space.parameters["a"].distribution.choices) == 6
 
 
 @pytest.mark.parametrize(
-    ("form", "said"),
+    ("form", "message"),
     [
-        ({}, "1 to 100 parameters"),
-        ([1], "1 to 100 parameters"),
-        ({"a": []}, "give a list of 1 to"),
-        ({"a": "abc"}, "list of choices"),
-        ({"a": {"int": [1, 2], "float": [1, 2]}}, "one of choices, int, float"),
-        ({"a": {"int": [1, 2], "steps": 1}}, "one of choices, int, float"),
-        ({"a": {"int": [1.5, 2]}}, "give two numbers"),
+        ({}, "give parameters by name"),
+        ([1], "give parameters by name"),
+        ({"a": []}, "give a list of choices"),
+        ({"a": "abc"}, "give a list of choices"),
+        ({"a": {"int": [1, 2], "float": [1, 2]}}, "one of choices, int and float"),
+        ({"a": {"int": [1, 2], "steps": 1}}, "unknown: steps"),
+        ({"a": {"int": [1.5, 2]}}, "whole numbers"),
         ({"a": {"int": [5, 2]}}, "the smaller first"),
-        ({"a": {"float": [0, float("nan")]}}, "two numbers"),
-        ({"a": {"float": [0, 1], "log": True}}, "low end above 0"),
-        ({"a": {"float": [0, 1], "step": 0}}, "above 0"),
-        ({"a": {"int": [1, 5], "default": 9}}, "allowed are numbers from 1 to 5"),
-        ({"a": {"int": [1, 5], "step": 2, "default": 2}}, "in steps of 2"),
+        ({"a": {"int": [0, 10**400]}}, "within"),
+        ({"a": {"float": [0, float("nan")]}}, "finite"),
+        ({"a": {"float": [0, 1], "log": True}}, "log"),
+        ({"a": {"float": [0, 1], "step": 0}}, "step"),
+        ({"a": {"int": [1, 5], "default": 9}}, "is 9; allowed are"),
+        ({"a": {"int": [1, 5], "step": 2, "default": 2}}, "is 2; allowed are"),
         ({"a": [1, 2, 1]}, "twice"),
-        ({"a": [object()]}, "allowed are texts"),
-        ({"a": [float("inf")]}, "finite"),
         ({"a": [lambda: 1]}, "allowed are texts"),
-        ({" ": [1]}, "1 to 100 characters"),
         ({"a": {"choices": [1], "when": {"b": 1}}, "b": [1]}, "does not stand before it"),
-        ({"b": [1], "a": {"choices": [1], "when": {"b": 2}}}, "allowed are 1"),
-        ({"b": [1], "a": {"choices": [1], "when": "b"}}, "names of earlier parameters"),
+        ({"b": [1], "a": {"choices": [1], "when": {"b": 2}}}, "is 2; allowed are"),
     ],
 )
-def test_a_malformed_space_is_refused(form, said):
+def test_a_malformed_space_is_refused(form, message):
     """The message names the parameter and what is allowed."""
-    with pytest.raises(InvalidInputError, match=said):
+    with pytest.raises(InvalidInputError, match=message):
         SearchSpace(form)
 
 
@@ -108,11 +98,11 @@ def test_better_regions_are_searched_more(tmp_path):
     def run(metric):
         result = tune(
             lambda settings: lambda question: str(settings["x"]),
-            questions(16), metric, space={"x": {"float": [0, 1]}}, out=tmp_path / metric.name, n_trials=24,
+            questions(16), metric, space={"x": {"float": [0, 1]}}, out=tmp_path / metric.name, n_trials=16,
             pruning="none", held_aside=0, progress=False,
         )  # fmt: skip
-        assert len(set(values_of(result))) == 24
-        return sum(values_of(result)[12:]) / 12
+        assert len(set(values_of(result))) == 16
+        return sum(values_of(result)[8:]) / 8
 
     assert run(Told()) > 0.65  # at random it is 0.5
     assert run(Wrong()) < 0.35
@@ -132,6 +122,7 @@ def test_a_finite_space_is_tried_to_the_end(tmp_path):
         out=tmp_path,
         progress=False,
     )
-    assert sorted(map(str, (dict(t.settings) for t in result.trials))) == sorted(map(str, space.settings()))
+    expected = [{"a": "x"}, {"a": 'z"\n'}, *({"a": "y", "b": n} for n in (1, 2, 3))]
+    assert sorted(map(str, (dict(t.settings) for t in result.trials))) == sorted(map(str, expected))
     assert result.stopped == "every setting of the space was tried (5)"
     assert optuna.logging.get_verbosity() == before
