@@ -31,16 +31,16 @@ def redact(text: str) -> str:
     return text
 
 
-def told(error: BaseException, *, most: int = 2000) -> str:
+def error_text(error: BaseException, *, most: int = 2000) -> str:
     """Class and text of an exception, on one line, masked, cut to ``most`` characters.
 
     Example:
-        >>> told(ValueError("not  let in:\\napi_key=abcd1234"))
+        >>> error_text(ValueError("not  let in:\\napi_key=abcd1234"))
         'ValueError: not let in: api_key=***'
     """
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - a class of somebody's own may fail at telling what failed
+    except Exception:  # noqa: BLE001 - a class of somebody's own may fail in __str__
         text = "(its text cannot be read)"
     text = " ".join(text[: 2 * most].split())
     text = redact(text)  # before it is cut, so that no half of a key is left

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_kit._redact import redact, told
+from rag_kit._redact import error_text, redact
 from rag_kit.concurrency import Budget, use_budget
 from rag_kit.errors import BudgetExceededError, MissingExtraError, RagKitError
 from rag_kit.evaluation.cells import Cell
@@ -84,7 +84,7 @@ class Metric:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
                 raise  # not the metric's own: somebody has cancelled the run
-            cell = Cell.error(redact(str(error)) if isinstance(error, RagKitError) else told(error))
+            cell = Cell.error(redact(str(error)) if isinstance(error, RagKitError) else error_text(error))
         seconds = time.perf_counter() - started
         return replace(cell, calls=budget.calls, tokens=budget.tokens, seconds=seconds)
 

@@ -38,7 +38,7 @@ def cache_key(kind: str, *parts: Any) -> str:
 def identity_of(model: Any) -> str | None:
     """A hash over class, name, endpoint and settings of a model; ``None`` for what is no model.
 
-    A model that bears no name is told by its plain fields beside its class: two scripted models are two judges.
+    A model that bears no name is identified by its class and its plain fields: two scripted models are two judges.
     """
     found = model_identity(model)
     if found is None:
@@ -58,7 +58,7 @@ class PerLoop(Generic[T]):
         self._lock = threading.Lock()
         self._found: dict[asyncio.AbstractEventLoop, T] = {}
 
-    def here(self) -> T:
+    def current(self) -> T:
         """The object of the running loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
@@ -106,7 +106,7 @@ class JudgeCache:
         """
         if self.file is None or key is None:
             return (await ask())[0], False
-        asked = self._asked.here()
+        asked = self._asked.current()
         while (other := asked.get(key)) is not None:
             await other.wait()
         done = asked[key] = asyncio.Event()
@@ -176,7 +176,7 @@ class Vectors:
         for left in range(self._judge.max_retries, -1, -1):
             check_budget()
             limits = [each for each in (self._judge.timeout, remaining_seconds()) if each is not None]
-            async with self._judge.slots.here():
+            async with self._judge.slots.current():
                 try:
                     async with asyncio.timeout(min(limits, default=None)):
                         return await aembed_bare(self._model, batch)

@@ -219,7 +219,7 @@ class Judge:
     async def _request(self, prompt: Any, values: Mapping[str, Any], schema: Any) -> Any:
         if self.llm is None:
             raise ConfigurationError(NO_MODEL)
-        slot = Slot(self.slots.here())
+        slot = Slot(self.slots.current())
         limits: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries, "slot": slot}
         try:
             if self._budget is None:  # the deadline runs from now on

@@ -138,7 +138,7 @@ class RagasMetric(Metric):
         own = adapter.prompts_of(metric)
         if language not in adapter.LANGUAGES:
             return own
-        async with self._locks.here():
+        async with self._locks.current():
             kept = self._adapted.setdefault(judge, {})
             if language not in kept:
                 try:

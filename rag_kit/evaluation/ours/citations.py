@@ -1,4 +1,4 @@
-"""Do the citations of an answer hold, and is everything cited?"""
+"""Citation precision and recall: do the cited passages support the answer, and is everything cited?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Kind = Literal["supported", "unsupported", "undecided", "ungrounded", "missing"]
 
 _NAMES = {"f1": "ours_citations", "precision": "ours_citation_precision", "recall": "ours_citation_recall"}
-_SHOWN = 50
+_MAX_DETAILS = 50
 _SOURCE = r"(?:documents?|passages?|sources?|texts?|context|material)"
 _DECLARED = re.compile(
     r"\b(?:general|common|background|my own|own) knowledge\b|\bas far as i know\b|\b(?:ungrounded|unsourced)\b"
@@ -41,10 +41,10 @@ _DECLARED = re.compile(
 
 @dataclass(frozen=True)
 class Checked:
-    """One statement of an answer, with what becomes of its citations.
+    """One statement of an answer, with the verdicts on its citations.
 
     Attributes:
-        text: The statement, without marks.
+        text: The statement, without citation marks.
         kind: See `Kind`.
         held: Cited number -> whether that passage supports the statement; without those that are undecided.
     """
@@ -73,15 +73,16 @@ class Citations(Metric):
       answer without one.
     - recall: share of the statements that a cited passage supports, of those that do not say themselves that they
       rest on none.
-    - F1: of the two; 0 for an answer that states something and cites nothing that holds.
+    - F1: of the two; 0 for an answer that states something and cites nothing that supports it.
 
     The details count the statements by kind: ``supported``, ``unsupported``, ``undecided`` (words do not
     tell, as in two languages; left out of both shares), ``ungrounded`` (declared so) and ``missing``. An answer that
     declines has nothing to cite: undefined. Without a judge, words, numbers, names and negations decide whether a
     passage supports a statement (`rag_kit.text.citations.check_citations`): a right statement in quite other
     words counts as unsupported. The judge is asked once for each citation; a part is no support. Where none of several
-    passages supports a statement alone, it is asked once more for all of them: if together they do, each holds.
-    Precision and recall are those of ALCE (Gao et al., 2023) with that check in place of an entailment model.
+    passages supports a statement alone, it is asked once more for all of them: if together they do, each counts
+    as support. Precision and recall are those of ALCE (Gao et al., 2023) with that check
+    in place of an entailment model.
 
     Args:
         name: ``"ours_citations"`` (F1), ``"ours_citation_precision"`` or ``"ours_citation_recall"``, each also with
@@ -117,29 +118,29 @@ class Citations(Metric):
         answer = output.answer or ""
         if output.status in ("declined", "refused", "clarify") or is_declined(answer):
             return Cell.undefined("it is no answer: there is nothing to cite")
-        cut = statements(answer)
-        if not cut:
+        claims = statements(answer)
+        if not claims:
             return Cell.undefined("the answer holds no statement")
         if judge is not None and self.needs_judge:
-            held = await _by_judge(example.question, cut, output.contexts, judge)
+            verdicts = await _by_judge(example.question, claims, output.contexts, judge)
         else:
-            held = _by_words(answer, cut, output.contexts)
-        found = [
-            _checked(statement, verdicts, output.status == "unsourced")
-            for statement, verdicts in zip(cut, held, strict=True)
+            verdicts = _by_words(answer, claims, output.contexts)
+        checked = [
+            _checked(statement, of_claim, output.status == "unsourced")
+            for statement, of_claim in zip(claims, verdicts, strict=True)
         ]
-        return self._cell(found[:MAX_STATEMENTS])
+        return self._cell(checked[:MAX_STATEMENTS])
 
-    def _cell(self, found: Sequence[Checked]) -> Cell:
-        kinds = Counter(one.kind for one in found)
-        verdicts = [held for one in found for held in one.held.values()]
-        wanted = len(found) - kinds["ungrounded"] - kinds["undecided"]
+    def _cell(self, checked: Sequence[Checked]) -> Cell:
+        kinds = Counter(one.kind for one in checked)
+        verdicts = [verdict for one in checked for verdict in one.held.values()]
+        needing = len(checked) - kinds["ungrounded"] - kinds["undecided"]
         precision = sum(verdicts) / len(verdicts) if verdicts else None
-        recall = kinds["supported"] / wanted if wanted else None
+        recall = kinds["supported"] / needing if needing else None
         counts: dict[str, int] = {kind: kinds[kind] for kind in get_args(Kind)}
         details: dict[str, Any] = {
             **counts, "citations": len(verdicts), "precision": precision, "recall": recall,
-            "statements": [asdict(one) for one in found[:_SHOWN]],
+            "statements": [asdict(one) for one in checked[:_MAX_DETAILS]],
         }  # fmt: skip
         if recall is None:
             return Cell.undefined("every statement is undecided or declared to rest on no passage", **details)
@@ -151,8 +152,8 @@ class Citations(Metric):
             "precision": precision or 0.0,
             "recall": recall,
         }
-        said = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
-        return Cell.ok(values[self._what], said, **details)
+        reason = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        return Cell.ok(values[self._what], reason, **details)
 
 
 def _checked(statement: Statement, verdicts: dict[int, bool], all_declared: bool) -> Checked:
@@ -164,34 +165,34 @@ def _checked(statement: Statement, verdicts: dict[int, bool], all_declared: bool
     return Checked(statement.text, kind, verdicts)
 
 
-def _by_words(answer: str, cut: Sequence[Statement], texts: list[str]) -> list[dict[int, bool]]:
+def _by_words(answer: str, claims: Sequence[Statement], texts: list[str]) -> list[dict[int, bool]]:
     """The verdicts on each statement, without those that words do not decide."""
     # the report has one entry for each statement and number, in order
     left = iter(check_citations(answer, texts).citations)
-    found = [[(number, next(left).status) for number in one.numbers] for one in cut]
+    found = [[(number, next(left).status) for number in one.numbers] for one in claims]
     return [
         {number: status == "supported" for number, status in one if status != "undecided"} for one in found
     ]
 
 
 async def _by_judge(
-    question: str, cut: Sequence[Statement], texts: list[str], judge: Judge
+    question: str, claims: Sequence[Statement], texts: list[str], judge: Judge
 ) -> list[dict[int, bool]]:
     """The judge's verdicts on each statement."""
 
-    async def holds(statement: str, passages: list[str]) -> bool:
+    async def supports(statement: str, passages: list[str]) -> bool:
         values = {"question": question, "passages": render_passages(passages), "statement": statement}
         verdict = await judge.ask("judge_citation", values)
         return bool(verdict.support == "full")
 
     async def checked(statement: Statement) -> dict[int, bool]:
         known = [number for number in statement.numbers if 1 <= number <= len(texts)]
-        held = dict.fromkeys(statement.numbers, False)
+        verdicts = dict.fromkeys(statement.numbers, False)
         for number in known:
-            held[number] = await holds(statement.text, [texts[number - 1]])
-        if len(known) > 1 and not any(held.values()):
-            together = await holds(statement.text, [texts[number - 1] for number in known])
-            held.update(dict.fromkeys(known, together))
-        return held
+            verdicts[number] = await supports(statement.text, [texts[number - 1]])
+        if len(known) > 1 and not any(verdicts.values()):
+            together = await supports(statement.text, [texts[number - 1] for number in known])
+            verdicts.update(dict.fromkeys(known, together))
+        return verdicts
 
-    return (await afan_out_map(checked, cut)).values
+    return (await afan_out_map(checked, claims)).values

@@ -1,4 +1,4 @@
-"""Nugget recall: how many of the facts that a good answer holds does the answer hold?"""
+"""Nugget recall: how many of the facts that a good answer states does the answer state?"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class NuggetRecall(Metric):
     Nuggets are small facts, *vital* (a good answer must hold it) or *okay*. People may give them
     (``metadata["nuggets"]``: a list of texts, or of objects with ``text`` and ``importance``); else the judge takes
     them from the reference answer, else from the gold passages (prompt ``judge_nuggets``, one call, at most 20). Then
-    it labels each of them as held fully, in part or not (prompt ``judge_nugget_support``, ten a call). The details
+    it labels each of them as stated fully, in part or not (prompt ``judge_nugget_support``, ten a call). The details
     hold all scores: ``vital_strict`` (the track's main one), ``vital``, ``all_strict``, ``all`` and
     ``weighted_strict``, ``weighted`` (an okay nugget weighs half); in the strict ones a part counts nothing, else a
     half. To compare pipelines, all must be measured by the same nuggets: give the judge a cache, or nuggets of people.
@@ -117,8 +117,8 @@ def _scores(nuggets: Sequence[_Nugget], labels: Sequence[str]) -> dict[str, floa
         weights = [vital if one.vital else okay for one in nuggets]
         for suffix, part in (("_strict", 0.0), ("", 0.5)):
             credit = {"full": 1.0, "partial": part, "none": 0.0}
-            held = sum(weight * credit[label] for weight, label in zip(weights, labels, strict=True))
-            found[f"{name}{suffix}"] = held / sum(weights) if any(weights) else None
+            earned = sum(weight * credit[label] for weight, label in zip(weights, labels, strict=True))
+            found[f"{name}{suffix}"] = earned / sum(weights) if any(weights) else None
     return found
 
 

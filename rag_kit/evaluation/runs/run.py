@@ -21,7 +21,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 
-from rag_kit._redact import redact, told
+from rag_kit._redact import error_text, redact
 from rag_kit.concurrency import (
     Budget,
     afan_out,
@@ -302,7 +302,7 @@ class Run:
         if isinstance(error, BranchTimeoutError):
             output = Output(error=f"TimeoutError: no answer within {self.timeout:g} s")
         elif error is not None:
-            output = Output(error=told(error))
+            output = Output(error=error_text(error))
         output = _counted(output, budget, recorder, time.perf_counter() - started)
         self._count(output, budget, recorder)
         row = self._take(task, output, {"pipeline": recorder.usage} if recorder.usage else {})

@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
-from rag_kit._redact import told
+from rag_kit._redact import error_text
 from rag_kit.concurrency.branch import check_abandoned
 from rag_kit.errors import ClusterError, ConfigurationError, RagKitError
 from rag_kit.indexing.cluster import worker
@@ -44,8 +44,8 @@ def on_cluster(client: Any, parts: worker.Parts) -> Iterator[Cluster]:
             dumps(part)
         except Exception as error:
             raise ConfigurationError(
-                f"{name}={type(part).__name__} cannot be sent to workers ({told(error, most=200)}). Give one that can "
-                "be pickled, without open connections or locks, or leave workers= and scheduler= out."
+                f"{name}={type(part).__name__} cannot be sent to workers ({error_text(error, most=200)}). Give one "
+                "that can be pickled, without open connections or locks, or leave workers= and scheduler= out."
             ) from error
     try:
         _register(client, parts, run)
@@ -65,7 +65,7 @@ def _register(client: Any, parts: worker.Parts, run: str) -> None:
         except Exception as error:
             if not isinstance(error, OSError) or attempt == _ATTEMPTS:
                 raise ClusterError(
-                    f"A worker cannot take part ({told(error, most=500)}). All need {worker.versions()}, and "
+                    f"A worker cannot take part ({error_text(error, most=500)}). All need {worker.versions()}, and "
                     "the packages of readers and models."
                 ) from error
             time.sleep(1)  # one died meanwhile, so that others may not have the parts

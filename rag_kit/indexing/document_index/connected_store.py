@@ -13,7 +13,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from rag_kit._redact import told
+from rag_kit._redact import error_text
 from rag_kit.documents import Filter
 from rag_kit.documents.fields import fields_of_filter
 from rag_kit.errors import FilterError, IndexError_, InvalidInputError
@@ -101,7 +101,9 @@ class ConnectedStore:
             except (InvalidInputError, StoreFailedError):
                 raise
             except Exception as error:
-                raise StoreFailedError(f"The index's vector store failed: {told(error, most=300)}") from error
+                raise StoreFailedError(
+                    f"The index's vector store failed: {error_text(error, most=300)}"
+                ) from error
 
     @property
     def name(self) -> str:

@@ -192,7 +192,7 @@ async def test_a_cancelled_measurement_leaves_no_task_and_no_slot() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert asyncio.all_tasks() <= before
-    assert not judge.slots.here().locked()
+    assert not judge.slots.current().locked()
 
 
 CANARY = "sk-canary-1234567890abcdef"

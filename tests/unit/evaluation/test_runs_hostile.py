@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from rag_kit._redact import redact, told
+from rag_kit._redact import error_text, redact
 from rag_kit.documents import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import (
@@ -130,10 +130,10 @@ def test_what_contains_itself_ends() -> None:
 
 def test_errors_are_told_on_one_short_line() -> None:
     """An error's text may be huge, hold a key, or fail; what is stored of it is short and holds none."""
-    assert told(ValueError("x" * 10**6)) == f"ValueError: {'x' * 2000} ..."
-    assert told(ValueError("a\n b, key=abcdefgh")) == "ValueError: a b, key=***"
-    assert "UnspeakableError" in told(UnspeakableError())
-    assert told(KeyError()) == "KeyError"
+    assert error_text(ValueError("x" * 10**6)) == f"ValueError: {'x' * 2000} ..."
+    assert error_text(ValueError("a\n b, key=abcdefgh")) == "ValueError: a b, key=***"
+    assert "UnspeakableError" in error_text(UnspeakableError())
+    assert error_text(KeyError()) == "KeyError"
 
 
 def test_masking_is_quick_on_chains() -> None:
