@@ -1,4 +1,4 @@
-"""Measure a retriever: data sets, ranking metrics, confidence intervals, the benchmark.
+"""Evaluate RAG pipelines: sets of questions, metrics, runs, comparison, diagnosis, tuning, reports.
 
 Importing this package imports neither LangChain nor ragas nor numpy; each name loads what it needs.
 """

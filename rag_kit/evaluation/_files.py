@@ -152,7 +152,7 @@ def read_table(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
 
 
 def frame_records(frame: Any, source: str) -> Iterator[Record]:
-    """Rows of a pandas frame."""
+    """Records of a pandas frame, each placed by the label of its row."""
     if not hasattr(frame, "itertuples") or not hasattr(frame, "columns"):
         raise InvalidInputError(f"the frame is a {type(frame).__name__}; give a pandas DataFrame")
     names = _unique(list(map(str, frame.columns)), source)

@@ -20,7 +20,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 @dataclass(frozen=True)
 class Cell:
-    """What one metric says of one question.
+    """The score that one metric gives one question, or the reason why there is none.
 
     Args:
         value: The score; ``None`` unless ``status`` is ``"ok"``.
@@ -80,7 +80,7 @@ class Cell:
         return cls(None, "not_applicable", reason)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON; empty fields are left out."""
+        """The cell as plain JSON; empty fields are left out."""
         record = {
             "value": self.value, "status": self.status, "reason": self.reason, "calls": self.calls,
             "tokens": self.tokens, "seconds": round(self.seconds, 6), "details": to_plain(self.details),
@@ -89,7 +89,7 @@ class Cell:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Cell:
-        """What ``to_json`` gave.
+        """Read a cell that ``to_json`` made.
 
         Raises:
             InvalidInputError: If it is no such record.

@@ -30,12 +30,12 @@ ROLES: dict[Role, tuple[str, ...]] = {
         "context_precision", "context_precision_without_reference", "map", "map@", "mrr", "mrr@",
     ),
 }  # fmt: skip
-_HOLD = (None, "supported", "undecided", "grounded")
+_CITATION_OK = (None, "supported", "undecided", "grounded")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One question.
+    """The diagnosis of one question: its three scores, the cause, and hints.
 
     ``values`` and ``levels`` go by ``answer``, ``recall``, ``precision``. ``case`` is ``None`` where one of the three
     has no value; ``unknown`` then says why. ``hints`` say what else the row shows: the pipeline failed, retrieved
@@ -95,11 +95,11 @@ class Diagnosis:
         return [row for row in self.rows if row.case == case]
 
     def in_language(self, language: Literal["en", "zh"]) -> Diagnosis:
-        """The same with texts in another language."""
+        """This diagnosis with its texts in another language."""
         return replace(self, language=_language(language, []))
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain JSON, the texts in the diagnosis's language."""
+        """The diagnosis as plain JSON, the texts in the diagnosis's language."""
         plain = ("name", "language", "unknown", "main", "thresholds", "metrics", "counts")
         return {
             **{key: getattr(self, key) for key in plain},
@@ -199,6 +199,9 @@ def diagnose(
         precision: Metric that says how much of what was retrieved is needed, and whether it stands on top; likewise.
         language: Of the texts; ``auto``: that of most questions.
 
+    Returns:
+        A finding for each row; ``main`` is the most frequent cause of a low answer score, ``case(cause)`` its remedies.
+
     Raises:
         InvalidInputError: If the results lack one of the metrics, or a threshold is out of range.
 
@@ -287,7 +290,7 @@ def _hints(row: Row) -> tuple[Text, ...]:
         found.append(text_of(keys[0] if output.passages else keys[1], had))
     if output.status == "declined" or (output.answer and is_declined(output.answer)):
         found.append(text_of("declined"))
-    if wrong := sum(item.get("status") not in _HOLD for item in output.citations):
+    if wrong := sum(item.get("status") not in _CITATION_OK for item in output.citations):
         found.append(text_of("citations", wrong))
     return tuple(found)
 

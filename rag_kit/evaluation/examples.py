@@ -88,22 +88,22 @@ class Example:
         object.__setattr__(self, name, taken)
 
     def needs_met(self, needs: set[str] | frozenset[str]) -> bool:
-        """Whether every field named is there."""
+        """Whether none of the needed fields is empty."""
         return not self.missing(needs)
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
-        """Those of the named fields that are empty."""
+        """Names of the needed fields that are empty."""
         return [name for name in sorted(needs) if getattr(self, name) in (None, (), {}, "")]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON; what is not known is left out."""
+        """The example as plain JSON; what is not known is left out."""
         record: dict[str, Any] = to_plain({name: getattr(self, name) for name in FIELDS if name != "spans"})
         record["spans"] = [asdict(span) for span in self.spans]
         return {key: value for key, value in record.items() if value not in (None, [], {}, "")}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Example:
-        """What ``to_json`` gave, or a record of your own with the same names.
+        """Read an example that ``to_json`` made, or a record of your own with the same names.
 
         Raises:
             InvalidInputError: If a field is unknown, missing, or has the wrong form.

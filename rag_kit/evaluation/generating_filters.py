@@ -1,4 +1,4 @@
-"""What a written question must hold to; one that does not is refused with a reason that is counted.
+"""Filters of generated questions: one that fails is refused with a reason that is counted.
 
 Nothing believes the model: ids are those of the pieces that it was shown, and a span is where its words stand.
 """
@@ -77,7 +77,7 @@ def example_of(item: Mapping[str, Any], kind: str, pieces: Sequence[Piece], want
 
 
 def refused_by(check: Mapping[str, Any], answers: Sequence[str], kind: str) -> str | None:
-    """The reason why a question is refused that the model, asked anew, gave this check of."""
+    """The reason to refuse a question, from the model's check of it in a second call; ``None`` where it passes."""
     if not check["stands_alone"]:
         return "not_alone"
     if not check["answerable"] or not agrees(check["answer"], answers):
@@ -86,7 +86,7 @@ def refused_by(check: Mapping[str, Any], answers: Sequence[str], kind: str) -> s
 
 
 def is_duplicate(example: Example, accepted: Sequence[Example]) -> bool:
-    """Whether one before asks the same: the same words, or nearly all of them with the same answer."""
+    """Whether an accepted question asks the same: the same words, or nearly all of them with the same answer."""
     words = frozenset(content_words(example.question))
     for other in accepted:
         others = frozenset(content_words(other.question))

@@ -161,7 +161,7 @@ class Output:
         )
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
-        """Those of the named fields that the pipeline did not give; an empty list of passages was given."""
+        """Names of the needed fields that the pipeline did not give; an empty list of passages was given."""
         empty: tuple[Any, ...] = (None, "")
         return [
             name for name in sorted(needs)
@@ -169,7 +169,7 @@ class Output:
         ]  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON; empty fields are left out, an empty list of passages is kept."""
+        """The output as plain JSON; empty fields are left out, an empty list of passages is kept."""
         record = cast(
             "dict[str, Any]", to_plain({name: getattr(self, name) for name in _FIELDS if name != "passages"})
         )
@@ -183,7 +183,7 @@ class Output:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Output:
-        """What ``to_json`` gave.
+        """Read an output that ``to_json`` made.
 
         Raises:
             InvalidInputError: If it is no such record.

@@ -142,8 +142,7 @@ def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[
 
 @dataclass(frozen=True)
 class SignFlip:
-    """The two-sided p-value of ``nonzero`` differences that are not zero, from every pattern of signs (``exact``), from
-    random ones (``permutation``), or 1 without any (``none``)."""
+    """Result of a sign-flip test: two-sided p, by which sign patterns, and how many differences are not zero."""
 
     p: float
     method: Literal["exact", "permutation", "none"]
@@ -228,7 +227,7 @@ def _p_values(table: np.ndarray, patterns: int, seed: int) -> list[float]:
 
 
 def mcnemar_p(only_first: int, only_second: int) -> float:
-    """Two-sided exact p-value of McNemar's test (1947), of the numbers of questions that only one of both gets.
+    """Two-sided exact p-value of McNemar's test (1947), from the counts of questions that only one of two gets right.
 
     Example:
         >>> mcnemar_p(2, 2), mcnemar_p(6, 0)

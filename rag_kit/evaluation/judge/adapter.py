@@ -59,7 +59,7 @@ def ragas_class(name: str) -> Any:
 
 
 class Calls:
-    """What one cell asks of the judge.
+    """The calls to the judge that compute one cell: their replies, and the first failure.
 
     The same prompt asked again is another repetition, with a reply of its own. A reply that fails the check is asked
     for once more and never kept. After a failure nothing more is asked: some of Ragas's metrics swallow errors and try

@@ -1,4 +1,4 @@
-"""What a judge has asked before: replies and vectors, kept as JSON between runs, each asked for once at a time."""
+"""The cache of a judge: replies and vectors as JSON, kept between runs, each asked for once at a time."""
 
 from __future__ import annotations
 
@@ -171,9 +171,10 @@ class Vectors:
         return found
 
     async def _request(self, batch: list[str]) -> Any:
+        """Vectors of one batch; a failure that may pass is retried after a pause that doubles."""
         assert self._model is not None
         pause = _FIRST_PAUSE
-        for left in range(self._judge.max_retries, -1, -1):
+        for retries_left in range(self._judge.max_retries, -1, -1):
             check_budget()
             limits = [each for each in (self._judge.timeout, remaining_seconds()) if each is not None]
             async with self._judge.slots.current():
@@ -182,9 +183,9 @@ class Vectors:
                         return await aembed_bare(self._model, batch)
                 except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
                     failure = error
-            mapped, wished = map_model_error(failure, model=self._model), retry_after(failure)
-            wait = pause if wished is None else wished
-            if classify(failure) not in RETRYABLE or not left or wait > _LONGEST_PAUSE:
+            mapped, asked_wait = map_model_error(failure, model=self._model), retry_after(failure)
+            wait = pause if asked_wait is None else asked_wait
+            if classify(failure) not in RETRYABLE or not retries_left or wait > _LONGEST_PAUSE:
                 raise mapped
             await asyncio.sleep(wait)
             pause *= 2

@@ -115,8 +115,8 @@ class Judge:
 
     @property
     def usage(self) -> dict[str, Any]:
-        """Since the judge was made: ``calls`` (requests to the chat model), ``cached`` (replies that were kept),
-        ``tokens``, ``seconds`` (spent on requests, added up), ``embedded`` (texts sent to the embedding model)."""
+        """Counts since the judge was made: ``calls`` (requests to the chat model), ``cached`` (replies from the cache),
+        ``tokens``, ``seconds`` (of all requests, added up), ``embedded`` (texts sent to the embedding model)."""
         spent = self._budget or Budget()
         return {
             "calls": spent.calls, "cached": self._cached, "tokens": spent.tokens,
@@ -184,12 +184,12 @@ class Judge:
             repeat: As for `ask`.
             keep: Whether a reply may stay in the cache; default: each that fits the class.
         """
-        return await self._answer(_as_it_is(), {"text": text}, schema, repeat, keep)
+        return await self._answer(_verbatim_prompt(), {"text": text}, schema, repeat, keep)
 
     async def _answer(
         self, prompt: Any, values: Mapping[str, Any], schema: Any, repeat: int, keep: Keep
     ) -> Any:
-        """The reply that is kept, else the one that is asked for now."""
+        """The reply from the cache, else from the chat model."""
         key = None
         if self._identity is not None:
             known = prompt.metadata or {"name": "text"}
@@ -236,8 +236,8 @@ class Judge:
 
 
 @lru_cache(maxsize=1)
-def _as_it_is() -> Any:
-    """A prompt that is nothing but its value."""
+def _verbatim_prompt() -> Any:
+    """A prompt that sends its one value unchanged."""
     from langchain_core.prompts import ChatPromptTemplate
 
     return ChatPromptTemplate.from_messages([("user", "{text}")])

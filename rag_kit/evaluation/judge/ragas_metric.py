@@ -106,7 +106,7 @@ class RagasMetric(Metric):
         self._locks = PerLoop(asyncio.Lock)
 
     async def score(self, example: Example, output: Output, judge: Judge | None) -> Cell:
-        """Ragas's value."""
+        """Ragas's value; with several accepted answers, the best over them where the metric allows it."""
         if self.needs_embeddings and judge is not None and judge.embeddings is None:
             return Cell.not_applicable(
                 "the judge has no embedding model; give it one, or: rag-kit models install minilm"

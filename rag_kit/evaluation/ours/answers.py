@@ -64,7 +64,7 @@ class Decline(Metric):
 
     A decline is the status ``declined`` of a graph, or an answer that says that the documents do not hold it and
     nothing else (`rag_kit.text.citations.is_declined`, English and Chinese). Whether an answer is right does not
-    matter here. Slice by ``details["kind"]``: ``answered``, ``answered_wrongly`` (there is nothing to answer with),
+    matter. Slice by ``details["kind"]``: ``answered``, ``answered_wrongly`` (there is nothing to answer with),
     ``declined``, ``declined_wrongly``.
 
     Example:

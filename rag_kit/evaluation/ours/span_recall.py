@@ -73,7 +73,7 @@ class SpanRecall(Metric):
         missed = [
             group[0].text
             for group in groups
-            if not any(_holds(part, span) for span in group for part in seen)
+            if not any(_contains_span(part, span) for span in group for part in seen)
         ]
         return Cell.ok(
             (len(groups) - len(missed)) / len(groups),
@@ -117,7 +117,8 @@ class _Seen(NamedTuple):
     length: int
 
 
-def _holds(part: _Seen, span: GoldSpan) -> bool:
+def _contains_span(part: _Seen, span: GoldSpan) -> bool:
+    """Whether a gold span lies wholly in what is seen of a passage; by place where both have one, else by text."""
     if span.document and span.document not in part.ids:
         return False
     if span.start is None or part.start is None:

@@ -125,8 +125,8 @@ def benchmark(
         check_target(target)
     data = dataset if isinstance(dataset, EvaluationSet) else load_dataset(dataset)
     judged = qrels(data)
-    asked = [data[query] for query in judged][:limit]
-    if not asked:
+    queries = [data[query] for query in judged][:limit]
+    if not queries:
         raise InvalidInputError(f"no query of {data.name!r} has a relevant document; nothing can be scored")
     documents = data.documents()
     chunk_overlap = None if chunk_size is None else chunk_size // 10
@@ -141,7 +141,7 @@ def benchmark(
         cache=None if cache is None else as_path(cache, "cache"),
         progress=progress,
     )
-    spans = _span_recall(data, asked, span_budget)
+    spans = _span_recall(data, queries, span_budget)
     known = {passage.id for passage in data.corpus or ()}
     entries: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
@@ -149,8 +149,8 @@ def benchmark(
         start = time.perf_counter()
         pipeline = parts.build(name, source)
         built = time.perf_counter() - start
-        run = run_pipeline(pipeline, asked, known, depth=depth, spans=spans, progress=progress)
-        scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in asked})
+        run = run_pipeline(pipeline, queries, known, depth=depth, spans=spans, progress=progress)
+        scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in queries})
         values = {query: dict(row) for query, row in scores.per_query.items()}
         for query, share in run.span_hits.items():
             values[query][f"gold_span_recall@{span_budget}"] = share
@@ -173,8 +173,8 @@ def benchmark(
             "passages": len(documents),
             "queries": len(data),
             "queries_without_relevant_documents": len(data) - len(judged),
-            "queries_scored": len(asked),
-            "queries_with_gold_span": sum(1 for example in asked if example.spans) if spans else 0,
+            "queries_scored": len(queries),
+            "queries_with_gold_span": sum(1 for example in queries if example.spans) if spans else 0,
         },
         "settings": {
             "depth": depth,
@@ -220,11 +220,11 @@ def _check_settings(**settings: int | None) -> None:
             raise InvalidInputError(f"{name} is {value!r:.60}; give a whole number from 1")
 
 
-def _span_recall(data: EvaluationSet, asked: Sequence[Example], budget: int) -> SpanRecall | None:
-    """The recall of gold spans, where at least half of the answered questions have some."""
+def _span_recall(data: EvaluationSet, queries: Sequence[Example], budget: int) -> SpanRecall | None:
+    """The metric of gold spans; ``None`` where fewer than half of the questions with answers have spans."""
     with_spans = sum(1 for example in data if example.spans)
     answered = sum(1 for example in data if example.answers)
-    if 2 * with_spans < answered or not any(example.spans for example in asked):
+    if 2 * with_spans < answered or not any(example.spans for example in queries):
         return None
     return SpanRecall(budget, documents={passage.id: passage.text for passage in data.corpus or ()})
 
@@ -252,6 +252,7 @@ def _cells(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[st
 def _entry(
     pipeline: Pipeline, run: PipelineRun, cells: Mapping[str, Any], build_seconds: float, passages: int
 ) -> dict[str, Any]:
+    """One pipeline's part of the result: metrics, times in milliseconds, share of passages by arm, notes."""
     import numpy as np
 
     count, most = len(run.returned), max(run.returned.values())

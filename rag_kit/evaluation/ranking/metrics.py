@@ -216,12 +216,12 @@ class RankingMetric(Metric):
         )  # fmt: skip
 
     def settings(self) -> dict[str, Any]:
-        """Which ir-measures computes."""
+        """The version of ir-measures that computes the score."""
         return {"ir_measures": version("ir-measures")}
 
 
 def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str]:
-    """The ranking of judged things that a list of passages is.
+    """Rank the judged ids (of chunks or documents) by the passages that stand for them.
 
     A passage is known by its own id where that is judged, else by the first id of its document that is judged and
     not yet taken; a document's id is what its metadata hold below ``corpus_id``, ``parent_id``, ``doc_id``,

@@ -72,6 +72,7 @@ def run_pipeline(
 
 
 def _ask(pipeline: Pipeline, example: Example, depth: int) -> list[Document]:
+    """Retrieve for one query; an exception of the retriever is raised anew with pipeline and query named."""
     from rag_kit.retrieval.compose import call_retriever
 
     try:
@@ -109,7 +110,7 @@ def _note(
 
 
 def _check(pipeline: Pipeline, run: PipelineRun, count: int) -> None:
-    """Refuse results that only look like some: silence of the whole, of an arm, or foreign documents."""
+    """Refuse a run in which the pipeline, or an arm of it, found nothing, or only documents of another data set."""
     returned = sum(run.returned.values())
     if returned == 0:
         raise InvalidInputError(

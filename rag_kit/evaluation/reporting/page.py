@@ -19,7 +19,7 @@ _SECTIONS = ("answer", "scores", "plots", "comparison", "diagnosis", "questions"
 
 
 def page(data: Mapping[str, Any], plots: Sequence[tuple[str, int | None, str]] = ()) -> str:
-    """The whole file.
+    """The HTML file of a report.
 
     Args:
         data: What :func:`rag_kit.evaluation.reporting.payload.report_payload` gave.

@@ -61,7 +61,7 @@ def cleaned(text: str) -> str:
 
 @lru_cache(maxsize=1024)  # names of fields and usual reasons come thousands of times
 def masked(text: str) -> str:
-    """The same for what may hold a key: errors, reasons, settings. Keys are masked."""
+    """A cleaned text in which keys are masked: for errors, reasons and settings."""
     return cleaned(redact(text))
 
 

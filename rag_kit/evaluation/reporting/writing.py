@@ -1,4 +1,4 @@
-"""Write the report."""
+"""``write_report``: results, comparison and diagnosis as one HTML file."""
 
 from __future__ import annotations
 
@@ -44,6 +44,14 @@ def write_report(
     Raises:
         InvalidInputError: If there are no results, an argument is of another kind, the path is a folder or cannot be
             written, or it is a file that is no report.
+
+    Example:
+        >>> import tempfile
+        >>> from rag_kit.evaluation import Cell, Example, Output, Row
+        >>> row = Row(Example("q1", "Who wrote it?"), Output("Ada."), {"exact_match": Cell.ok(1.0)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_report(Results("mine", [row]), f"{folder}/report.html").name
+        'report.html'
     """
     from rag_kit.evaluation.reporting.page import page
     from rag_kit.evaluation.reporting.payload import report_payload

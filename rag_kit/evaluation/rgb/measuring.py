@@ -36,7 +36,7 @@ _ERRORS = ("事实性错误", "factual errors")
 
 
 class GivenPassages(BaseRetriever):
-    """Brings the same passages whatever is searched for: upon it, `abilities` measures any graph."""
+    """A retriever that returns the same passages for every query: with it, `abilities` measures any graph."""
 
     passages: list[Document]
 
@@ -178,6 +178,9 @@ async def aabilities(
         declines: Words that decline beside RGB's ("insufficient information", 信息不足); default: the kit's own
             decline sentences for functions, nothing for chat models.
         run: As for `evaluate`: ``out``, ``name``, ``max_concurrency``, ``timeout``, caps, ``prices``, ``progress``.
+
+    Returns:
+        ``report.scores``: ``(ability, figure, language, noise)`` -> mean, interval and counts; ``print`` shows a table.
 
     Raises:
         InvalidInputError: If an argument is not allowed, or the source holds nothing for these abilities.

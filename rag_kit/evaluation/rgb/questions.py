@@ -137,11 +137,13 @@ def _of_set(examples: EvaluationSet, count: int) -> Iterator[Question]:
         answers = [text for part in parts for text in (part if isinstance(part, list) else [part])]
         gold = [texts[key] for key, grade in example.relevant.items() if grade > 0 and key in texts]
         gold += () if gold else example.reference_contexts
-        true = [_around(text, answers) for text in gold if _holds(text, answers)]
+        true = [_around(text, answers) for text in gold if _contains_answer(text, answers)]
         if not true or any(fold(answer).strip() in _VERDICTS for answer in answers):
             continue  # nothing that a reply could be compared with
         near = [document.page_content for document, _ in index.search(example.question, k=4 * count)]
-        noise = [text[:_LONG] for text in near if text not in gold and not _holds(text, answers)][:count]
+        noise = [text[:_LONG] for text in near if text not in gold and not _contains_answer(text, answers)][
+            :count
+        ]
         language = (
             "zh" if example.tags.get("language", detect_language(example.question))[:2] == "zh" else "en"
         )
@@ -156,7 +158,7 @@ def _of_set(examples: EvaluationSet, count: int) -> Iterator[Question]:
             yield "wrong", language, {**record, "positive": true, "positive_wrong": fakes}
 
 
-def _holds(text: str, answers: Sequence[str]) -> bool:
+def _contains_answer(text: str, answers: Sequence[str]) -> bool:
     folded = fold(text)
     return any(fold(each) in folded for each in answers)
 

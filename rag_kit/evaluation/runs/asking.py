@@ -76,7 +76,7 @@ def resolve(pipeline: Any) -> Any:
 
 
 def default_name(pipeline: Any) -> str:
-    """What a pipeline is called where the user gives no name."""
+    """A pipeline's name where the user gives none: its own, else that of its class."""
     if callable(get_name := getattr(pipeline, "get_name", None)):
         return str(get_name())
     name = getattr(pipeline, "__name__", type(pipeline).__name__)
@@ -84,7 +84,7 @@ def default_name(pipeline: Any) -> str:
 
 
 def asker(pipeline: Any, make_input: MakeInput | None = None) -> Ask:
-    """How the pipeline is asked.
+    """The async function that asks the pipeline one example.
 
     Args:
         pipeline: What ``resolve`` gave.

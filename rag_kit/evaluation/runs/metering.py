@@ -1,4 +1,4 @@
-"""What a run costs, and how far it is."""
+"""Prices of models, and the progress of a run with its bar."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GONE = (OSError, ValueError)
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of models.
+    """Prices by model, and what usage costs at them.
 
     Args:
         table: Model name (or ``"*"``) -> ``input`` and ``output`` for a million tokens, ``call`` for a request.
@@ -34,7 +34,7 @@ class Prices:
 
     @classmethod
     def of(cls, value: Any) -> Prices:
-        """Read what a user gave.
+        """Read the argument ``prices`` of `evaluate`: a table, one number, or ``None``.
 
         Raises:
             InvalidInputError: If it is no table of prices.
@@ -100,7 +100,7 @@ def _is_price(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is.
+    """How far a run is, what it cost so far, and how long it will take.
 
     Args:
         done: Examples with all their cells, those taken over from an earlier run included.
@@ -147,17 +147,17 @@ class Reporter:
             gets a `Progress`.
         name: What stands before the bar.
         total: Examples of the set.
-        reused: Those of which nothing is to be done.
+        reused: Examples taken over whole from an earlier run.
     """
 
     def __init__(self, progress: Any, name: str, total: int, reused: int) -> None:
-        self._call = progress if callable(progress) else None
+        self._on_progress = progress if callable(progress) else None
         self._bar = _bar(name, total, reused) if progress is True and reused < total else None
         self._total, self._reused = total, reused
         self._started = time.monotonic()
 
     def report(self, done: int, calls: int, tokens: int, money: float | None) -> None:
-        """Report the state after an example."""
+        """Move the bar and call the user's function, after an example."""
         seconds = time.monotonic() - self._started
         left = seconds / (done - self._reused) * (self._total - done)
         state = Progress(done, self._total, self._reused, calls, tokens, money, seconds, left)
@@ -165,8 +165,8 @@ class Reporter:
             with contextlib.suppress(*_GONE):
                 self._bar.set_postfix_str(state.cost(), refresh=False)
                 self._bar.update(done - self._bar.n)
-        if self._call is not None:
-            self._call(state)
+        if self._on_progress is not None:
+            self._on_progress(state)
 
     def close(self) -> None:
         """End the bar."""
@@ -176,7 +176,7 @@ class Reporter:
 
 
 def _bar(name: str, total: int, reused: int) -> Any:
-    """A bar on stderr; ``None`` where nobody looks; a program may have no such stream, or a closed one."""
+    """A tqdm bar on stderr; ``None`` where that is no terminal (nor Jupyter), is missing or is closed."""
     with contextlib.suppress(*_GONE):
         if sys.stderr is None or not ("ipykernel" in sys.modules or sys.stderr.isatty()):
             return None

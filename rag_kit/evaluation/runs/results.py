@@ -89,7 +89,7 @@ def summarize(
 
 @dataclass(repr=False)
 class Results:
-    """What a run gave.
+    """The rows of a run, one for each example that the pipeline was asked, with their scores.
 
     Args:
         name: The pipeline's name in tables.
@@ -377,7 +377,7 @@ def assert_quality(
     rule: Literal["mean", "low"] = "mean",
     min_coverage: float = 0.9,
 ) -> None:
-    """See that metrics reach thresholds, in a test of your own.
+    """Raise `QualityError` where a metric misses its threshold, for tests of your own.
 
     Metrics of which less is better (rates of errors) must not be above theirs. A mean that stands on few examples
     proves little: ``rule="low"`` asks that the whole interval reaches the threshold.

@@ -60,7 +60,7 @@ class Row:
     keys: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def to_json(self) -> Record:
-        """As one line of ``rows.jsonl``."""
+        """The row as one line of ``rows.jsonl``."""
         example, output = self.example.to_json(), self.output.to_json()
         cells = {name: cell.to_json() for name, cell in self.cells.items()}
         record = {"id": self.example.id, "example": example, "output": output, "cells": cells}
@@ -68,7 +68,7 @@ class Row:
 
     @classmethod
     def from_json(cls, record: Any) -> Row:
-        """What ``to_json`` gave.
+        """Read a row that ``to_json`` made.
 
         Raises:
             InvalidInputError: If it is no such record.
@@ -169,7 +169,7 @@ class Known:
             return
 
     def fill(self, row: Row, metrics: Mapping[str, str], given: str, *, errors: bool = True) -> None:
-        """Put the known cells of a row into it.
+        """Give a row the cells that are known for it.
 
         Args:
             row: The row.

@@ -173,7 +173,7 @@ class Run:
                 await _to_the_end(self.folder.close)
 
     def _plan(self) -> None:
-        """Take up what the folder holds, and begin its manifest."""
+        """Find what is missing beside what the folder holds, and write the manifest of a running run."""
         self.known = Known() if self.folder is None else self.folder.known
         judge = None if self.judge is None else clean(self.judge.fingerprint())
         before: dict[str, Any] = {}
@@ -216,7 +216,7 @@ class Run:
         return task
 
     def _take(self, task: Task, output: Output, usage: dict[str, Usage]) -> Row:
-        """Take the pipeline's output up, with the cells that were computed from the same."""
+        """Make the task's row of an output and of the cells that are known for this same output."""
         row = Row(task.example, output, {}, usage, {"output": self._output_key(task.example)})
         task.row, task.given = row, given_digest(task.example, output)
         self.known.fill(row, self.keys, task.given, errors=not self.retry_errors)

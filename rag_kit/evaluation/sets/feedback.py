@@ -46,7 +46,7 @@ class _Case:
 
     @property
     def rated(self) -> bool:
-        """Whether somebody said something of it."""
+        """Whether a run of it has a thumb or a correction."""
         return bool(self.liked or self.rejected or self.corrections)
 
     def example(self) -> Example:
@@ -88,11 +88,11 @@ def feedback_examples(records: Iterable[Record], source: str, keep_unrated: bool
         if run_id := _first(run, ("run_id", "trace_id", "id")):
             case.runs.append(str(run_id))
         answer = _answered(_first(run, _OUTPUTS), where)
-        for opinion in _opinions(run):
-            case.comments += [str(comment)] if (comment := _first(opinion, _COMMENTS)) else []
-            if wished := _first(opinion, _CORRECTIONS):
+        for rating in _ratings(run):
+            case.comments += [str(comment)] if (comment := _first(rating, _COMMENTS)) else []
+            if wished := _first(rating, _CORRECTIONS):
                 case.corrections.append(text_of(_answered(wished, where), f"{where}: the correction"))
-            thumb = _thumb(_first(opinion, _THUMBS), where)
+            thumb = _thumb(_first(rating, _THUMBS), where)
             case.liked.update([answer] if thumb in ("up", "mixed") else [])
             case.rejected.update([answer] if thumb in ("down", "mixed") else [])
     kept = [case.example() for case in cases.values() if keep_unrated or case.rated]
@@ -139,9 +139,9 @@ def _answered(outputs: Any, where: str) -> str:
     return _CITATION.sub("", str(found or "")).strip()
 
 
-def _opinions(run: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """What was said of a run, one mapping each; of automatic evaluators only where no person said something."""
-    stats, given = run.get("feedback_stats"), _first(run, _THUMBS)
+def _ratings(run: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The ratings of a run, one mapping each; those of automatic evaluators only where no person rated it."""
+    stats, thumbs = run.get("feedback_stats"), _first(run, _THUMBS)
     entries: list[Mapping[str, Any]] = []
     if isinstance(stats, Mapping):  # LangSmith's summary: key -> n and the mean "avg" of its scores
         means = {key: each.get("avg") for key, each in stats.items() if isinstance(each, Mapping)}
@@ -151,11 +151,11 @@ def _opinions(run: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             for key, mean in means.items()
             if isinstance(mean, (int, float))
         ]
-    if not entries and isinstance(given, list):
-        entries = [item if isinstance(item, Mapping) else {"score": item} for item in given]
+    if not entries and isinstance(thumbs, list):
+        entries = [item if isinstance(item, Mapping) else {"score": item} for item in thumbs]
     elif not entries:
-        known = isinstance(given, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(given)
-        entries = [{**run, **dict.fromkeys(_THUMBS), **given} if known else run]
+        known = isinstance(thumbs, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(thumbs)
+        entries = [{**run, **dict.fromkeys(_THUMBS), **thumbs} if known else run]
     people = [
         each for each in entries if any(word in str(each.get("key")).casefold() for word in ("user", "thumb"))
     ]
