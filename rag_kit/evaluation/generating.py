@@ -209,15 +209,15 @@ class _Writer:
 
     async def _items(self, kind: str, pieces: Sequence[Piece]) -> list[list[Any]]:
         """What the model wrote: questions, each with the reason why it is refused or ``None``."""
-        shown = render_passages([Document(piece.text, metadata=piece.shown) for piece in pieces])
+        passages = render_passages([Document(piece.text, metadata=piece.metadata) for piece in pieces])
         items: list[list[Any]] = []
         try:
-            written = await self._call(kind, pieces[0].language, passages=shown, count=str(self.count))
+            written = await self._call(kind, pieces[0].language, passages=passages, count=str(self.count))
             for item in written["questions"][: self.count]:
                 found = example_of(item, kind, pieces, self.language)
                 if isinstance(found, Example):  # else it is refused whatever the check would say
                     spoken = detect_language(found.question)
-                    check = await self._call("check", spoken, question=found.question, passages=shown)
+                    check = await self._call("check", spoken, question=found.question, passages=passages)
                     items.append([item, refused_by(check, item["answers"], kind)])
                 else:
                     items.append([item, found])

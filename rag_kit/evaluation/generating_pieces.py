@@ -31,7 +31,7 @@ class Piece:
     text: str
     start: int
     language: str
-    shown: dict[str, Any]
+    metadata: dict[str, Any]
 
 
 def documents_of(source: Any) -> list[Document]:
@@ -75,10 +75,10 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
             text, start = chunk.page_content, chunk.metadata["start"]
             own = detect_language(text)
             names = {**passage.metadata, **chunk.metadata}
-            shown = {key: names[key] for key in ("title", "file", "heading") if names.get(key)}
+            metadata = {key: names[key] for key in ("title", "file", "heading") if names.get(key)}
             long = len(text.strip()) >= _LEAST[own] and passage.text.startswith(text, start)
             if long and language in ("auto", own):
-                found.append(Piece(passage.id, text, start, own, shown))
+                found.append(Piece(passage.id, text, start, own, metadata))
     if not found:
         raise InvalidInputError(
             "no document in this language has 120 characters (Chinese: 40); give longer passages"

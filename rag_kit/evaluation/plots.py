@@ -340,7 +340,7 @@ def _chosen(comparison: Comparison, metrics: Sequence[str] | None) -> list[str]:
 
 
 def _unbeaten(rows: Sequence[Score], lower: bool) -> list[Score]:
-    """Those for which none is both quicker and better."""
+    """The rows of the pipelines for which no other is both quicker and better."""
     best: list[Score] = []
     sign = -1 if lower else 1
     for row in sorted(rows, key=lambda r: (r.p50_seconds or 0.0, -sign * (r.mean or 0.0))):

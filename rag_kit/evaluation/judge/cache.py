@@ -143,7 +143,7 @@ class Vectors:
         self.embedded = 0
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """As `Judge.embed`."""
+        """Vectors of texts, in their order; see `Judge.embed`."""
         if self._model is None:
             raise ConfigurationError(
                 "the judge has no embedding model; give Judge(embeddings=...) one, set RAG_KIT_EMBEDDING_MODEL, or "

@@ -117,9 +117,9 @@ class Judge:
     def usage(self) -> dict[str, Any]:
         """Counts since the judge was made: ``calls`` (requests to the chat model), ``cached`` (replies from the cache),
         ``tokens``, ``seconds`` (of all requests, added up), ``embedded`` (texts sent to the embedding model)."""
-        spent = self._budget or Budget()
+        budget = self._budget or Budget()
         return {
-            "calls": spent.calls, "cached": self._cached, "tokens": spent.tokens,
+            "calls": budget.calls, "cached": self._cached, "tokens": budget.tokens,
             "seconds": round(self._seconds, 3), "embedded": self._vectors.embedded,
         }  # fmt: skip
 

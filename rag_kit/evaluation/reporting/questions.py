@@ -55,8 +55,8 @@ def questions(
 
 def cleaned(text: str) -> str:
     """A text whose control and bidirectional characters are visible escapes, cut to ``MAX_TEXT`` characters."""
-    shown = clean_text(text.replace("\r\n", "\n"))
-    return shown if len(shown) <= MAX_TEXT else f"{shown[:MAX_TEXT]} … (+{len(shown) - MAX_TEXT:,})"
+    clean = clean_text(text.replace("\r\n", "\n"))
+    return clean if len(clean) <= MAX_TEXT else f"{clean[:MAX_TEXT]} … (+{len(clean) - MAX_TEXT:,})"
 
 
 @lru_cache(maxsize=1024)  # names of fields and usual reasons come thousands of times

@@ -215,7 +215,7 @@ def pipeline_hash(pipeline: Any) -> str:
 
 
 def _describe(value: Any, seen: dict[int, tuple[int, Any]], depth: int) -> Any:
-    """As plain JSON; ``seen`` keeps what was met alive, so that no id is used twice."""
+    """Describe a value as plain JSON; ``seen`` keeps what was met alive, so that no id is used twice."""
     if isinstance(value, _PLAIN):
         return repr(value) if isinstance(value, (float, bytes)) else value
     if isinstance(value, (Enum, PurePath, type, types.ModuleType)):
@@ -284,7 +284,7 @@ def _settings(value: Any) -> dict[str, Any]:
 
 
 def _without_notes(value: Any) -> Any:
-    """Of a list or mapping, which a function can fill as it works, only the parts of a pipeline."""
+    """Keep only the pipeline parts of a list or mapping, which a function can fill as it works."""
     if isinstance(value, types.CellType):
         try:
             value = value.cell_contents

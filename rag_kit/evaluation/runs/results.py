@@ -57,7 +57,7 @@ class Summary:
         return self.n / self.total if self.total else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The summary as plain JSON."""
         return asdict(self)
 
 
@@ -459,7 +459,7 @@ def _failure(summary: Summary, threshold: float, rule: str, better: bool, min_co
 
 
 def higher_is_better(results: Results, metric: str) -> bool:
-    """As the manifest of the run says it, else the metric itself; one that is not known is better with more."""
+    """Whether more of a metric is better: by the run's manifest, else the metric itself; unknown ones: yes."""
     entries = results.manifest.get("metrics")
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, Mapping) and entry.get("name") == metric and "higher_is_better" in entry:
