@@ -80,9 +80,8 @@ class Citations(Metric):
     declines has nothing to cite: undefined. Without a judge, words, numbers, names and negations decide whether a
     passage supports a statement (`rag_kit.text.citations.check_citations`): a right statement in quite other
     words counts as unsupported. The judge is asked once for each citation; a part is no support. Where none of several
-    passages supports a statement alone, it is asked once more for all of them: if together they do, each counts
-    as support. Precision and recall are those of ALCE (Gao et al., 2023) with that check
-    in place of an entailment model.
+    passages supports a statement alone, it is asked once more for all of them: if together they do, all are
+    right. Precision and recall are those of ALCE (Gao et al., 2023), with that check for an entailment model.
 
     Args:
         name: ``"ours_citations"`` (F1), ``"ours_citation_precision"`` or ``"ours_citation_recall"``, each also with

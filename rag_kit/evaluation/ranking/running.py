@@ -72,7 +72,6 @@ def run_pipeline(
 
 
 def _ask(pipeline: Pipeline, example: Example, depth: int) -> list[Document]:
-    """Retrieve for one query; an exception of the retriever is raised anew with pipeline and query named."""
     from rag_kit.retrieval.compose import call_retriever
 
     try:

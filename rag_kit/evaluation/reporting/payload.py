@@ -62,7 +62,6 @@ def report_payload(
 
 
 def _pipeline(name: str, results: Results) -> dict[str, Any]:
-    """A pipeline's failures, latency in seconds, and calls, tokens and money for each question."""
     outputs = [row.output for row in results.rows]
     seconds = [output.seconds for output in outputs if output.error is None and output.seconds > 0]
     p50, p95 = np.quantile(seconds, [0.5, 0.95]).tolist() if seconds else (None, None)
