@@ -58,23 +58,28 @@ class AppendLog:
                 f"another run is writing to {str(path)!r}; wait until it has ended, or name another place"
             ) from None
         except OSError as error:
-            raise InvalidInputError(
-                f"{str(path)!r} cannot be written ({error.strerror or type(error).__name__}); name another place, or "
-                "change its permissions"
-            ) from error
+            raise _unwritable(path, error) from error
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Add a line for each record; a line that a kill cut off goes first.
 
         Raises:
             ValueError: A record is no JSON; nothing was written.
+            InvalidInputError: The disk is full, or the file cannot be written.
         """
-        lines = b"".join(map(json_line, records))
+        left = memoryview(b"".join(map(json_line, records)))
         with self._guard:
-            if self._file is None:
-                self._file = self.path.open("ab", buffering=0)
-                _cut_half_line(self.path)
-            self._file.write(lines)
+            try:
+                if self._file is None:
+                    self._file = self.path.open("ab", buffering=0)
+                    _cut_half_line(self.path)
+                while left:  # a disk that is nearly full takes a part, and says so only of the next one
+                    left = left[self._file.write(left) :]
+            except OSError as error:
+                if self._file is not None:
+                    self._file.close()
+                self._file = None  # so that the next append cuts the half line off
+                raise _unwritable(self.path, error) from error
             if time.monotonic() - self._synced > _SYNC_SECONDS:
                 self._sync()
 
@@ -134,6 +139,13 @@ def json_line(record: Mapping[str, Any]) -> bytes:
         return text.encode("utf-8") + b"\n"
     except UnicodeEncodeError:
         return json.dumps(record, allow_nan=False).encode("ascii") + b"\n"
+
+
+def _unwritable(path: Path, error: OSError) -> InvalidInputError:
+    return InvalidInputError(
+        f"{str(path)!r} cannot be written ({error.strerror or type(error).__name__}); name another place, make room, "
+        "or change its permissions"
+    )
 
 
 def _cut_half_line(path: Path) -> None:

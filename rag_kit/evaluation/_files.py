@@ -13,6 +13,7 @@ import os
 import secrets
 import stat
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -219,7 +220,7 @@ def _object(value: Any, where: str) -> dict[str, Any]:
 
 
 def _unique(names: list[str], where: str) -> list[str]:
-    if double := next((name for name in names if names.count(name) > 1), None):
+    if double := next((name for name, count in Counter(names).items() if count > 1), None):
         raise InvalidInputError(f"{where}: the header has the column {double!r:.80} twice; rename one")
     return names
 

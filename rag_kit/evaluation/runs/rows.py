@@ -275,7 +275,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise InvalidInputError(
             f"there is no {MANIFEST} in {str(path)!r}; name a folder of results"
         ) from None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         value = None
     if isinstance(value, dict) and value.get("format") != FORMAT:
         raise InvalidInputError(
