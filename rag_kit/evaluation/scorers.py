@@ -70,7 +70,7 @@ def get_metric(metric: Any) -> Metric:
     if row is None:
         raise InvalidInputError(
             f"unknown metric {metric!r:.80}{_meant(name)}; allowed are {', '.join(METRICS)}, a metric of "
-            "ragas.metrics.collections, or an object of a class derived from rag_kit.evaluation.Metric"
+            "ragas.metrics.collections, or an object of a class derived from rag_kit.evaluation.metric.Metric"
         )
     module, _, factory = row.partition(":")
     make: Callable[[str], Metric] = getattr(import_module(f"rag_kit.evaluation.{module}"), factory)
