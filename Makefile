@@ -75,11 +75,12 @@ test: $(STAMPS)/test  ## every fast test this environment can run, doctests and 
 test-slow: $(STAMPS)/all  ## the slow tests: kill loops, servers, data sets
 	@$(BIN)/python -m pytest -m slow -n $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
-check: $(STAMPS)/check  ## format, lint, types, layers, prompt files
+check: $(STAMPS)/check  ## format, lint, types, layers, circles and sizes, prompt files
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python scripts/check_structure.py
 	@$(BIN)/rag-kit prompts check
 
 bench: $(STAMPS)/bench  ## speed as ratios against peers (BENCH=fan_out for one, QUICK=1 for a short run)

@@ -131,7 +131,7 @@ def build(documents: int, repeats: int) -> list[Row]:
     from langchain_core.documents import Document
     from rank_bm25 import BM25Okapi
 
-    from rag_kit.indexing.bm25 import BM25Index
+    from rag_kit.indexing.bm25.index import BM25Index
     from rag_kit.text import Analyzer
 
     texts, _ = zipf(documents, 1)
@@ -166,7 +166,7 @@ _MEMORY = """
 import ctypes, gc, sys, psutil
 sys.path.insert(0, {here!r})
 from bench_bm25 import zipf
-from rag_kit.indexing.bm25 import BM25Index
+from rag_kit.indexing.bm25.index import BM25Index
 from rank_bm25 import BM25Okapi
 def resident():
     gc.collect()

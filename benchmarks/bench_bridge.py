@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from harness import Row, at_most, interleaved, median_ratio
 from langchain_core.runnables import RunnableLambda
 
-from rag_kit.concurrency import run_coroutine
+from rag_kit.concurrency.bridge import run_coroutine
 from rag_kit.concurrency.steps import Step, arun
 from rag_kit.concurrency.steps import run as run_steps
 

@@ -103,7 +103,7 @@ def splitting(amount: int) -> dict[str, Any]:
 
 def embedding(amount: int) -> dict[str, Any]:
     """English words by the embedded model, on all cores."""
-    from rag_kit.models.minilm import MiniLMEmbeddings
+    from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
 
     chance, words, model = random.Random(0), WORDS.split(), MiniLMEmbeddings()
     texts = [" ".join(chance.choices(words, k=12)) for _ in range(amount)]

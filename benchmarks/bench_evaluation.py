@@ -26,8 +26,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from rag_kit.evaluation import Example, Judge, Output, aevaluate
-from rag_kit.evaluation.outputs import Passage
+from rag_kit.evaluation import Example, Judge, aevaluate
+from rag_kit.evaluation.outputs import Output, Passage
 
 SECONDS = 0.2
 AT_ONCE = 32

@@ -17,8 +17,11 @@ from langchain_core.prompts import ChatPromptTemplate
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from rag_kit.graphs import Evaluator, Grading, LLMEvaluator, build_crag
-from rag_kit.graphs.crag import CragContext, CragState
+from rag_kit.graphs import build_crag
+from rag_kit.graphs.crag.context import CragContext
+from rag_kit.graphs.crag.state import CragState
+from rag_kit.graphs.evaluators.base import Evaluator, Grading
+from rag_kit.graphs.evaluators.llm import LLMEvaluator
 from rag_kit.graphs.running import node
 from rag_kit.graphs.state import QuestionInput
 

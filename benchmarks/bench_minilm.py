@@ -10,7 +10,8 @@ import random
 
 from harness import Row, at_least, interleaved, median_ratio
 
-from rag_kit.models.minilm import MiniLMEmbeddings, is_installed
+from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
+from rag_kit.models.minilm.files import is_installed
 
 WORDS = (
     "retrieval finds passages that answer a question and generation writes an answer from them with citations "

@@ -12,15 +12,10 @@ from bench_rewriting import MODEL, SEARCH, Model
 from harness import Row, at_most, unshared_seconds
 from langchain_core.documents import Document
 
-from rag_kit.retrieval import (
-    CompressionRetriever,
-    ListwiseReranker,
-    ModelCompressor,
-    PointwiseReranker,
-    RagKitRetriever,
-    Request,
-    RerankRetriever,
-)
+from rag_kit.retrieval import CompressionRetriever, PointwiseReranker, RagKitRetriever, RerankRetriever
+from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.compression.model import ModelCompressor
+from rag_kit.retrieval.rerank.listwise import ListwiseReranker
 
 QUESTION = "How is the fan cleaned?"
 

@@ -24,9 +24,9 @@ from rag_kit.retrieval import (
     MultiQueryRetriever,
     Query2DocRetriever,
     RagKitRetriever,
-    Request,
     StepBackRetriever,
 )
+from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.merging import Found, Merging, merge
 
 MODEL, SEARCH = 0.2, 0.05

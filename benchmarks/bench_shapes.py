@@ -14,7 +14,7 @@ from harness import Row, at_most
 from rag_kit.indexing.readers.convert import convert
 from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.parts import Context
-from rag_kit.indexing.splitting import split
+from rag_kit.indexing.splitting.api import split
 
 Shape = Callable[[int], str]
 

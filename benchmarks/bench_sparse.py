@@ -18,8 +18,9 @@ import numpy as np
 from bench_bm25 import K, per_query, zipf
 from harness import Row, at_least, at_most
 
-from rag_kit.indexing import BM25Index, SparseIndex
-from rag_kit.retrieval.expansion import RelevanceFeedback
+from rag_kit.indexing import BM25Index
+from rag_kit.indexing.sparse.index import SparseIndex
+from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
 from rag_kit.text.ngrams import CharacterNgrams
 
 Hits = list[tuple[Any, float]]
@@ -60,7 +61,7 @@ def against_scipy(texts: Sequence[str], asked: Sequence[str]) -> Row:
     """TF-IDF vectors, best ten: the index against a CSR matrix product and argpartition; same results."""
     import scipy.sparse
 
-    from rag_kit.indexing import TfidfEncoder
+    from rag_kit.indexing.sparse.tfidf import TfidfEncoder
 
     encoder = TfidfEncoder(str.split).fit(texts)
     vectors = encoder(list(texts))

@@ -8,7 +8,7 @@ from harness import Row, at_least, interleaved, median_ratio
 from langchain_core.documents import Document
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from rag_kit.indexing.splitting import split
+from rag_kit.indexing.splitting.api import split
 
 _ENGLISH = (
     "Ducks are mostly aquatic birds, and may be found in both fresh water and sea water. They are sometimes "

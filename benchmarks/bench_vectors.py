@@ -28,7 +28,8 @@ def run(quick: bool = False) -> list[Row]:
     from chromadb.config import Settings
     from langchain_chroma import Chroma
 
-    from rag_kit.retrieval import ExactVectorStore, VectorRetriever
+    from rag_kit.retrieval import VectorRetriever
+    from rag_kit.retrieval.exact.store import ExactVectorStore
 
     model = _model()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -80,8 +81,8 @@ def _filtered(name: str, where: dict[str, Any], own: Any, mine: Any, repeats: in
 def _together(name: str, retriever: Any, where: dict[str, Any] | None, form: str, repeats: int) -> Row:
     """Five queries with embedding: at once, each by itself side by side, and one after the other."""
     from rag_kit.concurrency import fan_out
-    from rag_kit.retrieval import call_retriever
     from rag_kit.retrieval.batching import search_many
+    from rag_kit.retrieval.compose import call_retriever
 
     queries = [form.format(number) for number in range(GROUP)]
     calls = [partial(call_retriever, retriever, query, filter=where) for query in queries]
@@ -103,7 +104,8 @@ def _model() -> Any:
     import numpy as np
     from langchain_core.embeddings import Embeddings
 
-    from rag_kit.models.minilm import MiniLMEmbeddings, is_installed
+    from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
+    from rag_kit.models.minilm.files import is_installed
 
     real = MiniLMEmbeddings(threads=1) if is_installed() else None
 

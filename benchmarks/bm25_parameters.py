@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rag_kit.indexing.bm25 import BM25Index
+from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.text import Analyzer
 
 SETS = (

@@ -24,7 +24,7 @@ import yaml
 
 from rag_kit.evaluation import load_dataset
 from rag_kit.text import fold, sentences
-from rag_kit.text.citations import check_citations
+from rag_kit.text.citations.check import check_citations
 
 HERE = Path(__file__).resolve().parent
 RESULT = HERE / "results" / "citations.json"

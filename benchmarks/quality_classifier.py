@@ -16,8 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from rag_kit.graphs import RuleClassifier
-from rag_kit.graphs.adaptive.classifier import route_of
+from rag_kit.graphs.adaptive.classifier import RuleClassifier, route_of
 from rag_kit.graphs.adaptive.state import Route
 
 DATA = Path(os.environ.get("RAG_KIT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

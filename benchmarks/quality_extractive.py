@@ -25,10 +25,11 @@ from langchain_core.documents import Document
 
 from rag_kit.evaluation import load_dataset
 from rag_kit.indexing import BM25Index, split
-from rag_kit.models.extractive import ExtractiveChatModel
+from rag_kit.models.extractive.model import ExtractiveChatModel
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.text import detect_language, sentences
-from rag_kit.text.citations import check_citations, is_declined
+from rag_kit.text.citations.check import check_citations
+from rag_kit.text.citations.decline import is_declined
 
 SETS = ("xquad_en", "xquad_zh", "cmrc2018_dev", "timeqa_slice", "covidqa")
 FOREIGN = (

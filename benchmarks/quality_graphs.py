@@ -27,11 +27,12 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 
-from rag_kit.evaluation import bootstrap_interval
-from rag_kit.graphs import LexicalEvaluator, build_adaptive_rag, build_crag, build_plain_rag, build_self_rag
+from rag_kit.evaluation.statistics import bootstrap_interval
+from rag_kit.graphs import build_adaptive_rag, build_crag, build_plain_rag, build_self_rag
+from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.models import chat_model
 from rag_kit.models.extractive.period import ENOUGH
-from rag_kit.text.citations import is_declined
+from rag_kit.text.citations.decline import is_declined
 
 SETS = (
     "timeqa_slice", "rgb en_fact", "rgb zh_fact", "rgb zh_int", "xquad_en", "xquad_zh", "cmrc2018_dev", "covidqa",

@@ -21,7 +21,7 @@ from rag_kit.evaluation import EvaluationSet, load_dataset
 from rag_kit.evaluation.ranking.metrics import qrels
 from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.indexing import DocumentIndex, split
-from rag_kit.indexing.raptor import build_raptor
+from rag_kit.indexing.raptor.build import build_raptor
 from rag_kit.models import chat_model
 from rag_kit.retrieval import MultiRepresentationRetriever, RaptorRetriever, index_retriever
 

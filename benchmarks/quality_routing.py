@@ -17,7 +17,7 @@ from pathlib import Path
 from langchain_core.runnables import RunnableLambda
 
 from rag_kit.models import embedding_model
-from rag_kit.retrieval.routing import RoutingRetriever
+from rag_kit.retrieval.routing.retriever import RoutingRetriever
 
 DATA = Path(os.environ.get("RAG_KIT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 DESCRIPTIONS = {

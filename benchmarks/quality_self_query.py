@@ -21,7 +21,9 @@ import yaml
 from langchain_core.documents import Document
 
 from rag_kit.documents import compile_filter
-from rag_kit.query_construction import RuleConstructor, Schema, discover_schema
+from rag_kit.query_construction.discovery import discover_schema
+from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.rules.constructor import RuleConstructor
 
 HERE = Path(__file__).resolve().parent
 QUESTIONS = HERE / "self_query_questions.yaml"

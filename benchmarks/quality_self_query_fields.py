@@ -21,7 +21,8 @@ from langchain_core.documents import Document
 from quality_self_query import TODAY, canonical
 
 from rag_kit.documents import compile_filter
-from rag_kit.query_construction import RuleConstructor, discover_schema
+from rag_kit.query_construction.discovery import discover_schema
+from rag_kit.query_construction.rules.constructor import RuleConstructor
 
 QUESTIONS = Path(__file__).resolve().parent / "self_query_fields.yaml"
 ROWS = 400

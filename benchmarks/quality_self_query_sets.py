@@ -21,7 +21,9 @@ from quality_self_query import TODAY
 from self_query_filings import filings
 
 from rag_kit.documents import compile_filter
-from rag_kit.query_construction import Schema, SelfQueryRetriever, discover_schema
+from rag_kit.query_construction import SelfQueryRetriever
+from rag_kit.query_construction.discovery import discover_schema
+from rag_kit.query_construction.fields import Schema
 from rag_kit.retrieval import BM25Retriever
 
 HERE = Path(__file__).resolve().parent

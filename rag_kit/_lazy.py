@@ -1,4 +1,4 @@
-"""Attributes of a package that are imported when first used (PEP 562)."""
+"""Names of a package that are imported when first used (PEP 562)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def lazy_attributes(
-    package: str, where: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make ``__getattr__`` and ``__dir__`` for a package that imports its parts on demand.
+def lazy_names(
+    package: str, modules: Mapping[str, str]
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Make ``__all__``, ``__getattr__`` and ``__dir__`` for a package that imports its parts on demand.
 
     Args:
         package: The package's ``__name__``.
-        where: Name of each public attribute -> relative module that defines it (``".loader"``).
+        modules: Module, relative (``".loader"``) or absolute -> the names it defines, parted by spaces.
 
     Returns:
-        The two functions to bind in the package's namespace.
+        The three to bind in the package's namespace.
 
     Example:
-        >>> getattr_, dir_ = lazy_attributes("rag_kit", {"RagKitError": ".errors"})
-        >>> getattr_("RagKitError").__name__
-        'RagKitError'
+        >>> names, getattr_, dir_ = lazy_names("rag_kit", {".errors": "RagKitError"})
+        >>> names, getattr_("RagKitError").__name__
+        (['RagKitError'], 'RagKitError')
     """
+    where = {name: module for module, names in modules.items() for name in names.split()}
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - this is the module hook itself
         if name not in where:
@@ -36,4 +37,4 @@ def lazy_attributes(
     def __dir__() -> list[str]:  # noqa: N807
         return sorted({*vars(sys.modules[package]), *where})
 
-    return __getattr__, __dir__
+    return sorted(where), __getattr__, __dir__

@@ -15,8 +15,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from support.recall import shares  # noqa: E402
 
-from rag_kit.indexing.readers import Reader  # noqa: E402
-from rag_kit.indexing.splitting import split  # noqa: E402
+from rag_kit.indexing.readers.api import Reader  # noqa: E402
+from rag_kit.indexing.splitting.api import split  # noqa: E402
 
 PAGE = ROOT / "docs" / "doc_samples.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"

@@ -88,7 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, begun: float) -> int:
     STATUS.show("loading ...")
     from rag_kit.concurrency.pool import PoolExecutor
-    from rag_kit.models import chat_model, describe_model
+    from rag_kit.models import chat_model
+    from rag_kit.models.chat import describe_model
 
     in_session = arguments.question is None and _may_begin_session(arguments)
     if arguments.question is not None:

@@ -13,7 +13,9 @@ from rag_kit.errors import InvalidInputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rag_kit.evaluation import Comparison, Diagnosis, Results
+    from rag_kit.evaluation import Results
+    from rag_kit.evaluation.comparing.comparison import Comparison
+    from rag_kit.evaluation.diagnosis import Diagnosis
 
 _DESCRIPTION = """Compare what `rag-kit evaluate --out` wrote for several pipelines on the same questions: differences
 with intervals and tests corrected for their number, latency and cost, which questions each one alone gets, and why

@@ -124,7 +124,8 @@ def _prompts() -> tuple[str, str]:
 
 
 def _chat_model(*, network: bool) -> tuple[str, str]:
-    from rag_kit.models import chat_model, describe_model
+    from rag_kit.models import chat_model
+    from rag_kit.models.chat import describe_model
 
     model = chat_model()
     detail = describe_model(model)
@@ -138,7 +139,7 @@ def _reachable(url: str, model: Any, detail: str) -> tuple[str, str]:
     """Ask the endpoint for its list of models, with the configured key."""
     import openai
 
-    from rag_kit.models import map_model_error
+    from rag_kit.models.failures import map_model_error
 
     client: openai.OpenAI = model.root_client.with_options(timeout=5.0, max_retries=0)
     try:
@@ -152,7 +153,9 @@ def _reachable(url: str, model: Any, detail: str) -> tuple[str, str]:
 
 def _embedding_model(*, network: bool) -> tuple[str, str]:
     """The configured embedding model; an endpoint is asked for the vector of one word."""
-    from rag_kit.models import embedding_model, embedding_name, map_model_error
+    from rag_kit.models import embedding_model
+    from rag_kit.models.embedding import embedding_name
+    from rag_kit.models.failures import map_model_error
 
     name = os.environ.get("RAG_KIT_EMBEDDING_MODEL") or None
     remote = name is not None and name.startswith(("openai:", "azure_openai:"))

@@ -21,8 +21,8 @@ from rag_kit.cli.output import hint
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from rag_kit.evaluation import Metric
     from rag_kit.evaluation.judge.judge import Judge
+    from rag_kit.evaluation.metric import Metric
     from rag_kit.indexing import DocumentIndex
 
 
@@ -55,7 +55,8 @@ def pipeline_of(arguments: argparse.Namespace, stack: ExitStack) -> tuple[Any, s
     if arguments.graph is None:
         return retriever, arguments.pipeline, ", ".join(parts)
     from rag_kit import graphs
-    from rag_kit.models import chat_model, describe_model
+    from rag_kit.models import chat_model
+    from rag_kit.models.chat import describe_model
 
     llm = chat_model(arguments.model)
     hint(describe_model(llm))
@@ -86,8 +87,8 @@ def judge_of(arguments: argparse.Namespace, metrics: tuple[Metric, ...]) -> Judg
     if not judged and not any(metric.needs_embeddings for metric in metrics):
         return None
     from rag_kit.evaluation.judge.judge import Judge
-    from rag_kit.models import chat_model, describe_model
-    from rag_kit.models.chat import is_extractive
+    from rag_kit.models import chat_model
+    from rag_kit.models.chat import describe_model, is_extractive
 
     def make(llm: str | None) -> Judge:
         return Judge(

@@ -80,7 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from rag_kit.evaluation import generate
     from rag_kit.indexing import DocumentIndex
-    from rag_kit.models import chat_model, describe_model
+    from rag_kit.models import chat_model
+    from rag_kit.models.chat import describe_model
 
     llm = chat_model(arguments.model, **({"base_url": arguments.base_url} if arguments.base_url else {}))
     hint(describe_model(llm))

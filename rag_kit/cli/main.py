@@ -116,7 +116,7 @@ def _root_cause(error: Exception) -> Exception:
             break
         error = error.__cause__
     if type(error).__module__.partition(".")[0] in ("openai", "httpx", "httpx2", "httpcore"):
-        from rag_kit.models import map_model_error
+        from rag_kit.models.failures import map_model_error
 
         return map_model_error(error)
     return error

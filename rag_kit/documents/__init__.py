@@ -9,25 +9,13 @@ from __future__ import annotations
 
 from rag_kit._redact import redact
 from rag_kit.documents.clean import clean_text
-from rag_kit.documents.explanation import Explanation, explain
+from rag_kit.documents.explanation import explain
 from rag_kit.documents.filters import Filter, combine_filters, compile_filter, matches, validate_filter
-from rag_kit.documents.filters_chroma import to_chroma
-from rag_kit.documents.identity import content_hash, copy_document, document_key, document_keys
-from rag_kit.documents.plain import to_plain
-from rag_kit.documents.provenance import (
-    PROVENANCE_KEY,
-    add_note,
-    first_stage,
-    get_provenance,
-    peek_provenance,
-    peek_score,
-    strip_provenance,
-    with_provenance,
-)
+from rag_kit.documents.identity import content_hash, copy_document, document_keys
+from rag_kit.documents.provenance import PROVENANCE_KEY, add_note, get_provenance, with_provenance
 
 __all__ = [
     "PROVENANCE_KEY",
-    "Explanation",
     "Filter",
     "add_note",
     "clean_text",
@@ -35,18 +23,11 @@ __all__ = [
     "compile_filter",
     "content_hash",
     "copy_document",
-    "document_key",
     "document_keys",
     "explain",
-    "first_stage",
     "get_provenance",
     "matches",
-    "peek_provenance",
-    "peek_score",
     "redact",
-    "strip_provenance",
-    "to_chroma",
-    "to_plain",
     "validate_filter",
     "with_provenance",
 ]

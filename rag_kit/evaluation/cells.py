@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
-from rag_kit.documents import to_plain
+from rag_kit.documents.plain import to_plain
 from rag_kit.errors import InvalidInputError
 
 #: ``ok``: there is a value; ``undefined``: the metric has none for this answer (no statement, nothing cited);

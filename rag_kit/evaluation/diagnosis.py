@@ -275,7 +275,7 @@ def _reason(metric: str, cell: Cell | None) -> Text:
 
 def _hints(row: Row) -> tuple[Text, ...]:
     """What the output says of itself: failed, nothing retrieved, declined, wrong citations."""
-    from rag_kit.text.citations import is_declined  # loads slowly
+    from rag_kit.text.citations.decline import is_declined  # loads slowly
 
     output = row.output
     found: list[Text] = []

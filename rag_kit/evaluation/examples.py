@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
-from rag_kit.documents import to_plain
+from rag_kit.documents.plain import to_plain
 from rag_kit.errors import InvalidInputError
 
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency import afan_out_map, budget_scope, run_coroutine, run_in_thread
+from rag_kit.concurrency import afan_out_map
+from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
+from rag_kit.concurrency.budget import budget_scope
 from rag_kit.documents.append_log import AppendLog, read_log
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelOutputError, NothingGeneratedError
 from rag_kit.evaluation._files import as_path, check_target
@@ -22,7 +24,8 @@ from rag_kit.evaluation.generating_filters import REASONS, example_of, is_duplic
 from rag_kit.evaluation.generating_pieces import Piece, documents_of, multi_hop, pieces_of, single_hop
 from rag_kit.evaluation.runs.rows import digest
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
-from rag_kit.models import astructured_call, chat_model, describe_model
+from rag_kit.models import astructured_call, chat_model
+from rag_kit.models.chat import describe_model
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.text import detect_language
 

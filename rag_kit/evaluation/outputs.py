@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from rag_kit.documents import get_provenance, to_plain
+from rag_kit.documents import get_provenance
+from rag_kit.documents.plain import to_plain
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Passage:
     @classmethod
     def of(cls, document: Document) -> Passage:
         """A LangChain document as plain data."""
-        from rag_kit.documents import document_key
+        from rag_kit.documents.identity import document_key
 
         metadata = {key: value for key, value in document.metadata.items() if key != "rag_kit"}
         return cls(

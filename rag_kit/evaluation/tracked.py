@@ -15,7 +15,7 @@ from typing import Any
 
 from rag_kit._redact import redact
 from rag_kit.concurrency import fan_out_map
-from rag_kit.documents import to_plain
+from rag_kit.documents.plain import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row, clean, digest

@@ -8,129 +8,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_kit._lazy import lazy_attributes
+from rag_kit._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rag_kit.graphs.adaptive import (
-        AdaptiveContext,
-        AdaptiveState,
-        RuleClassifier,
-        build_adaptive_rag,
-    )
-    from rag_kit.graphs.chat import as_chat
-    from rag_kit.graphs.context import PlainRagContext
-    from rag_kit.graphs.conversational import (
-        ConversationalContext,
-        ConversationalState,
-        aforget_facts,
-        build_conversational_rag,
-        forget_facts,
-    )
-    from rag_kit.graphs.crag import CragContext, CragState, build_crag
-    from rag_kit.graphs.decomposed import DecomposedContext, DecomposedState, build_decomposed_rag
-    from rag_kit.graphs.evaluators import (
-        CrossEncoderEvaluator,
-        Evaluator,
-        Fitted,
-        FunctionEvaluator,
-        Grading,
-        LexicalEvaluator,
-        LLMEvaluator,
-        Thresholds,
-        afit_thresholds,
-        as_evaluator,
-        fit_thresholds,
-    )
-    from rag_kit.graphs.guards import Guards, Refusal
-    from rag_kit.graphs.plain import build_plain_rag
-    from rag_kit.graphs.self_rag import SelfRagContext, SelfRagState, build_self_rag
-    from rag_kit.graphs.state import PlainRagState
-    from rag_kit.graphs.tool import (
-        as_tool,
-    )
-    from rag_kit.graphs.wiring import RagGraph, uncompiled
+    from rag_kit.graphs.adaptive.build import build_adaptive_rag as build_adaptive_rag
+    from rag_kit.graphs.chat import as_chat as as_chat
+    from rag_kit.graphs.conversational.build import build_conversational_rag as build_conversational_rag
+    from rag_kit.graphs.crag.build import build_crag as build_crag
+    from rag_kit.graphs.decomposed import build_decomposed_rag as build_decomposed_rag
+    from rag_kit.graphs.evaluators.fitting import fit_thresholds as fit_thresholds
+    from rag_kit.graphs.guards import Guards as Guards
+    from rag_kit.graphs.plain import build_plain_rag as build_plain_rag
+    from rag_kit.graphs.self_rag.build import build_self_rag as build_self_rag
+    from rag_kit.graphs.tool import as_tool as as_tool
+    from rag_kit.graphs.wiring import uncompiled as uncompiled
 
-__all__ = [
-    "AdaptiveContext",
-    "AdaptiveState",
-    "ConversationalContext",
-    "ConversationalState",
-    "CragContext",
-    "CragState",
-    "CrossEncoderEvaluator",
-    "DecomposedContext",
-    "DecomposedState",
-    "Evaluator",
-    "Fitted",
-    "FunctionEvaluator",
-    "Grading",
-    "Guards",
-    "LLMEvaluator",
-    "LexicalEvaluator",
-    "PlainRagContext",
-    "PlainRagState",
-    "RagGraph",
-    "Refusal",
-    "RuleClassifier",
-    "SelfRagContext",
-    "SelfRagState",
-    "Thresholds",
-    "afit_thresholds",
-    "aforget_facts",
-    "as_chat",
-    "as_evaluator",
-    "as_tool",
-    "build_adaptive_rag",
-    "build_conversational_rag",
-    "build_crag",
-    "build_decomposed_rag",
-    "build_plain_rag",
-    "build_self_rag",
-    "fit_thresholds",
-    "forget_facts",
-    "uncompiled",
-]
-
-__getattr__, __dir__ = lazy_attributes(
+__all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "build_plain_rag": ".plain",
-        "build_crag": ".crag",
-        "CragContext": ".crag",
-        "CragState": ".crag",
-        "build_decomposed_rag": ".decomposed",
-        "DecomposedContext": ".decomposed",
-        "DecomposedState": ".decomposed",
-        "build_self_rag": ".self_rag",
-        "SelfRagContext": ".self_rag",
-        "SelfRagState": ".self_rag",
-        "Guards": ".guards",
-        "Refusal": ".guards",
-        "PlainRagContext": ".context",
-        "PlainRagState": ".state",
-        "CrossEncoderEvaluator": ".evaluators",
-        "Evaluator": ".evaluators",
-        "Fitted": ".evaluators",
-        "FunctionEvaluator": ".evaluators",
-        "Grading": ".evaluators",
-        "LLMEvaluator": ".evaluators",
-        "LexicalEvaluator": ".evaluators",
-        "Thresholds": ".evaluators",
-        "afit_thresholds": ".evaluators",
-        "as_evaluator": ".evaluators",
-        "fit_thresholds": ".evaluators",
-        "build_conversational_rag": ".conversational",
-        "ConversationalContext": ".conversational",
-        "ConversationalState": ".conversational",
-        "forget_facts": ".conversational",
-        "aforget_facts": ".conversational",
-        "build_adaptive_rag": ".adaptive",
-        "AdaptiveContext": ".adaptive",
-        "AdaptiveState": ".adaptive",
-        "RuleClassifier": ".adaptive",
-        "as_chat": ".chat",
-        "as_tool": ".tool",
-        "RagGraph": ".wiring",
-        "uncompiled": ".wiring",
+        ".adaptive.build": "build_adaptive_rag",
+        ".chat": "as_chat",
+        ".conversational.build": "build_conversational_rag",
+        ".crag.build": "build_crag",
+        ".decomposed": "build_decomposed_rag",
+        ".evaluators.fitting": "fit_thresholds",
+        ".guards": "Guards",
+        ".plain": "build_plain_rag",
+        ".self_rag.build": "build_self_rag",
+        ".tool": "as_tool",
+        ".wiring": "uncompiled",
     },
 )

@@ -21,7 +21,7 @@ from rag_kit.graphs.state import Turn, Update
 from rag_kit.graphs.steps import write
 from rag_kit.models.chat import is_extractive
 from rag_kit.prompts import render_passages
-from rag_kit.text.citations import DECLINED, is_declined
+from rag_kit.text.citations.decline import DECLINED, is_declined
 
 
 class Answering:

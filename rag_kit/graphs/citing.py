@@ -13,7 +13,7 @@ from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.state import AnswerCitation, Update
 from rag_kit.graphs.steps import ask
 from rag_kit.prompts import render_passages
-from rag_kit.text.citations import check_citations
+from rag_kit.text.citations.check import check_citations
 
 MAX_STATEMENTS = 100
 """Statements that a language model is asked about; those beyond are checked by words."""

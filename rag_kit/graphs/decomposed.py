@@ -16,7 +16,7 @@ from langgraph.types import Command
 from pydantic import Field
 
 from rag_kit.concurrency.outcome import describe_failure
-from rag_kit.documents import document_key
+from rag_kit.documents.identity import document_key
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError, ModelOutputError
 from rag_kit.graphs.adaptive.hopping import hop_history, interleaved
 from rag_kit.graphs.adaptive.state import Hop
@@ -30,7 +30,7 @@ from rag_kit.graphs.state import QuestionInput, RagState, Update
 from rag_kit.graphs.steps import ask, attempt, beside, fetch, inner, write
 from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
 from rag_kit.text import fold
-from rag_kit.text.citations import renumbered
+from rag_kit.text.citations.statements import renumbered
 
 MAX_PARTS = 8
 #: Of the time that is left, the parts may take this share, so that one that hangs leaves time for the answer.

@@ -17,7 +17,8 @@ from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Turn, Update, cleared
 from rag_kit.graphs.steps import ask, fetch
-from rag_kit.prompts import Markup, render_history
+from rag_kit.prompts.rendering import render_history
+from rag_kit.prompts.tags import Markup
 from rag_kit.text import check_question, detect_language
 
 #: Said where a rewriting cannot be used.

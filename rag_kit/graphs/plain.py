@@ -20,7 +20,7 @@ from rag_kit.graphs.opening import Opening
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.state import PlainRagState, QuestionInput, Update
 from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
-from rag_kit.text import warm_up
+from rag_kit.text.analysis import warm_up
 
 PlainRag = CompiledStateGraph[PlainRagState, Any, QuestionInput, Any]
 

@@ -8,11 +8,14 @@ from typing import Any, Literal, TypeVar, cast
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
-from rag_kit.concurrency import FanOut, afan_out, fan_out, run_in_thread
+from rag_kit.concurrency import afan_out, fan_out
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.outcome import FanOut
 from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.documents import Filter
 from rag_kit.errors import ModelError
-from rag_kit.models import RAISE, astructured_call, atext_call, structured_call, text_call
+from rag_kit.models import astructured_call, atext_call, structured_call, text_call
+from rag_kit.models.structured import RAISE
 from rag_kit.prompts import PromptTemplate
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from rag_kit.documents import to_plain
+from rag_kit.documents.plain import to_plain
 
 _SERIALIZER = JsonPlusSerializer()
 

@@ -4,44 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_kit._lazy import lazy_attributes
+from rag_kit._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rag_kit.indexing.bm25 import BM25Index
-    from rag_kit.indexing.document_index import DocumentIndex
-    from rag_kit.indexing.files import iter_files
-    from rag_kit.indexing.ingestion import IngestReport, ingest
-    from rag_kit.indexing.readers import read, register_reader, supported_suffixes
-    from rag_kit.indexing.sparse import SparseIndex, TfidfEncoder
-    from rag_kit.indexing.splitting import split
+    from rag_kit.indexing.bm25.index import BM25Index as BM25Index
+    from rag_kit.indexing.document_index.index import DocumentIndex as DocumentIndex
+    from rag_kit.indexing.ingestion.run import ingest as ingest
+    from rag_kit.indexing.readers.api import read as read
+    from rag_kit.indexing.readers.registry import register_reader as register_reader
+    from rag_kit.indexing.splitting.api import split as split
 
-__all__ = [
-    "BM25Index",
-    "DocumentIndex",
-    "IngestReport",
-    "SparseIndex",
-    "TfidfEncoder",
-    "ingest",
-    "iter_files",
-    "read",
-    "register_reader",
-    "split",
-    "supported_suffixes",
-]
-
-__getattr__, __dir__ = lazy_attributes(
+__all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "BM25Index": ".bm25",
-        "DocumentIndex": ".document_index",
-        "IngestReport": ".ingestion",
-        "SparseIndex": ".sparse",
-        "TfidfEncoder": ".sparse",
-        "ingest": ".ingestion",
-        "iter_files": ".files",
-        "read": ".readers",
-        "register_reader": ".readers",
-        "split": ".splitting",
-        "supported_suffixes": ".readers",
+        ".bm25.index": "BM25Index",
+        ".document_index.index": "DocumentIndex",
+        ".ingestion.run": "ingest",
+        ".readers.api": "read",
+        ".readers.registry": "register_reader",
+        ".splitting.api": "split",
     },
 )

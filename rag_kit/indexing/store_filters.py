@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from rag_kit.documents import Filter, combine_filters, compile_filter, to_chroma
+from rag_kit.documents import Filter, combine_filters, compile_filter
+from rag_kit.documents.filters_chroma import to_chroma
 from rag_kit.documents.filters_postgres import to_postgres
 from rag_kit.documents.filters_qdrant import to_qdrant
 from rag_kit.errors import FilterError

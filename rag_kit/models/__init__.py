@@ -4,70 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_kit._lazy import lazy_attributes
+from rag_kit._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .chat import chat_model, describe_model
-    from .embedding import embedding_model, embedding_name, recorded_embedding_model
-    from .endpoint import forget_methods
-    from .extractive import ExtractiveChatModel
-    from .failures import map_model_error
-    from .minilm import MiniLMEmbeddings
-    from .rewrite_cache import RewriteCache
-    from .structured import (
-        RAISE,
-        StructuredResult,
-        astructured_call,
-        astructured_call_detailed,
-        structured_call,
-        structured_call_detailed,
-    )
-    from .text_calls import atext_call, text_call
-    from .tokens import estimate_tokens
+    from rag_kit.models.chat import chat_model as chat_model
+    from rag_kit.models.embedding import embedding_model as embedding_model
+    from rag_kit.models.rewrite_cache.cache import RewriteCache as RewriteCache
+    from rag_kit.models.structured import astructured_call as astructured_call
+    from rag_kit.models.structured import structured_call as structured_call
+    from rag_kit.models.text_calls import atext_call as atext_call
+    from rag_kit.models.text_calls import text_call as text_call
 
-__all__ = [
-    "RAISE",
-    "ExtractiveChatModel",
-    "MiniLMEmbeddings",
-    "RewriteCache",
-    "StructuredResult",
-    "astructured_call",
-    "astructured_call_detailed",
-    "atext_call",
-    "chat_model",
-    "describe_model",
-    "embedding_model",
-    "embedding_name",
-    "estimate_tokens",
-    "forget_methods",
-    "map_model_error",
-    "recorded_embedding_model",
-    "structured_call",
-    "structured_call_detailed",
-    "text_call",
-]
-
-__getattr__, __dir__ = lazy_attributes(
+__all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "RAISE": ".structured",
-        "ExtractiveChatModel": ".extractive",
-        "MiniLMEmbeddings": ".minilm",
-        "RewriteCache": ".rewrite_cache",
-        "StructuredResult": ".structured",
-        "astructured_call": ".structured",
-        "astructured_call_detailed": ".structured",
-        "atext_call": ".text_calls",
-        "chat_model": ".chat",
-        "describe_model": ".chat",
-        "embedding_model": ".embedding",
-        "embedding_name": ".embedding",
-        "estimate_tokens": ".tokens",
-        "forget_methods": ".endpoint",
-        "map_model_error": ".failures",
-        "recorded_embedding_model": ".embedding",
-        "structured_call": ".structured",
-        "structured_call_detailed": ".structured",
-        "text_call": ".text_calls",
+        ".chat": "chat_model",
+        ".embedding": "embedding_model",
+        ".rewrite_cache.cache": "RewriteCache",
+        ".structured": "astructured_call structured_call",
+        ".text_calls": "atext_call text_call",
     },
 )

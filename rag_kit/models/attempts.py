@@ -10,7 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency import charge_call, charge_tokens, check_budget, remaining_seconds
+from rag_kit.concurrency.budget import charge_call, charge_tokens, check_budget, remaining_seconds
 from rag_kit.errors import ModelRateLimitedError
 
 from .failures import RETRYABLE, Failure, classify, map_model_error, retry_after

@@ -64,7 +64,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
     """
     name = _checked(name if name is not None else os.environ.get(VARIABLE) or EMBEDDED)
     if name == EMBEDDED:
-        from .extractive import ExtractiveChatModel
+        from rag_kit.models.extractive.model import ExtractiveChatModel
 
         return make(name, lambda: ExtractiveChatModel(**settings))
     given = settings.pop("model_provider", None)

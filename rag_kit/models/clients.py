@@ -8,8 +8,7 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from rag_kit.concurrency import run_in_thread
-from rag_kit.concurrency.bridge import call_client
+from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.errors import RagKitError
 
 from .endpoint import INSIDE, parts_of

@@ -48,7 +48,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
     if name is None:
         name = os.environ.get(VARIABLE) or None
         if name is None:
-            from .minilm import is_installed
+            from rag_kit.models.minilm.files import is_installed
 
             name = EMBEDDED if is_installed() else NONE
     if not isinstance(name, str) or not name.strip():
@@ -60,7 +60,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
     if name == NONE:
         return None
     if name == EMBEDDED:
-        from .minilm import MiniLMEmbeddings
+        from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
 
         return make(name, lambda: MiniLMEmbeddings(**settings))
     provider, model = split_name(name)

@@ -10,10 +10,10 @@ from typing import Any, Final, cast
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency import charge_tokens
+from rag_kit.concurrency.budget import charge_tokens
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, ModelOutputError
+from rag_kit.models import native
 
-from . import native
 from .attempts import Reply, Tally, ask
 from .endpoint import METHODS, first_method, quick, remember_method
 from .failures import Failure, map_model_error

@@ -6,7 +6,7 @@ import asyncio
 import time
 from contextlib import suppress
 
-from rag_kit.concurrency import remaining_seconds
+from rag_kit.concurrency.budget import remaining_seconds
 
 _ROUNDS = 4
 """Rounds of the event loop from being woken to a request on its way, in LangChain and an HTTP client. Answers come in

@@ -17,7 +17,9 @@ from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from rag_kit.concurrency import fan_out, remaining_seconds, run_in_thread
+from rag_kit.concurrency import fan_out
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.budget import remaining_seconds
 from rag_kit.concurrency.steps import Logic, Step, arun
 from rag_kit.errors import BranchTimeoutError, BudgetExceededError
 from rag_kit.prompts import PromptTemplate, load_prompt

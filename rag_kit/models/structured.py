@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel
 
-from rag_kit.concurrency import budget_scope
+from rag_kit.concurrency.budget import budget_scope
 from rag_kit.concurrency.steps import run
 
 from .ladder import RAISE, Ladder, StructuredResult

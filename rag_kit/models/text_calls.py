@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from rag_kit.concurrency import budget_scope
+from rag_kit.concurrency.budget import budget_scope
 from rag_kit.concurrency.steps import run
 from rag_kit.errors import ModelOutputError
 

@@ -10,8 +10,8 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.structured_query import FilterDirective
 
-from rag_kit.concurrency import Budget, Outcome
-from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency import Budget
+from rag_kit.concurrency.outcome import Outcome, describe_failure
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import (
     Filter,

@@ -14,7 +14,7 @@ from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction.checking import check_answer
 from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.fields import MetadataField, Schema
-from rag_kit.query_construction.rules import RuleConstructor
+from rag_kit.query_construction.rules.constructor import RuleConstructor
 
 _SHOWN_VALUES = 40
 _SHOWN_CHARS = 80

@@ -21,7 +21,7 @@ from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.constructor import Constructor, ModelConstructor
 from rag_kit.query_construction.discovery import adiscover_schema, discover_schema
 from rag_kit.query_construction.fields import Schema
-from rag_kit.query_construction.rules import RuleConstructor
+from rag_kit.query_construction.rules.constructor import RuleConstructor
 from rag_kit.query_construction.sources import Source, as_retriever, rows_behind
 from rag_kit.retrieval import VectorRetriever
 from rag_kit.retrieval.base import Request, check_count

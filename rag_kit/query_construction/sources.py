@@ -12,11 +12,12 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import Filter, combine_filters, compile_filter, copy_document
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
-from rag_kit.retrieval import BM25Retriever, ExactVectorStore, VectorRetriever, index_retriever
+from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
+from rag_kit.retrieval.exact.store import ExactVectorStore
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.stores import native_filter
 

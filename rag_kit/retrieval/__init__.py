@@ -4,171 +4,69 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_kit._lazy import lazy_attributes
+from rag_kit._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rag_kit.documents import explain
-    from rag_kit.retrieval.base import RagKitRetriever, Request
-    from rag_kit.retrieval.bm25 import BM25Retriever
-    from rag_kit.retrieval.compose import acall_retriever, call_retriever
-    from rag_kit.retrieval.compression import (
-        CompressionRetriever,
-        Compressor,
-        EmbeddingCompressor,
-        LexicalCompressor,
-        ModelCompressor,
-    )
-    from rag_kit.retrieval.conversational import ConversationalRetriever
-    from rag_kit.retrieval.decomposition import DecompositionRetriever
-    from rag_kit.retrieval.ensemble import EnsembleRetriever
-    from rag_kit.retrieval.exact import ExactVectorRetriever, ExactVectorStore
-    from rag_kit.retrieval.expansion import ExpansionRetriever
-    from rag_kit.retrieval.fusion import reciprocal_rank_fusion
-    from rag_kit.retrieval.graph import GraphRetriever
-    from rag_kit.retrieval.hybrid import HybridRetriever
-    from rag_kit.retrieval.hyde import HyDERetriever
-    from rag_kit.retrieval.multi_query import MultiQueryRetriever
-    from rag_kit.retrieval.parents import ParentDocumentRetriever, SentenceWindowRetriever
-    from rag_kit.retrieval.query2doc import Query2DocRetriever
-    from rag_kit.retrieval.raptor import RaptorRetriever
-    from rag_kit.retrieval.representations import MultiRepresentationRetriever, index_retriever
-    from rag_kit.retrieval.rerank import (
-        Authority,
-        CrossEncoderReranker,
-        EmbeddingReranker,
-        FunctionReranker,
-        ListwiseReranker,
-        MetadataReranker,
-        MMRReranker,
-        PointwiseReranker,
-        Recency,
-        Reranker,
-        RerankRetriever,
-        ScoreGap,
-        lost_in_the_middle,
-    )
-    from rag_kit.retrieval.routing import (
-        NoRouteError,
-        Route,
-        RoutingRetriever,
-        Source,
-        aroute_prompt,
-        prompt_router,
-        route_prompt,
-    )
-    from rag_kit.retrieval.sparse import SparseRetriever, TrigramRetriever
-    from rag_kit.retrieval.step_back import StepBackRetriever
-    from rag_kit.retrieval.vector import VectorRetriever
+    from rag_kit.documents.explanation import explain as explain
+    from rag_kit.retrieval.base import RagKitRetriever as RagKitRetriever
+    from rag_kit.retrieval.bm25 import BM25Retriever as BM25Retriever
+    from rag_kit.retrieval.compression.retriever import CompressionRetriever as CompressionRetriever
+    from rag_kit.retrieval.conversational.retriever import ConversationalRetriever as ConversationalRetriever
+    from rag_kit.retrieval.decomposition.retriever import DecompositionRetriever as DecompositionRetriever
+    from rag_kit.retrieval.ensemble import EnsembleRetriever as EnsembleRetriever
+    from rag_kit.retrieval.exact.retriever import ExactVectorRetriever as ExactVectorRetriever
+    from rag_kit.retrieval.expansion.retriever import ExpansionRetriever as ExpansionRetriever
+    from rag_kit.retrieval.fusion import reciprocal_rank_fusion as reciprocal_rank_fusion
+    from rag_kit.retrieval.graph import GraphRetriever as GraphRetriever
+    from rag_kit.retrieval.hybrid import HybridRetriever as HybridRetriever
+    from rag_kit.retrieval.hyde import HyDERetriever as HyDERetriever
+    from rag_kit.retrieval.multi_query import MultiQueryRetriever as MultiQueryRetriever
+    from rag_kit.retrieval.parents.parent_document import ParentDocumentRetriever as ParentDocumentRetriever
+    from rag_kit.retrieval.parents.sentence_window import SentenceWindowRetriever as SentenceWindowRetriever
+    from rag_kit.retrieval.query2doc import Query2DocRetriever as Query2DocRetriever
+    from rag_kit.retrieval.raptor import RaptorRetriever as RaptorRetriever
+    from rag_kit.retrieval.representations import MultiRepresentationRetriever as MultiRepresentationRetriever
+    from rag_kit.retrieval.representations import index_retriever as index_retriever
+    from rag_kit.retrieval.rerank.cross_encoder import CrossEncoderReranker as CrossEncoderReranker
+    from rag_kit.retrieval.rerank.pointwise import PointwiseReranker as PointwiseReranker
+    from rag_kit.retrieval.rerank.retriever import RerankRetriever as RerankRetriever
+    from rag_kit.retrieval.routing.retriever import RoutingRetriever as RoutingRetriever
+    from rag_kit.retrieval.routing.source import Source as Source
+    from rag_kit.retrieval.sparse.retriever import SparseRetriever as SparseRetriever
+    from rag_kit.retrieval.sparse.trigram import TrigramRetriever as TrigramRetriever
+    from rag_kit.retrieval.step_back import StepBackRetriever as StepBackRetriever
+    from rag_kit.retrieval.vector import VectorRetriever as VectorRetriever
 
-__all__ = [
-    "Authority",
-    "BM25Retriever",
-    "CompressionRetriever",
-    "Compressor",
-    "ConversationalRetriever",
-    "CrossEncoderReranker",
-    "DecompositionRetriever",
-    "EmbeddingCompressor",
-    "EmbeddingReranker",
-    "EnsembleRetriever",
-    "ExactVectorRetriever",
-    "ExactVectorStore",
-    "ExpansionRetriever",
-    "FunctionReranker",
-    "GraphRetriever",
-    "HyDERetriever",
-    "HybridRetriever",
-    "LexicalCompressor",
-    "ListwiseReranker",
-    "MMRReranker",
-    "MetadataReranker",
-    "ModelCompressor",
-    "MultiQueryRetriever",
-    "MultiRepresentationRetriever",
-    "NoRouteError",
-    "ParentDocumentRetriever",
-    "PointwiseReranker",
-    "Query2DocRetriever",
-    "RagKitRetriever",
-    "RaptorRetriever",
-    "Recency",
-    "Request",
-    "RerankRetriever",
-    "Reranker",
-    "Route",
-    "RoutingRetriever",
-    "ScoreGap",
-    "SentenceWindowRetriever",
-    "Source",
-    "SparseRetriever",
-    "StepBackRetriever",
-    "TrigramRetriever",
-    "VectorRetriever",
-    "acall_retriever",
-    "aroute_prompt",
-    "call_retriever",
-    "explain",
-    "index_retriever",
-    "lost_in_the_middle",
-    "prompt_router",
-    "reciprocal_rank_fusion",
-    "route_prompt",
-]
-
-__getattr__, __dir__ = lazy_attributes(
+__all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "ModelCompressor": ".compression",
-        "LexicalCompressor": ".compression",
-        "EmbeddingCompressor": ".compression",
-        "Compressor": ".compression",
-        "CompressionRetriever": ".compression",
-        "lost_in_the_middle": ".rerank",
-        "Reranker": ".rerank",
-        "ScoreGap": ".rerank",
-        "Authority": ".rerank",
-        "Recency": ".rerank",
-        "PointwiseReranker": ".rerank",
-        "MetadataReranker": ".rerank",
-        "MMRReranker": ".rerank",
-        "ListwiseReranker": ".rerank",
-        "FunctionReranker": ".rerank",
-        "EmbeddingReranker": ".rerank",
-        "CrossEncoderReranker": ".rerank",
-        "RerankRetriever": ".rerank",
-        "BM25Retriever": ".bm25",
-        "ConversationalRetriever": ".conversational",
-        "DecompositionRetriever": ".decomposition",
-        "EnsembleRetriever": ".ensemble",
-        "HybridRetriever": ".hybrid",
-        "ExactVectorRetriever": ".exact",
-        "ExactVectorStore": ".exact",
-        "ExpansionRetriever": ".expansion",
-        "GraphRetriever": ".graph",
-        "HyDERetriever": ".hyde",
-        "MultiQueryRetriever": ".multi_query",
-        "MultiRepresentationRetriever": ".representations",
-        "Query2DocRetriever": ".query2doc",
-        "RagKitRetriever": ".base",
-        "RaptorRetriever": ".raptor",
-        "Request": ".base",
-        "ParentDocumentRetriever": ".parents",
-        "SentenceWindowRetriever": ".parents",
-        "SparseRetriever": ".sparse",
-        "NoRouteError": ".routing",
-        "Route": ".routing",
-        "RoutingRetriever": ".routing",
-        "Source": ".routing",
-        "aroute_prompt": ".routing",
-        "prompt_router": ".routing",
-        "route_prompt": ".routing",
-        "StepBackRetriever": ".step_back",
-        "TrigramRetriever": ".sparse",
-        "VectorRetriever": ".vector",
-        "acall_retriever": ".compose",
-        "call_retriever": ".compose",
-        "explain": "rag_kit.documents",
-        "index_retriever": ".representations",
-        "reciprocal_rank_fusion": ".fusion",
+        "rag_kit.documents.explanation": "explain",
+        ".base": "RagKitRetriever",
+        ".bm25": "BM25Retriever",
+        ".compression.retriever": "CompressionRetriever",
+        ".conversational.retriever": "ConversationalRetriever",
+        ".decomposition.retriever": "DecompositionRetriever",
+        ".ensemble": "EnsembleRetriever",
+        ".exact.retriever": "ExactVectorRetriever",
+        ".expansion.retriever": "ExpansionRetriever",
+        ".fusion": "reciprocal_rank_fusion",
+        ".graph": "GraphRetriever",
+        ".hybrid": "HybridRetriever",
+        ".hyde": "HyDERetriever",
+        ".multi_query": "MultiQueryRetriever",
+        ".parents.parent_document": "ParentDocumentRetriever",
+        ".parents.sentence_window": "SentenceWindowRetriever",
+        ".query2doc": "Query2DocRetriever",
+        ".raptor": "RaptorRetriever",
+        ".representations": "MultiRepresentationRetriever index_retriever",
+        ".rerank.cross_encoder": "CrossEncoderReranker",
+        ".rerank.pointwise": "PointwiseReranker",
+        ".rerank.retriever": "RerankRetriever",
+        ".routing.retriever": "RoutingRetriever",
+        ".routing.source": "Source",
+        ".sparse.retriever": "SparseRetriever",
+        ".sparse.trigram": "TrigramRetriever",
+        ".step_back": "StepBackRetriever",
+        ".vector": "VectorRetriever",
     },
 )

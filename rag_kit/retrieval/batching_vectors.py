@@ -11,7 +11,8 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from rag_kit.concurrency import afan_out, fan_out, run_in_thread
+from rag_kit.concurrency import afan_out, fan_out
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.batching import asearch_together, search_together

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import Filter, first_stage
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.documents import Filter
+from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25 import BM25Index
+from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.parameters import DEFAULT_B, DEFAULT_K1
 from rag_kit.indexing.bm25.scoring import Variant
 from rag_kit.retrieval.arguments import unknown_arguments

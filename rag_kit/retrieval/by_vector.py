@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
-from rag_kit.concurrency import run_in_thread
-from rag_kit.concurrency.bridge import call_client
+from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.documents import compile_filter
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.stores import native_filter

@@ -13,8 +13,9 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, peek_score, with_provenance
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, with_provenance
+from rag_kit.documents.provenance import peek_score
 from rag_kit.retrieval.refine_call import RefineCall, RefiningError
 from rag_kit.retrieval.showing import Shown
 

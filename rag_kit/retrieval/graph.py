@@ -9,8 +9,9 @@ from typing import Any
 from langchain_core.documents import Document
 from pydantic import Field, model_validator
 
-from rag_kit.documents import combine_filters, content_hash, peek_score, with_provenance
-from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.documents import combine_filters, content_hash, with_provenance
+from rag_kit.documents.provenance import peek_score
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.retrieval.expansion.legs import KeywordIndex, check_index, reader_of
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.refine_call import RefineCall

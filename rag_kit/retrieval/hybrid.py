@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 from langchain_core.documents import Document
 from pydantic import model_validator
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.documents import Filter
 from rag_kit.errors import IndexError_, InvalidInputError

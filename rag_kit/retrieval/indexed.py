@@ -12,10 +12,11 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import Field
 
-from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import add_note, first_stage
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.documents import add_note
+from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError, ModelError
-from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.models.clients import aembed_query, embed_query
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching_vectors import asearch_by_vector, search_by_vector

@@ -9,7 +9,8 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import add_note, document_keys, peek_provenance, peek_score, with_provenance
+from rag_kit.documents import add_note, document_keys, with_provenance
+from rag_kit.documents.provenance import peek_provenance, peek_score
 from rag_kit.retrieval.fusion import BY_RANK, fusion_function
 from rag_kit.retrieval.ranked import FusionSettings, RankedList, first_places
 

@@ -11,10 +11,11 @@ import numpy as np
 from langchain_core.documents import Document
 from pydantic import Field, PrivateAttr
 
-from rag_kit.documents import add_note, combine_filters, compile_filter, copy_document, first_stage
-from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.documents import add_note, combine_filters, compile_filter, copy_document
+from rag_kit.documents.provenance import first_stage
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.vectors import Vectors, best, unit
-from rag_kit.indexing.raptor import RaptorTree
+from rag_kit.indexing.raptor.tree import RaptorTree
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.batching_vectors import asearch_by_vector, search_by_vector

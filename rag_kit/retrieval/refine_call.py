@@ -8,8 +8,8 @@ from typing import Any, TypeVar, cast
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency import Budget, Outcome
-from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency import Budget
+from rag_kit.concurrency.outcome import Outcome, describe_failure
 from rag_kit.concurrency.steps import Logic
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, structured_call

@@ -12,13 +12,14 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr, field_validator
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index import DocumentIndex
-from rag_kit.indexing.document_index.families import Family
-from rag_kit.indexing.representing import REPRESENTATION, TEXT, Representer, kinds_of
+from rag_kit.indexing.document_index.families.model import Family
+from rag_kit.indexing.document_index.index import DocumentIndex
+from rag_kit.indexing.representing.kinds import REPRESENTATION, TEXT, kinds_of
+from rag_kit.indexing.representing.representer import Representer
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.bounded import BranchingRetriever
 from rag_kit.retrieval.compose import acall_retriever, call_retriever

@@ -11,8 +11,8 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
-from rag_kit.concurrency import Budget, FanOut
-from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency import Budget
+from rag_kit.concurrency.outcome import FanOut, describe_failure
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.retrieval.base import Request

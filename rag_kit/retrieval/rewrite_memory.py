@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from rag_kit.concurrency.outcome import Outcome, describe_failure
 from rag_kit.models import RewriteCache
 from rag_kit.models.json_schema import SchemaMismatchError
-from rag_kit.models.rewrite_cache import call_key
+from rag_kit.models.rewrite_cache.identity import call_key
 from rag_kit.models.schema import Target
 from rag_kit.retrieval.rewrite_steps import in_thread, side_by_side
 

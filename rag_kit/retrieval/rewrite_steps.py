@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rag_kit import concurrency
-from rag_kit.concurrency import Budget, FanOut, afan_out, fan_out, use_budget
+from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.outcome import FanOut
 from rag_kit.concurrency.steps import Step
 
 
@@ -63,4 +64,4 @@ def side_by_side(
 
 def in_thread(name: str, work: Callable[[], Any]) -> Call:
     """A call that has no asynchronous form of its own."""
-    return Call(name, work, lambda: concurrency.run_in_thread(work))
+    return Call(name, work, lambda: run_in_thread(work))

@@ -22,7 +22,7 @@ from rag_kit.concurrency.steps import Logic, arun, run
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import RewriteCache
-from rag_kit.models.rewrite_cache import model_identity
+from rag_kit.models.rewrite_cache.identity import model_identity
 from rag_kit.retrieval.base import Request, check_count
 from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.fusion import check_fusion

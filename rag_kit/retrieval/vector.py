@@ -11,8 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.structured_query import Visitor
 from langchain_core.vectorstores import VectorStore
 
-from rag_kit.concurrency import run_in_thread
-from rag_kit.concurrency.bridge import call_client
+from rag_kit.concurrency.bridge import call_client, run_in_thread
 from rag_kit.documents import Filter, compile_filter, with_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.store_filters import is_chroma

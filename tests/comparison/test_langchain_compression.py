@@ -14,7 +14,8 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from support.rewriters import Scripted, ids
 
-from rag_kit.retrieval import CompressionRetriever, ModelCompressor
+from rag_kit.retrieval import CompressionRetriever
+from rag_kit.retrieval.compression.model import ModelCompressor
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -15,7 +15,8 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from support.rewriters import Scripted, ids, notes
 
 from rag_kit.documents import get_provenance
-from rag_kit.retrieval import CrossEncoderReranker, ListwiseReranker, PointwiseReranker, RerankRetriever
+from rag_kit.retrieval import CrossEncoderReranker, PointwiseReranker, RerankRetriever
+from rag_kit.retrieval.rerank.listwise import ListwiseReranker
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -20,9 +20,11 @@ from langchain_core.vectorstores import InMemoryVectorStore
 import rag_kit.retrieval as kit
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.raptor import build_raptor
+from rag_kit.indexing.raptor.build import build_raptor
 from rag_kit.models import chat_model
 from rag_kit.query_construction import SelfQueryRetriever
+from rag_kit.retrieval.exact.store import ExactVectorStore
+from rag_kit.retrieval.rerank.mmr import MMRReranker
 
 DOCS = [
     Document(f"The fan of {2000 + n} is loud. 风扇{n}很吵。", id=str(n), metadata={"year": 2000 + n})
@@ -73,7 +75,7 @@ MADE: dict[str, Callable[[], BaseRetriever]] = {
         model('{"query": "fan"}'), words()
     ),
     "GraphRetriever": lambda: kit.GraphRetriever(index=kit.BM25Retriever.from_documents(DOCS).index),
-    "RerankRetriever": lambda: kit.RerankRetriever(retriever=words(), reranker=[kit.MMRReranker(EMBEDDINGS)]),
+    "RerankRetriever": lambda: kit.RerankRetriever(retriever=words(), reranker=[MMRReranker(EMBEDDINGS)]),
     "CompressionRetriever": lambda: kit.CompressionRetriever(retriever=words()),
     "RoutingRetriever": lambda: kit.RoutingRetriever(sources=sources(), embeddings=EMBEDDINGS),
     "ExpansionRetriever": lambda: kit.ExpansionRetriever.from_feedback(words()),
@@ -159,7 +161,7 @@ def live(tmp_path: Path) -> list[Any]:
     chroma = Chroma.from_documents(DOCS, EMBEDDINGS, persist_directory=str(tmp_path / "chroma"))
     return [
         kit.VectorRetriever(vectorstore=chroma),
-        kit.VectorRetriever(vectorstore=kit.ExactVectorStore(chroma)),
+        kit.VectorRetriever(vectorstore=ExactVectorStore(chroma)),
     ]
 
 

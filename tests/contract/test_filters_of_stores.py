@@ -17,11 +17,13 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from support.chroma import memory_client
 from support.postgres import PostgresServer, binaries
 
-from rag_kit.documents import matches, to_chroma
+from rag_kit.documents import matches
+from rag_kit.documents.filters_chroma import to_chroma
 from rag_kit.documents.filters_postgres import to_postgres
 from rag_kit.documents.filters_qdrant import to_qdrant
 from rag_kit.errors import FilterError, InvalidInputError
-from rag_kit.query_construction import SelfQueryRetriever, discover_schema
+from rag_kit.query_construction import SelfQueryRetriever
+from rag_kit.query_construction.discovery import discover_schema
 from rag_kit.query_construction.sources import source_of
 from rag_kit.retrieval import BM25Retriever, VectorRetriever
 

@@ -16,7 +16,7 @@ from support.rewriters import Scripted
 from rag_kit import retrieval
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.raptor import build_raptor
+from rag_kit.indexing.raptor.build import build_raptor
 
 psycopg = pytest.importorskip("psycopg")
 pytest.importorskip("psycopg_pool")

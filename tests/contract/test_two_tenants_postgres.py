@@ -14,7 +14,7 @@ from support.rewriters import Scripted
 
 from rag_kit import retrieval
 from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.raptor import build_raptor
+from rag_kit.indexing.raptor.build import build_raptor
 from rag_kit.retrieval import RagKitRetriever
 
 psycopg = pytest.importorskip("psycopg")

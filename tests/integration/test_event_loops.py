@@ -13,19 +13,11 @@ from langchain_core.documents import Document
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from support.openai_server import OpenAIServer, Recorded, Reply, text
 
-from rag_kit.evaluation import (
-    EvaluationSet,
-    Example,
-    Judge,
-    Passage,
-    abilities,
-    aevaluate,
-    evaluate,
-    generate,
-    tune,
-)
+from rag_kit.evaluation import EvaluationSet, Example, Judge, abilities, aevaluate, evaluate, generate, tune
+from rag_kit.evaluation.outputs import Passage
 from rag_kit.graphs import build_crag, build_plain_rag
-from rag_kit.models import ExtractiveChatModel, astructured_call, atext_call, structured_call, text_call
+from rag_kit.models import astructured_call, atext_call, structured_call, text_call
+from rag_kit.models.extractive.model import ExtractiveChatModel
 from rag_kit.prompts import load_prompt
 from rag_kit.retrieval import BM25Retriever, ExactVectorRetriever, MultiQueryRetriever, RoutingRetriever
 

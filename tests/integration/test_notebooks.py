@@ -14,7 +14,7 @@ import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 from support.openai_server import OpenAIServer, Recorded
 
-from rag_kit.models.extractive import ExtractiveChatModel
+from rag_kit.models.extractive.model import ExtractiveChatModel
 
 nbformat = pytest.importorskip("nbformat", reason="the notebooks need the extra jupyter")
 

@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rag_kit.concurrency import charge_call
-from rag_kit.evaluation import Cell, Example, Metric, Output, evaluate
+from rag_kit.concurrency.budget import charge_call
+from rag_kit.evaluation import Example, evaluate
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.metric import Metric
+from rag_kit.evaluation.outputs import Output
 
 EXAMPLES = 60
 

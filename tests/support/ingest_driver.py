@@ -193,9 +193,9 @@ def main() -> None:
     import rag_kit.indexing.ingestion.run as run
     import rag_kit.models.embedding  # noqa: F401
     import support.embedding  # noqa: F401
-    from rag_kit.indexing.readers import Reader  # noqa: F401
-    from rag_kit.indexing.splitting import split  # noqa: F401
-    from rag_kit.text import warm_up
+    from rag_kit.indexing.readers.api import Reader  # noqa: F401
+    from rag_kit.indexing.splitting.api import split  # noqa: F401
+    from rag_kit.text.analysis import warm_up
     from rag_kit.text.segment import load_segmenter
 
     warm_up()

@@ -51,7 +51,7 @@ def main() -> None:
     from langchain_openai import ChatOpenAI
 
     from rag_kit.indexing import DocumentIndex
-    from rag_kit.indexing.raptor import build_raptor
+    from rag_kit.indexing.raptor.build import build_raptor
     from support.embedding import WordEmbeddings
 
     folder, url = sys.argv[1:]

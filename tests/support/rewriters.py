@@ -15,7 +15,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from rag_kit.documents import get_provenance, matches
-from rag_kit.retrieval import RagKitRetriever, Request
+from rag_kit.retrieval import RagKitRetriever
+from rag_kit.retrieval.base import Request
 
 
 class Scripted(BaseChatModel):

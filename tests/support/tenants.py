@@ -12,9 +12,11 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from rag_kit import retrieval
 from rag_kit.documents import PROVENANCE_KEY
 from rag_kit.indexing import BM25Index, DocumentIndex
-from rag_kit.indexing.raptor import build_raptor
+from rag_kit.indexing.raptor.build import build_raptor
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import RagKitRetriever
+from rag_kit.retrieval.rerank.listwise import ListwiseReranker
+from rag_kit.retrieval.rerank.mmr import MMRReranker
 from support.embedding import WordEmbeddings
 from support.representing import reply as represent
 from support.rewriters import Scripted
@@ -225,10 +227,10 @@ def wrappers() -> dict[str, Wrap]:
             **more,
         ),
         "rerank, listwise": lambda inner, **more: retrieval.RerankRetriever(
-            retriever=inner, reranker=retrieval.ListwiseReranker(llm=model()), **more
+            retriever=inner, reranker=ListwiseReranker(llm=model()), **more
         ),
         "rerank, mmr": lambda inner, **more: retrieval.RerankRetriever(
-            retriever=inner, reranker=retrieval.MMRReranker(embeddings=WordEmbeddings()), **more
+            retriever=inner, reranker=MMRReranker(embeddings=WordEmbeddings()), **more
         ),
     }
     return made

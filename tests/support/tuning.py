@@ -9,7 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-from rag_kit.evaluation import Cell, Example, Metric, tune
+from rag_kit.evaluation import Example, tune
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.metric import Metric
 
 SPACE = {
     "kind": ["plain", "good", "bad"],

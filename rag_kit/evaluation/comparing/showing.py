@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_kit.documents.tables import Table, one_line, tables_html, tables_text
 from rag_kit.evaluation.runs.results import interval_text
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.comparing.comparison import Comparison
 
 _CORRECTIONS = {
     "holm": "corrected by Holm",
@@ -18,7 +15,7 @@ _CORRECTIONS = {
 }
 
 
-def comparison_text(comparison: Comparison) -> str:
+def comparison_text(comparison: Any) -> str:
     """The tables, one below the other; the slices, by far the longest, are only named."""
     below = _notes(comparison)
     if comparison.sliced_by:
@@ -28,13 +25,13 @@ def comparison_text(comparison: Comparison) -> str:
     return tables_text(_title(comparison), _tables(comparison), ["", *below])
 
 
-def slices_text(comparison: Comparison) -> str:
+def slices_text(comparison: Any) -> str:
     """The table of the slices; empty where no way of slicing gives two parts."""
     table = _slices(comparison)
     return table.text().strip() if table.rows else ""
 
 
-def comparison_html(comparison: Comparison) -> str:
+def comparison_html(comparison: Any) -> str:
     """The same for Jupyter; the slices are folded."""
     slices = _slices(comparison)
     by = html.escape(one_line(", ".join(comparison.sliced_by)))
@@ -59,12 +56,12 @@ def _table(heading: str, header: list[str], rows: list[list[Any]], right: list[i
     return Table(header, rows, heading, right, most=60)
 
 
-def _title(comparison: Comparison) -> str:
+def _title(comparison: Any) -> str:
     against = f", against {comparison.baseline}" if comparison.baseline else ""
     return f"{len(comparison.pipelines)} pipelines on {comparison.questions} questions{against}"
 
 
-def _tables(comparison: Comparison) -> list[Table]:
+def _tables(comparison: Any) -> list[Table]:
     """All but the slices. Metrics without a value in any pipeline are left out of the longer ones."""
     level = f"{100 * comparison.level:g}% interval"
     empty = _without_values(comparison)
@@ -132,7 +129,7 @@ def _tables(comparison: Comparison) -> list[Table]:
     return [scores, question, differences, hits, complementary]
 
 
-def _slices(comparison: Comparison) -> Table:
+def _slices(comparison: Any) -> Table:
     """Every score on every part; a way of slicing that gives only one part is left out."""
     parts: dict[str, set[str]] = {}
     for one in comparison.slices:
@@ -147,7 +144,7 @@ def _slices(comparison: Comparison) -> Table:
     return _table("Slices", ["by", "part", "metric", "pipeline", "mean", level, "n / total"], rows, [4, 6])
 
 
-def _notes(comparison: Comparison) -> list[str]:
+def _notes(comparison: Any) -> list[str]:
     """What is needed to read the tables right."""
     tests = f"{comparison.tests} test{'' if comparison.tests == 1 else 's'}"
     thresholds = ", ".join(f"{name} {value:g}" for name, value in comparison.thresholds.items())
@@ -165,7 +162,7 @@ def _notes(comparison: Comparison) -> list[str]:
     return found
 
 
-def _without_values(comparison: Comparison) -> list[str]:
+def _without_values(comparison: Any) -> list[str]:
     known = {one.metric for one in comparison.table if one.n}
     return [metric for metric in comparison.metrics if metric not in known]
 

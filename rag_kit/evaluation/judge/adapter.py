@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from rag_kit._privacy import turn_telemetry_off
-from rag_kit.concurrency import run_coroutine
+from rag_kit.concurrency.bridge import run_coroutine
 from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputError, RagKitError
 from rag_kit.evaluation.judge.ragas_table import ROWS
 

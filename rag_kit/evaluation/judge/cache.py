@@ -11,13 +11,15 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from rag_kit.concurrency import check_budget, remaining_seconds, run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.budget import check_budget, remaining_seconds
 from rag_kit.errors import CacheError, ConfigurationError, InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_bare
 from rag_kit.models.embedding import embedding_name, sending_text
 from rag_kit.models.endpoint import base_url
 from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
-from rag_kit.models.rewrite_cache import RewriteCache, model_identity, plain_endpoint
+from rag_kit.models.rewrite_cache.cache import RewriteCache
+from rag_kit.models.rewrite_cache.identity import model_identity, plain_endpoint
 
 _log = logging.getLogger(__name__)
 # Raise it when an entry of the same key would be read in another way.

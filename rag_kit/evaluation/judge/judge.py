@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
-from rag_kit.concurrency import Budget, run_in_thread, use_budget
+from rag_kit.concurrency import Budget, use_budget
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import ConfigurationError, InvalidInputError
 from rag_kit.evaluation.judge.cache import JudgeCache, PerLoop, Vectors, cache_key, identity_of
 from rag_kit.models import astructured_call, atext_call, chat_model, embedding_model
@@ -18,11 +19,13 @@ from rag_kit.models.chat import is_extractive
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.endpoint import base_url, model_name
 from rag_kit.models.json_schema import SchemaMismatchError
-from rag_kit.models.rewrite_cache import RewriteCache, plain_endpoint
+from rag_kit.models.rewrite_cache.cache import RewriteCache
+from rag_kit.models.rewrite_cache.identity import plain_endpoint
 from rag_kit.models.schema import target_of
 from rag_kit.models.settings import check_limits
 from rag_kit.models.slots import Slot
-from rag_kit.prompts import PromptLibrary, PromptTemplate
+from rag_kit.prompts import PromptTemplate
+from rag_kit.prompts.library import PromptLibrary
 from rag_kit.text import detect_language
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from rag_kit.concurrency import run_coroutine, run_in_thread
-from rag_kit.documents import to_plain
+from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
+from rag_kit.documents.plain import to_plain
 from rag_kit.errors import InvalidInputError, MissingExtraError, ModelOutputError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.judge import adapter

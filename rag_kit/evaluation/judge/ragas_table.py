@@ -14,7 +14,7 @@ from typing import Any
 
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Stage
-from rag_kit.text.citations import is_declined
+from rag_kit.text.citations.decline import is_declined
 
 _MOST_PAIRS = 400_000_000  # of characters: ROUGE-L's table of words then takes 5 seconds
 _BINARY = ("verdict", "attributed", "noncommittal")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.evaluation.ours.occurrence import occurs, plain, without_citations
-from rag_kit.text.citations import is_declined
+from rag_kit.text.citations.decline import is_declined
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.examples import Example
@@ -63,7 +63,7 @@ class Decline(Metric):
     """1 where a question with an answer in the corpus is answered, and one without is declined; else 0.
 
     A decline is the status ``declined`` of a graph, or an answer that says that the documents do not hold it and
-    nothing else (`rag_kit.text.citations.is_declined`, English and Chinese). Whether an answer is right does not
+    nothing else (`rag_kit.text.citations.decline.is_declined`, English and Chinese). Whether it is right does not
     matter. Slice by ``details["kind"]``: ``answered``, ``answered_wrongly`` (there is nothing to answer with),
     ``declined``, ``declined_wrongly``.
 

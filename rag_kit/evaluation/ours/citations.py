@@ -14,7 +14,8 @@ from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric, Source, Stage
 from rag_kit.prompts import render_passages
 from rag_kit.text import fold
-from rag_kit.text.citations import check_citations, is_declined
+from rag_kit.text.citations.check import check_citations
+from rag_kit.text.citations.decline import is_declined
 from rag_kit.text.citations.statements import MAX_STATEMENTS, Statement, statements
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Citations(Metric):
     The details count the statements by kind: ``supported``, ``unsupported``, ``undecided`` (words do not
     tell, as in two languages; left out of both shares), ``ungrounded`` (declared so) and ``missing``. An answer that
     declines has nothing to cite: undefined. Without a judge, words, numbers, names and negations decide whether a
-    passage supports a statement (`rag_kit.text.citations.check_citations`): a right statement in quite other
+    passage supports a statement (`rag_kit.text.citations.check.check_citations`): a right statement in quite other
     words counts as unsupported. The judge is asked once for each citation; a part is no support. Where none of several
     passages supports a statement alone, it is asked once more for all of them: if together they do, all are
     right. Precision and recall are those of ALCE (Gao et al., 2023), with that check for an entailment model.

@@ -83,7 +83,7 @@ class Parts:
             if "bm25" in recipe.arms:
                 settings["bm25"] = self._bm25_settings()
             if "dense" in recipe.arms:
-                from rag_kit.models import embedding_name
+                from rag_kit.models.embedding import embedding_name
 
                 settings["embeddings"] = embedding_name(self.model)
             return Pipeline(name, recipe.make(self), recipe.arms, {**settings, **recipe.settings})
@@ -139,7 +139,7 @@ class Parts:
     @cached_property
     def dense(self) -> RagKitRetriever:
         """The dense arm: exact cosines."""
-        from rag_kit.retrieval.exact import ExactVectorRetriever
+        from rag_kit.retrieval.exact.retriever import ExactVectorRetriever
 
         return ExactVectorRetriever.from_documents(
             self.documents, self.model, vectors=self._embedded[1], k=self.depth, name="dense"
@@ -238,7 +238,8 @@ def _rm3(parts: Parts) -> Any:
 
 
 def _mmr(parts: Parts) -> Any:
-    from rag_kit.retrieval import MMRReranker, RerankRetriever
+    from rag_kit.retrieval import RerankRetriever
+    from rag_kit.retrieval.rerank.mmr import MMRReranker
 
     return RerankRetriever(retriever=parts.dense, reranker=MMRReranker(parts.known_vectors), **_depth(parts))
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents import clean_text, redact, to_plain
+from rag_kit.documents import clean_text, redact
+from rag_kit.documents.plain import to_plain
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.cells import Cell

@@ -47,7 +47,10 @@ def write_report(
 
     Example:
         >>> import tempfile
-        >>> from rag_kit.evaluation import Cell, Example, Output, Row
+        >>> from rag_kit.evaluation import Example
+        >>> from rag_kit.evaluation.cells import Cell
+        >>> from rag_kit.evaluation.outputs import Output
+        >>> from rag_kit.evaluation.runs.rows import Row
         >>> row = Row(Example("q1", "Who wrote it?"), Output("Ada."), {"exact_match": Cell.ok(1.0)})
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_report(Results("mine", [row]), f"{folder}/report.html").name

@@ -13,8 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 
-from rag_kit.concurrency import run_coroutine, run_in_thread
-from rag_kit.concurrency.bridge import acall_function
+from rag_kit.concurrency.bridge import acall_function, run_coroutine, run_in_thread
 from rag_kit.documents.tables import Table, tables_html, tables_text
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
@@ -28,7 +27,7 @@ from rag_kit.evaluation.runs.rows import Row
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.models import atext_call
 from rag_kit.prompts import load_prompt, render_passages
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 
 _FIGURES = ("accuracy", "rejection", "error_detection", "error_correction")
 _DECLINES = ("信息不足", "insufficient information")

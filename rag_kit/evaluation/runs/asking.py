@@ -13,8 +13,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from rag_kit.concurrency import run_in_thread
-from rag_kit.concurrency.bridge import acall_function
+from rag_kit.concurrency.bridge import acall_function, run_in_thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.rows import digest

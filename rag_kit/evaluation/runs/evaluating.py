@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-from rag_kit.concurrency import run_coroutine, run_in_thread
+from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.runs.metering import Progress
 from rag_kit.evaluation.runs.results import Results
@@ -85,7 +85,8 @@ async def aevaluate(
         MissingExtraError: If a metric needs an extra that is not installed.
 
     Example:
-        >>> from rag_kit.evaluation import Cell, Metric
+        >>> from rag_kit.evaluation.cells import Cell
+        >>> from rag_kit.evaluation.metric import Metric
         >>> class Short(Metric):
         ...     name, source, stage = "ours_short", "ours", "generation"
         ...     async def score(self, example, output, judge):

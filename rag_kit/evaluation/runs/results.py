@@ -102,7 +102,8 @@ class Results:
         InvalidInputError: If an example comes twice.
 
     Example:
-        >>> from rag_kit.evaluation import Example, Output
+        >>> from rag_kit.evaluation import Example
+        >>> from rag_kit.evaluation.outputs import Output
         >>> row = Row(Example("q1", "Who?"), Output(answer="Ada."), {"exact_match": Cell.ok(1.0)})
         >>> Results("mine", [row], ("exact_match",)).summary()["exact_match"].mean
         1.0
@@ -395,7 +396,10 @@ def assert_quality(
         InvalidInputError: If a metric is not in the results, or an argument is not allowed.
 
     Example:
-        >>> from rag_kit.evaluation import Cell, Example, Output, Row
+        >>> from rag_kit.evaluation import Example
+        >>> from rag_kit.evaluation.cells import Cell
+        >>> from rag_kit.evaluation.outputs import Output
+        >>> from rag_kit.evaluation.runs.rows import Row
         >>> rows = [Row(Example(f"q{i}", "?"), Output("!"), {"m": Cell.ok(i / 4)}) for i in range(5)]
         >>> assert_quality(Results("mine", rows), {"m": 0.5})
         >>> assert_quality(Results("mine", rows), {"m": 0.6})

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit._redact import redact
-from rag_kit.documents import to_plain
 from rag_kit.documents.append_log import AppendLog, json_line, read_log
+from rag_kit.documents.plain import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import write_file, write_json
 from rag_kit.evaluation.cells import Cell

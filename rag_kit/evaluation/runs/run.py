@@ -22,17 +22,11 @@ from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 
 from rag_kit._redact import error_text, redact
-from rag_kit.concurrency import (
-    Budget,
-    afan_out,
-    charge_call,
-    charge_tokens,
-    check_seconds,
-    current_budget,
-    run_in_thread,
-    use_budget,
-)
+from rag_kit.concurrency import Budget, afan_out, use_budget
 from rag_kit.concurrency.branch import current_branch
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.budget import charge_call, charge_tokens, current_budget
+from rag_kit.concurrency.seconds import check_seconds
 from rag_kit.errors import (
     BranchError,
     BranchTimeoutError,

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rag_kit.documents import to_plain
+from rag_kit.documents.plain import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import Record, first_few
 from rag_kit.evaluation.examples import FIELDS, Example

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rag_kit.documents import to_plain
+from rag_kit.documents.plain import to_plain
 from rag_kit.documents.tables import Table
 from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation import _files as files

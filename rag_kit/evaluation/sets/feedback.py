@@ -13,7 +13,7 @@ from rag_kit.evaluation._files import Record
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.sets.columns import made_id, message, plain_cell, spelled_out, text_of, turns_of
 from rag_kit.text import detect_language, fold
-from rag_kit.text.citations import is_declined
+from rag_kit.text.citations.decline import is_declined
 
 _UP = frozenset({"up", "thumbs_up", "thumbs-up", "positive", "like", "liked", "good", "yes", "true", "correct",
                  "helpful", "1", "+1", "1.0", "👍", "赞", "点赞", "好", "满意", "有用"})  # fmt: skip

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit._redact import redact
-from rag_kit.concurrency import run_coroutine, run_in_thread
-from rag_kit.concurrency.bridge import acall_function
-from rag_kit.documents import clean_text, to_plain
+from rag_kit.concurrency.bridge import acall_function, run_coroutine, run_in_thread
+from rag_kit.documents import clean_text
+from rag_kit.documents.plain import to_plain
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric

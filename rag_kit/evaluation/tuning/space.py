@@ -349,7 +349,8 @@ def _with_ids(documents: Any) -> list[Document]:
     """Copies of the documents, each with an id of its own."""
     from langchain_core.documents import Document
 
-    from rag_kit.documents import copy_document, document_key
+    from rag_kit.documents import copy_document
+    from rag_kit.documents.identity import document_key
 
     given = list(documents) if isinstance(documents, Sequence) else []
     if not given or not all(isinstance(document, Document) for document in given):
@@ -408,9 +409,9 @@ def _retriever_maker(
 
 def _identity(documents: Sequence[Document], embeddings: Any, llm: Any) -> dict[str, Any]:
     """A hash of the documents, and the models' names; no text of either."""
-    from rag_kit.documents import to_plain
-    from rag_kit.models import embedding_name
-    from rag_kit.models.rewrite_cache import model_identity
+    from rag_kit.documents.plain import to_plain
+    from rag_kit.models.embedding import embedding_name
+    from rag_kit.models.rewrite_cache.identity import model_identity
 
     digest = hashlib.sha256()
     for document in documents:

@@ -21,12 +21,12 @@ from rag_kit.graphs.adaptive.nodes import AdaptiveNodes
 from rag_kit.graphs.adaptive.single import single_node
 from rag_kit.graphs.adaptive.state import AdaptiveState
 from rag_kit.graphs.answering import Answering, check_parts
-from rag_kit.graphs.crag import build_crag
+from rag_kit.graphs.crag.build import build_crag
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
-from rag_kit.text import warm_up
+from rag_kit.text.analysis import warm_up
 
 AdaptiveRag = CompiledStateGraph[AdaptiveState, Any, QuestionInput, Any]
 

@@ -16,7 +16,7 @@ from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.steps import ask, can_wait
-from rag_kit.text import MAX_QUESTION_CHARS
+from rag_kit.text.question import MAX_QUESTION_CHARS
 
 MAX_REPLY = 2_000
 _USUAL = {

@@ -9,16 +9,18 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langgraph.types import Command
 
-from rag_kit.documents import document_key
+from rag_kit.documents.identity import document_key
 from rag_kit.graphs.adaptive.context import AdaptiveContext
 from rag_kit.graphs.adaptive.state import AdaptiveState, Hop
 from rag_kit.graphs.answering import Answering
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
 from rag_kit.graphs.steps import ask, fetch
-from rag_kit.prompts import Markup, render_history
+from rag_kit.prompts.rendering import render_history
+from rag_kit.prompts.tags import Markup
 from rag_kit.text import fold
-from rag_kit.text.citations import DECLINED, renumbered
+from rag_kit.text.citations.decline import DECLINED
+from rag_kit.text.citations.statements import renumbered
 
 MAX_HISTORY = 8_000
 MAX_NOTED = 500

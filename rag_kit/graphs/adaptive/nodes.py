@@ -16,8 +16,10 @@ from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Turn, Update
 from rag_kit.graphs.steps import ask, write
 from rag_kit.models.chat import is_extractive
-from rag_kit.prompts import Markup, render_history
-from rag_kit.text.citations import is_declined, renumbered
+from rag_kit.prompts.rendering import render_history
+from rag_kit.prompts.tags import Markup
+from rag_kit.text.citations.decline import is_declined
+from rag_kit.text.citations.statements import renumbered
 
 MAX_HISTORY = 8_000
 _NODES: dict[Route, str] = {

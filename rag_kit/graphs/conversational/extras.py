@@ -15,7 +15,8 @@ from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
 from rag_kit.graphs.steps import ask
-from rag_kit.prompts import Markup, render_passages
+from rag_kit.prompts import render_passages
+from rag_kit.prompts.tags import Markup
 
 _MAX_HISTORY = 8_000
 

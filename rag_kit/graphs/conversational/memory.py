@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from rag_kit.graphs.opening import turns
 from rag_kit.graphs.state import Turn
-from rag_kit.prompts import Markup, render_history
+from rag_kit.prompts.rendering import render_history
+from rag_kit.prompts.tags import Markup
 from rag_kit.retrieval.conversational.history import MAX_SUMMARISED, summary_turn
 
 

@@ -23,8 +23,8 @@ from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update
 from rag_kit.graphs.steps import ask, attempt, write
-from rag_kit.prompts import Markup
-from rag_kit.text import warm_up
+from rag_kit.prompts.tags import Markup
+from rag_kit.text.analysis import warm_up
 
 PROMPTS = (
     "summarise_history",

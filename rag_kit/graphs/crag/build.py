@@ -23,7 +23,7 @@ from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
-from rag_kit.text import warm_up
+from rag_kit.text.analysis import warm_up
 
 Crag = CompiledStateGraph[CragState, Any, QuestionInput, Any]
 

@@ -15,9 +15,8 @@ from rag_kit.graphs.answering import Answering
 from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.state import CragState, PassageGrading
 from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, Selection, select_strips
-from rag_kit.graphs.evaluators import Evaluator, Grading, Thresholds
-from rag_kit.graphs.evaluators.base import action_of, judged_by, unjudged
-from rag_kit.graphs.evaluators.thresholds import Action
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, action_of, judged_by, unjudged
+from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.opening import Opening
 from rag_kit.graphs.prompting import GraphPrompts

@@ -10,8 +10,8 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import copy_document, with_provenance
 from rag_kit.graphs.crag.state import Strip
-from rag_kit.graphs.evaluators import Evaluator, Grading, LexicalEvaluator
-from rag_kit.graphs.evaluators.base import judged_by
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, judged_by
+from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.text import sentences
 
 #: A passage of so many sentences is one strip as it stands.

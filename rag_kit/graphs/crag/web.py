@@ -19,7 +19,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
 
 from rag_kit._redact import redact
-from rag_kit.concurrency import run_coroutine, run_in_thread
+from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
 from rag_kit.concurrency.steps import Step
 from rag_kit.documents import clean_text
 from rag_kit.errors import BudgetExceededError, InvalidInputError, RagKitError

@@ -14,7 +14,7 @@ from rag_kit.graphs.crag.nodes import report_strips, strip_threshold
 from rag_kit.graphs.crag.state import CragState
 from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, select_strips
 from rag_kit.graphs.crag.web import WebSearch
-from rag_kit.graphs.evaluators import Evaluator
+from rag_kit.graphs.evaluators.base import Evaluator
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.prompting import GraphPrompts
 from rag_kit.graphs.running import report

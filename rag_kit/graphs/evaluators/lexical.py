@@ -14,8 +14,8 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
 from rag_kit.graphs.steps import beside, compute
-from rag_kit.models import embedding_name
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
+from rag_kit.models.embedding import embedding_name
 from rag_kit.models.extractive.evidence import PassageText, passage_text
 from rag_kit.models.extractive.period import stated_share
 from rag_kit.models.extractive.question import analyse

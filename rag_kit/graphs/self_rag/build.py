@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.answering import Answering, check_parts
-from rag_kit.graphs.evaluators import Evaluator
+from rag_kit.graphs.evaluators.base import Evaluator
 from rag_kit.graphs.evaluators.coerce import grader_of
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.prompting import GraphPrompts
@@ -29,7 +29,7 @@ from rag_kit.graphs.self_rag.state import SelfRagState
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph
 from rag_kit.models.chat import is_extractive
-from rag_kit.text import warm_up
+from rag_kit.text.analysis import warm_up
 
 SelfRag = CompiledStateGraph[SelfRagState, Any, QuestionInput, Any]
 _Graph = RagGraph[SelfRagState]

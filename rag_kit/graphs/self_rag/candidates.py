@@ -31,7 +31,7 @@ from rag_kit.graphs.self_rag.state import Beam, Candidate, Scoring
 from rag_kit.graphs.steps import ask, write
 from rag_kit.prompts import PromptTemplate, render_passages
 from rag_kit.text import sentences
-from rag_kit.text.citations import renumbered
+from rag_kit.text.citations.statements import renumbered
 
 PROMPTS = ("retrieve_needed", "continue_answer", "continue_unaided", "critique", "critique_usefulness")
 _FIELDS = {"relevance": RELEVANCE, "support": SUPPORT, "usefulness": USEFULNESS, "retrieve": RETRIEVE}

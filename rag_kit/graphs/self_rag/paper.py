@@ -10,7 +10,7 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.types import Command, Overwrite
 
 from rag_kit.concurrency.steps import Step
-from rag_kit.documents import document_key
+from rag_kit.documents.identity import document_key
 from rag_kit.errors import (
     BudgetExceededError,
     ModelError,
@@ -38,7 +38,7 @@ from rag_kit.graphs.self_rag.scores import RETRIEVE, certain, retrieval_probabil
 from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagState
 from rag_kit.graphs.state import Update
 from rag_kit.graphs.steps import beside, fetch, inner
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 
 logger = logging.getLogger(__name__)
 

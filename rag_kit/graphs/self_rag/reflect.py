@@ -12,8 +12,7 @@ from langgraph.types import Command
 from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs.answering import Answering, fitting
 from rag_kit.graphs.citing import cited
-from rag_kit.graphs.evaluators import Evaluator
-from rag_kit.graphs.evaluators.base import action_of, judged_by, unjudged
+from rag_kit.graphs.evaluators.base import Evaluator, action_of, judged_by, unjudged
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.candidates import unreadable
 from rag_kit.graphs.self_rag.context import SelfRagContext
@@ -22,7 +21,7 @@ from rag_kit.graphs.self_rag.state import Draft, SelfRagState
 from rag_kit.graphs.state import Update
 from rag_kit.graphs.steps import ask, fetch, write
 from rag_kit.prompts import PromptTemplate, render_passages
-from rag_kit.text.citations import DECLINED, is_declined
+from rag_kit.text.citations.decline import DECLINED, is_declined
 
 PROMPTS = (
     "answer",

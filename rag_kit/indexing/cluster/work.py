@@ -16,7 +16,7 @@ from rag_kit._redact import error_text
 from rag_kit.concurrency.branch import check_abandoned
 from rag_kit.errors import ClusterError, ConfigurationError, RagKitError
 from rag_kit.indexing.cluster import worker
-from rag_kit.models import embedding_name
+from rag_kit.models.embedding import embedding_name
 from rag_kit.models.sending import make_sendable
 
 _ATTEMPTS = 5

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rag_kit.indexing.files import SourceFile
     from rag_kit.indexing.ingestion.settings import SplitSettings
-    from rag_kit.indexing.readers import ReadLimits
+    from rag_kit.indexing.readers.limits import ReadLimits
     from rag_kit.indexing.readers.registry import UserReader
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_kit.concurrency import map_ahead
+from rag_kit.concurrency.ahead import map_ahead
 from rag_kit.errors import IndexMismatchError, InvalidInputError, ModelOutputError
 from rag_kit.indexing.document_index.sql import in_groups
 from rag_kit.indexing.document_index.vectors import Vectors, unit
@@ -25,7 +25,7 @@ _REQUESTS = 4  # to an endpoint at a time
 
 def name_of(embeddings: Embeddings) -> str:
     """The stable name of an embedding model, as recorded in an index."""
-    from rag_kit.models import embedding_name
+    from rag_kit.models.embedding import embedding_name
 
     return getattr(embeddings, "recorded_as", None) or embedding_name(embeddings)
 

@@ -33,7 +33,7 @@ from rag_kit.indexing.searched import searched_text
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from rag_kit.indexing.bm25 import BM25Index
+    from rag_kit.indexing.bm25.index import BM25Index
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class KeywordLeg:
         Raises:
             IndexFormatError: The file is damaged, or of a newer format.
         """
-        from rag_kit.indexing.bm25 import BM25Index
+        from rag_kit.indexing.bm25.index import BM25Index
 
         with self._lock:
             if self._index is not None:
@@ -86,7 +86,7 @@ class KeywordLeg:
 
     def follow(self, connection: Connection, state: State) -> BM25Index:
         """The BM25 index as of the state that the connection sees."""
-        from rag_kit.indexing.bm25 import BM25Index
+        from rag_kit.indexing.bm25.index import BM25Index
         from rag_kit.indexing.bm25.words import WordCounts
 
         with self._lock:

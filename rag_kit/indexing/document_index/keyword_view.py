@@ -14,7 +14,7 @@ from rag_kit.indexing.searched import passages
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from rag_kit.indexing.bm25 import BM25Index
+    from rag_kit.indexing.bm25.index import BM25Index
 
 
 class KeywordView:

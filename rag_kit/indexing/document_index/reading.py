@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import IndexMismatchError, InvalidInputError
 from rag_kit.indexing.document_index import changes, verifying

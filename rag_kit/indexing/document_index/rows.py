@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.documents import strip_provenance, to_plain
+from rag_kit.documents.plain import to_plain
+from rag_kit.documents.provenance import strip_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.document_index.corrections import Correction, present_chunks, stored_corrections
 from rag_kit.indexing.document_index.embedding import check_model, check_vectors, embed_ahead, name_of
@@ -26,7 +26,7 @@ from rag_kit.indexing.searched import REPRESENTATION
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from rag_kit.indexing.document_index.families import Family
+    from rag_kit.indexing.document_index.families.model import Family
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.ingestion.copies import fingerprint
 from rag_kit.indexing.ingestion.looking import Sight, file_hash, look
 from rag_kit.indexing.ingestion.settings import SplitSettings
-from rag_kit.indexing.readers import Reader, ReadLimits
+from rag_kit.indexing.readers.api import Reader
+from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.splitting.api import iter_chunks
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError
 from rag_kit.indexing.cluster.connecting import is_clustered
-from rag_kit.indexing.document_index import DocumentIndex
 from rag_kit.indexing.document_index.folder import REPLIES, STORE
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.ingestion.converting import Converter
 from rag_kit.indexing.ingestion.listing import check_paths
 from rag_kit.indexing.readers.registry import registered_readers
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from rag_kit.indexing.cluster.converting import ClusterConverter
     from rag_kit.indexing.ingestion.settings import SplitSettings
     from rag_kit.indexing.postgres.location import Location
-    from rag_kit.indexing.readers import ReadLimits
+    from rag_kit.indexing.readers.limits import ReadLimits
     from rag_kit.indexing.readers.registry import UserReader
-    from rag_kit.indexing.representing import Representer
+    from rag_kit.indexing.representing.representer import Representer
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rag_kit.indexing.files import SourceFile
-    from rag_kit.indexing.representing import Represented
+    from rag_kit.indexing.representing.representer import Represented
 
 
 @dataclass

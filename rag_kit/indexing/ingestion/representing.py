@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from rag_kit.indexing.document_index import DocumentIndex
-    from rag_kit.indexing.representing import Representer
+    from rag_kit.indexing.document_index.index import DocumentIndex
+    from rag_kit.indexing.representing.representer import Representer
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def representing(
     if represent is None and "represent" not in recorded:
         yield None
         return
-    from rag_kit.indexing.representing import Representer  # imports the models
+    from rag_kit.indexing.representing.representer import Representer  # imports the models
 
     replies = index.replies
     made = Representer(

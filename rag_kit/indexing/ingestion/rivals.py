@@ -11,7 +11,7 @@ from rag_kit.indexing.document_index.writing import Batch, SourceRecord
 from rag_kit.indexing.ingestion.copies import Originals
 
 if TYPE_CHECKING:
-    from rag_kit.indexing.document_index import DocumentIndex
+    from rag_kit.indexing.document_index.index import DocumentIndex
 
 _COLUMNS = "source, size, mtime_ns, checked_ns, sha256, settings, fingerprint, original, changed"
 

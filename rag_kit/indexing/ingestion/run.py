@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.concurrency import draw_ahead, map_ahead
+from rag_kit.concurrency.ahead import draw_ahead, map_ahead
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing.cluster.connecting import is_clustered
 from rag_kit.indexing.document_index.families.rows import FamilyRow, family_rows
@@ -33,12 +33,12 @@ from rag_kit.text import detect_language
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from rag_kit.indexing.document_index import DocumentIndex
+    from rag_kit.indexing.document_index.index import DocumentIndex
     from rag_kit.indexing.document_index.sql import Connection
     from rag_kit.indexing.files import SourceFile
-    from rag_kit.indexing.readers import ReadLimits
+    from rag_kit.indexing.readers.limits import ReadLimits
     from rag_kit.indexing.readers.registry import UserReader
-    from rag_kit.indexing.representing import Representer
+    from rag_kit.indexing.representing.representer import Representer
     from rag_kit.indexing.splitting.named import Tokenizer
     from rag_kit.indexing.splitting.parts import Splitter
 
@@ -111,7 +111,7 @@ def ingest(
         rehash: Compare the bytes of files, even where size and time are the same.
         represent: Further texts by which each chunk is found: ``"summary"``, ``"questions"``, ``"keywords"``,
             ``"qa"``, ``"tags"``, ``"translation"``, ``"children"``, ``"situation"``
-            (``rag_kit.indexing.representing.kinds_of`` says more); ``[]`` for none. Default: as recorded in the index.
+            (``rag_kit.indexing.representing.kinds.kinds_of`` says more); ``[]`` for none. Default: as recorded.
             Others than recorded, or another model or prompt, split all given files again. A model's replies are kept
             in the index, and none is asked for twice.
         llm: Chat model for these; default: the configured one. The embedded one makes summaries, keywords and

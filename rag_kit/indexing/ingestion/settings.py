@@ -16,7 +16,7 @@ from rag_kit.indexing.splitting.named import SPLITTERS
 from rag_kit.indexing.splitting.packing import check_sizes
 
 if TYPE_CHECKING:
-    from rag_kit.indexing.document_index import DocumentIndex
+    from rag_kit.indexing.document_index.index import DocumentIndex
     from rag_kit.indexing.splitting.named import Tokenizer
     from rag_kit.indexing.splitting.parts import Splitter
 

@@ -24,11 +24,12 @@ from rag_kit.indexing.raptor.summaries import CLUSTER, joined
 from rag_kit.indexing.raptor.tree import RaptorTree, short_hash
 from rag_kit.indexing.representing.asking import Asker, batches
 from rag_kit.indexing.searched import RAPTOR, REPRESENTATION, embedded_row
-from rag_kit.models import chat_model, estimate_tokens
+from rag_kit.models import chat_model
 from rag_kit.models.chat import is_extractive
+from rag_kit.models.tokens import estimate_tokens
 
 if TYPE_CHECKING:
-    from rag_kit.indexing.document_index import DocumentIndex
+    from rag_kit.indexing.document_index.index import DocumentIndex
 
 _log = logging.getLogger(__name__)
 _CHANGED = 0.3  # share of changed passages above which the clusters are made anew

@@ -14,7 +14,7 @@ from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
 from rag_kit.indexing.searched import RAPTOR
 
 if TYPE_CHECKING:
-    from rag_kit.indexing.document_index import DocumentIndex
+    from rag_kit.indexing.document_index.index import DocumentIndex
 
 
 class Leaf(NamedTuple):

@@ -220,7 +220,7 @@ async def aread(
     ocr: str | None = None,
 ) -> list[Document]:
     """`read` for async code: the wait for the reader process does not hold up the event loop."""
-    from rag_kit.concurrency import run_in_thread
+    from rag_kit.concurrency.bridge import run_in_thread
 
     return await run_in_thread(lambda: read(path, limits=limits, root=root, ocr=ocr))
 

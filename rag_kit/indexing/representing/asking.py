@@ -15,11 +15,12 @@ from langchain_core.documents import Document
 from rag_kit.concurrency import fan_out
 from rag_kit.errors import ModelOutputError
 from rag_kit.indexing.representing.kinds import Kind
-from rag_kit.models import RewriteCache, estimate_tokens, structured_call
+from rag_kit.models import RewriteCache, structured_call
 from rag_kit.models.chat import is_extractive
-from rag_kit.models.rewrite_cache import call_key
-from rag_kit.models.tokens import text_of
-from rag_kit.prompts import LANGUAGES, load_prompt, render_passages
+from rag_kit.models.rewrite_cache.identity import call_key
+from rag_kit.models.tokens import estimate_tokens, text_of
+from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.prompts.format import LANGUAGES
 from rag_kit.prompts.schemas import PassageTexts
 from rag_kit.text import detect_language
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 from rag_kit.text.complexity import pointing_word, question_kind
 
 _WHICH = {"en": 'What does "{}" refer to?', "zh": "“{}”指的是什么？"}

@@ -12,7 +12,7 @@ from rag_kit.models.extractive.question import analyse
 from rag_kit.models.extractive.select import choose, telling
 from rag_kit.models.extractive.support import strength
 from rag_kit.text import detect_language
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 
 MAX_SENTENCES = 2
 _OWN_MARKS = re.compile(r"\s?[\[［【]\s*(?:\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*)\s*[\]］】]")

@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from rag_kit.models.extractive.evidence import PassageText
-from rag_kit.prompts import unescape_tags
+from rag_kit.prompts.tags import unescape_tags
 from rag_kit.text import detect_language
 
 MAX_PASSAGE_CHARS = 100_000

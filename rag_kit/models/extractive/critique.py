@@ -12,7 +12,8 @@ from rag_kit.models.extractive.select import choose
 from rag_kit.models.extractive.support import strength
 from rag_kit.models.extractive.terms import terms
 from rag_kit.text import sentences
-from rag_kit.text.citations import check_citations, is_declined
+from rag_kit.text.citations.check import check_citations
+from rag_kit.text.citations.decline import is_declined
 
 _MAX_QUESTION = 4_000
 _MAX_STATEMENTS = 20

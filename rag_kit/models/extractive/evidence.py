@@ -12,7 +12,8 @@ from typing import Any
 from rag_kit.models.extractive.question import Question, offers
 from rag_kit.models.extractive.terms import terms
 from rag_kit.models.extractive.timespan import Span, fit_in_time, time_spans
-from rag_kit.text import Sentence, sentences
+from rag_kit.text import sentences
+from rag_kit.text.sentences import Sentence
 
 MAX_SENTENCES = 400
 """Sentences looked at in one prompt; what follows is left out, so that time is bounded."""

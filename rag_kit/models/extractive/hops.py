@@ -13,7 +13,7 @@ from rag_kit.models.extractive.question import analyse
 from rag_kit.models.extractive.select import choose
 from rag_kit.models.extractive.support import strength
 from rag_kit.text import detect_language, fold
-from rag_kit.text.citations import DECLINED, is_declined
+from rag_kit.text.citations.decline import DECLINED, is_declined
 from rag_kit.text.comparisons import entity_queries
 
 _MAX_HOPS = 10

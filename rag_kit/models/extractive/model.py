@@ -14,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 
 from rag_kit.models.extractive.blocks import message_text, read_prompt
 from rag_kit.models.extractive.tasks import perform
-from rag_kit.text import warm_up
+from rag_kit.text.analysis import warm_up
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _PIECE = re.compile(rf"\s*[{_HAN}]{{1,2}}|\s*[^\s{_HAN}]+|\s+")

@@ -6,7 +6,7 @@ import re
 
 from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.text import sentences
-from rag_kit.text.citations import is_declined
+from rag_kit.text.citations.decline import is_declined
 
 _MARKS = re.compile(r"\s?[\[［【]\d[^\]］】]{0,20}[\]］】]")
 _USUAL = 2_000

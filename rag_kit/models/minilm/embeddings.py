@@ -12,10 +12,10 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import ConfigurationError, InvalidInputError
+from rag_kit.models.minilm import files
 
-from . import files
 from .graph import HIDDEN, ensure_graph
 
 MAX_TOKENS = 256
@@ -44,7 +44,8 @@ class MiniLMEmbeddings(Embeddings):
         ConfigurationError: The weights were not fetched (``rag-kit models install minilm``).
 
     Example:
-        >>> from rag_kit.models.minilm import MiniLMEmbeddings, is_installed
+        >>> from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
+        >>> from rag_kit.models.minilm.files import is_installed
         >>> if is_installed():
         ...     vectors = MiniLMEmbeddings().embed_documents(["A cat sat.", "A kitten was sitting."])
         ...     assert len(vectors[0]) == 384

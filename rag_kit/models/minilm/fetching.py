@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from rag_kit.errors import ConfigurationError
-
-from . import files
+from rag_kit.models.minilm import files
 
 _MAX_FILE = 200 * 1024 * 1024
 _CHUNK = 1 << 20

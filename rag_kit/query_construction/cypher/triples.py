@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rag_kit.documents import Filter, compile_filter
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.representing.kinds import REPRESENTATION, split_triple
 from rag_kit.query_construction.cypher.database import check_installed
 

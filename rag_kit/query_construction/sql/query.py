@@ -8,10 +8,11 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.query_construction.sql.database import open_database
-from rag_kit.query_construction.statements import QueryResult, StatementRetriever, TextToStatement
-from rag_kit.query_construction.statements.asking import Database
+from rag_kit.query_construction.statements.asking import Database, TextToStatement
+from rag_kit.query_construction.statements.result import QueryResult
+from rag_kit.query_construction.statements.uses import StatementRetriever
 
 
 class TextToSql(TextToStatement):

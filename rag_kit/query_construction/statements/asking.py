@@ -9,12 +9,14 @@ from typing import Any, ClassVar, Protocol
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from rag_kit.concurrency import check_seconds, run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.seconds import check_seconds
 from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.chat import is_extractive
-from rag_kit.prompts import LANGUAGES, load_prompt, render_passages
+from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.prompts.format import LANGUAGES
 from rag_kit.prompts.tags import Markup, escape_tags
 from rag_kit.query_construction.statements.result import Limits, QueryResult
 from rag_kit.retrieval.base import check_count

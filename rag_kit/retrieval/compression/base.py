@@ -12,7 +12,8 @@ from langchain_core.runnables import Runnable
 from rag_kit.concurrency.steps import Logic
 from rag_kit.retrieval.refine_call import RefineCall
 from rag_kit.retrieval.showing import Shown
-from rag_kit.text import Sentence, sentences
+from rag_kit.text import sentences
+from rag_kit.text.sentences import Sentence
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from rag_kit.models.extractive.worth import LEAST_NEAR, worth
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection, keep_by_score
 from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.refine_call import RefineCall
-from rag_kit.text import warm_up
+from rag_kit.text.analysis import warm_up
 
 _MAX_QUERY = 4_000
 

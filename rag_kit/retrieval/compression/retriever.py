@@ -11,7 +11,8 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
 from pydantic import Field, field_validator
 
-from rag_kit.documents import peek_score, with_provenance
+from rag_kit.documents import with_provenance
+from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
 from rag_kit.retrieval.compression.building import around, identity, kept_spans, merged, ranked, shortened

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts import Markup, escape_tags, render_history
+from rag_kit.prompts.rendering import render_history
+from rag_kit.prompts.tags import Markup, escape_tags
 
 # Turns leave for the summary in groups, so that several questions in a row share one (cached) summary.
 _GROUP = 4

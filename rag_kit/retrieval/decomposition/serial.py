@@ -9,12 +9,13 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.prompts import render_history, render_passages
+from rag_kit.prompts import render_passages
+from rag_kit.prompts.rendering import render_history
 from rag_kit.retrieval.merging import Found
 from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
 from rag_kit.retrieval.variants import folded
 from rag_kit.text import detect_language
-from rag_kit.text.citations import DECLINED, is_declined
+from rag_kit.text.citations.decline import DECLINED, is_declined
 
 _MAX_ANSWER = 500
 _MAX_HISTORY = 8_000

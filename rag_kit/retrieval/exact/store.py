@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import Filter, compile_filter, validate_filter
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.models.clients import aembed_query, embed_query

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25 import BM25Index
-from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.indexing.bm25.index import BM25Index
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.indexing.document_index.keyword_view import KeywordView
 from rag_kit.retrieval.bm25 import BM25Retriever
 from rag_kit.retrieval.indexed import KeywordIndexRetriever

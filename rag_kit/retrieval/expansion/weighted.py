@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import add_note, first_stage
-from rag_kit.indexing.bm25 import BM25Index
+from rag_kit.documents import add_note
+from rag_kit.documents.provenance import first_stage
+from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.expansion.legs import KeywordIndex, reader_of
 

@@ -10,9 +10,10 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr, field_validator
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import combine_filters, compile_filter
-from rag_kit.indexing.document_index.families import Family, FamilyView
+from rag_kit.indexing.document_index.families.model import Family
+from rag_kit.indexing.document_index.families.reading import FamilyView
 from rag_kit.retrieval.base import Request, check_count
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.indexed import rows_retriever

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import IndexMissingError, InvalidInputError
-from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.indexing.document_index.index import DocumentIndex
 
 
 def open_or_create(folder: Any, embeddings: Embeddings | None) -> DocumentIndex:

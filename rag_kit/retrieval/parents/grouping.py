@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_kit.indexing.document_index.families import PARENT_KEY, Ancestor
+from rag_kit.indexing.document_index.families.model import PARENT_KEY, Ancestor
 from rag_kit.retrieval.parents.matches import Match, Passes
 
 

@@ -8,9 +8,12 @@ from typing import Any, Literal
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import add_note, get_provenance, peek_score, with_provenance
+from rag_kit.documents import add_note, get_provenance, with_provenance
+from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.families import PARENT_KEY, FamilyView, Place, offset_in_source
+from rag_kit.indexing.document_index.families.model import PARENT_KEY, Place
+from rag_kit.indexing.document_index.families.reading import FamilyView
+from rag_kit.indexing.document_index.families.rows import offset_in_source
 
 Scoring = Literal["max", "sum", "mean"]
 Passes = Callable[[dict[str, Any]], bool]

@@ -10,8 +10,9 @@ from langchain_core.documents import Document
 from pydantic import field_validator
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.document_index.families import PARENT_KEY, Family, FamilyView, Sibling
-from rag_kit.indexing.parents import sentence_family
+from rag_kit.indexing.document_index.families.model import PARENT_KEY, Family
+from rag_kit.indexing.document_index.families.reading import FamilyView, Sibling
+from rag_kit.indexing.parents.sentences import sentence_family
 from rag_kit.retrieval.parents.base import FamilyRetriever, parents_metadata
 from rag_kit.retrieval.parents.matches import Match, Passage, Passes, span_of
 

@@ -12,13 +12,13 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import PrivateAttr
 
-from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import document_key
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.documents.identity import document_key
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing.bm25.parameters import documents_of
-from rag_kit.indexing.document_index import DocumentIndex, WriteReport
-from rag_kit.indexing.document_index.families import Family
-from rag_kit.indexing.document_index.writing import Changes
+from rag_kit.indexing.document_index.families.model import Family
+from rag_kit.indexing.document_index.index import DocumentIndex
+from rag_kit.indexing.document_index.writing import Changes, WriteReport
 from rag_kit.retrieval.base import RagKitRetriever
 from rag_kit.retrieval.parents.folders import open_or_create, temporary
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Logic
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import check_count

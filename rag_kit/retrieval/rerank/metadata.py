@@ -7,7 +7,8 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import document_key, peek_score
+from rag_kit.documents.identity import document_key
+from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.normalise import NORMALISATIONS, normalise
 from rag_kit.retrieval.numbers import check_number
@@ -39,7 +40,7 @@ class MetadataReranker(Reranker):
     Example:
         >>> from rag_kit.retrieval import BM25Retriever, RerankRetriever
         >>> words = BM25Retriever.from_texts(["old fan", "new fan"], [{"year": 1990}, {"year": 2025}])
-        >>> from rag_kit.retrieval.rerank import Recency
+        >>> from rag_kit.retrieval.rerank.signals import Recency
         >>> newest = MetadataReranker([Recency(field="year", half_life=3650, now=2026)])
         >>> ranked = RerankRetriever(retriever=words, reranker=newest)
         >>> [doc.page_content for doc in ranked.invoke("fan")]

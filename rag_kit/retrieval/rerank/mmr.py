@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import peek_score
+from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.normalise import normalise
 from rag_kit.retrieval.refine_call import RefineCall

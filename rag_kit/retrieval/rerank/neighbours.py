@@ -7,13 +7,8 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import (
-    combine_filters,
-    compile_filter,
-    document_key,
-    get_provenance,
-    with_provenance,
-)
+from rag_kit.documents import combine_filters, compile_filter, get_provenance, with_provenance
+from rag_kit.documents.identity import document_key
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.refine_call import RefineCall

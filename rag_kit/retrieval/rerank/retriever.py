@@ -9,9 +9,11 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import field_validator, model_validator
 
-from rag_kit.documents import document_key, get_provenance, peek_score, with_provenance
+from rag_kit.documents import get_provenance, with_provenance
+from rag_kit.documents.identity import document_key
+from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
-from rag_kit.models import estimate_tokens
+from rag_kit.models.tokens import estimate_tokens
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.refine_call import RefineCall

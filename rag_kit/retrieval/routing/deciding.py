@@ -10,8 +10,9 @@ from typing import Any, Literal
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from rag_kit.concurrency import Budget, check_seconds
+from rag_kit.concurrency import Budget
 from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency.seconds import check_seconds
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.retrieval.base import check_count

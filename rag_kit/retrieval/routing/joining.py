@@ -8,7 +8,8 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import add_note, document_keys, get_provenance, peek_score, with_provenance
+from rag_kit.documents import add_note, document_keys, get_provenance, with_provenance
+from rag_kit.documents.provenance import peek_score
 from rag_kit.retrieval.fusion import fusion_function
 from rag_kit.retrieval.merging import Found, joined
 from rag_kit.retrieval.ranked import FusionSettings, RankedList, first_places

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts import LANGUAGES
+from rag_kit.prompts.format import LANGUAGES
 
 MAX_OPTIONS = 100
 MAX_NAME = 64

@@ -10,10 +10,11 @@ from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, patch_config
 
-from rag_kit.concurrency import Budget, run_in_thread
+from rag_kit.concurrency import Budget
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts import LANGUAGES
+from rag_kit.prompts.format import LANGUAGES
 from rag_kit.retrieval.routing.deciding import Decider, OnNone, Policy, make_router
 from rag_kit.retrieval.routing.options import allowed_among
 from rag_kit.retrieval.routing.route import NoRouteError, Route, RoutingError

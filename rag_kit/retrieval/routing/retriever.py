@@ -12,7 +12,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from pydantic import PrivateAttr, field_validator, model_validator
 
-from rag_kit.concurrency import Budget, FanOut
+from rag_kit.concurrency import Budget
+from rag_kit.concurrency.outcome import FanOut
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError

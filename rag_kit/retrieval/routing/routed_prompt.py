@@ -10,7 +10,8 @@ from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts import LANGUAGES, load_prompt
+from rag_kit.prompts import load_prompt
+from rag_kit.prompts.format import LANGUAGES
 from rag_kit.retrieval.routing.options import MAX_DESCRIPTION, Option
 from rag_kit.text import detect_language
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from rag_kit.concurrency import Budget, Outcome
-from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.concurrency import Budget
+from rag_kit.concurrency.outcome import Outcome, describe_failure
 from rag_kit.concurrency.steps import Logic
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.retrieval.rewrite_steps import Call, side_by_side

@@ -7,9 +7,10 @@ from typing import Any, Self
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import Filter, first_stage
-from rag_kit.indexing.sparse import SparseIndex
+from rag_kit.documents import Filter
+from rag_kit.documents.provenance import first_stage
 from rag_kit.indexing.sparse.encoding import SparseEncoder, Weights
+from rag_kit.indexing.sparse.index import SparseIndex
 from rag_kit.retrieval.base import RagKitRetriever, Request
 
 

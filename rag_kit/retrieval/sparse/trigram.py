@@ -8,10 +8,11 @@ from typing import Any, Self
 from langchain_core.documents import Document
 from pydantic import field_validator
 
-from rag_kit.concurrency import run_in_thread
-from rag_kit.documents import Filter, first_stage
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.documents import Filter
+from rag_kit.documents.provenance import first_stage
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.bm25 import BM25Index
+from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.retrieval.base import RagKitRetriever, Request
 from rag_kit.retrieval.bm25 import LONG
 from rag_kit.text.ngrams import CharacterNgrams

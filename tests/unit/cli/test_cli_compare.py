@@ -9,7 +9,10 @@ import pytest
 
 from rag_kit.cli import exits
 from rag_kit.cli.main import main
-from rag_kit.evaluation import Cell, Example, Output, Passage, Results, Row
+from rag_kit.evaluation import Example, Results
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.outputs import Output, Passage
+from rag_kit.evaluation.runs.rows import Row
 
 METRICS = ("answer_correctness", "context_recall", "context_precision")
 

@@ -9,7 +9,9 @@ from contextvars import ContextVar
 
 import pytest
 
-from rag_kit.concurrency import afan_out, afan_out_map, budget_scope, charge_call, fan_out, run_in_thread
+from rag_kit.concurrency import afan_out, afan_out_map, fan_out
+from rag_kit.concurrency.bridge import run_in_thread
+from rag_kit.concurrency.budget import budget_scope, charge_call
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 colour: ContextVar[str] = ContextVar("colour", default="none")

@@ -16,8 +16,15 @@ from typing import Any
 
 import pytest
 
-from rag_kit.concurrency import fan_out, run_coroutine, run_in_thread
-from rag_kit.concurrency.bridge import BridgeLoop, acall_function, call_client, call_function
+from rag_kit.concurrency import fan_out
+from rag_kit.concurrency.bridge import (
+    BridgeLoop,
+    acall_function,
+    call_client,
+    call_function,
+    run_coroutine,
+    run_in_thread,
+)
 from rag_kit.errors import ModelError
 from rag_kit.models.failures import map_model_error
 
@@ -188,7 +195,7 @@ def test_a_fork_calls_as_its_parent_does() -> None:
     """Also one that was made while a blocking call was running."""
     script = """
 import os
-from rag_kit.concurrency import run_coroutine, run_in_thread
+from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
 
 async def three():
     return await run_in_thread(sum, [1, 2])
@@ -219,7 +226,7 @@ def test_ctrl_c_ends_a_blocking_call_that_waits_for_a_client(where: str, tmp_pat
     """KeyboardInterrupt reaches the user; coroutines clean up, and nobody waits for the client's thread."""
     script = f"""
 import asyncio, threading, sys
-from rag_kit.concurrency import run_coroutine
+from rag_kit.concurrency.bridge import run_coroutine
 from rag_kit.concurrency.bridge import call_client
 
 async def waits():

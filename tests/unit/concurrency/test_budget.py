@@ -6,15 +6,14 @@ import time
 
 import pytest
 
-from rag_kit.concurrency import (
-    Budget,
+from rag_kit.concurrency import Budget, use_budget
+from rag_kit.concurrency.budget import (
     budget_scope,
     charge_call,
     charge_tokens,
     check_budget,
     current_budget,
     remaining_seconds,
-    use_budget,
 )
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 

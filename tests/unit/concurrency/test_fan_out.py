@@ -11,7 +11,8 @@ from contextvars import ContextVar
 import pytest
 from langchain_core.runnables import RunnableLambda
 
-from rag_kit.concurrency import budget_scope, charge_call, fan_out, fan_out_map
+from rag_kit.concurrency import fan_out, fan_out_map
+from rag_kit.concurrency.budget import budget_scope, charge_call
 from rag_kit.concurrency.pool import Pool, shared_pool
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 

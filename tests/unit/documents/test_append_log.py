@@ -1,5 +1,6 @@
 """The append-only log: what was appended is read again, whatever a kill cut off."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,22 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     assert list(read_log(path)) == [(1, {"id": 2})]
     with pytest.raises(InvalidInputError, match="cannot be written"):
         AppendLog(path / "below a file.jsonl")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
+def test_a_full_disk_is_said_and_lines_stay_whole(tmp_path: Path) -> None:
+    """A line of which the disk took a part is cut off before the next one."""
+    import resource
+
+    log = AppendLog(tmp_path / "log.jsonl")
+    log.append([{"n": 1}])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, hard))
+    try:
+        with pytest.raises(InvalidInputError, match="cannot be written"):
+            log.append([{"text": "x" * 1000}])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    log.append([{"n": 2}])
+    log.close()
+    assert [record for _, record in read_log(tmp_path / "log.jsonl")] == [{"n": 1}, {"n": 2}]

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from langchain_core.documents import Document
 
-from rag_kit.documents import content_hash, copy_document, document_key, document_keys
+from rag_kit.documents import content_hash, copy_document, document_keys
+from rag_kit.documents.identity import document_key
 from rag_kit.errors import InvalidInputError
 
 

@@ -12,9 +12,9 @@ from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import EvaluationSet, Example, GivenPassages, Results, aabilities, abilities
+from rag_kit.evaluation import EvaluationSet, Example, Results, aabilities, abilities
 from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.rgb.measuring import AbilityMetric, AbilityReport
+from rag_kit.evaluation.rgb.measuring import AbilityMetric, AbilityReport, GivenPassages
 from rag_kit.evaluation.rgb.questions import examples_of, passages_of
 from rag_kit.models import chat_model
 

@@ -7,7 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from rag_kit.evaluation import Cell, Example, Output, Results, Row, compare
+from rag_kit.evaluation import Example, Results, compare
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.runs.rows import Row
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.remedies import CASES, case_of
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 
 METRICS = ("answer_correctness", "context_recall", "context_precision")
 HOSTILE = '<img src=x onerror="alert(1)">\x1b[2J\u202e'

@@ -12,18 +12,10 @@ from langchain_core.documents import Document
 
 from rag_kit.cli.main import main
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import (
-    Cell,
-    EvaluationSet,
-    Example,
-    Output,
-    Results,
-    Row,
-    compare,
-    diagnose,
-    evaluate,
-    write_report,
-)  # fmt: skip
+from rag_kit.evaluation import EvaluationSet, Example, Results, compare, diagnose, evaluate, write_report
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.runs.rows import Row  # fmt: skip
 from rag_kit.evaluation.scorers import get_metric
 
 

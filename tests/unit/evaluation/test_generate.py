@@ -312,7 +312,7 @@ def test_a_line_that_was_cut_off_is_asked_again(tmp_path):
 _CHILD = """
 import sys, time
 from langchain_core.documents import Document
-from rag_kit.models.extractive import ExtractiveChatModel
+from rag_kit.models.extractive.model import ExtractiveChatModel
 from rag_kit.evaluation import generate
 
 class Slow(ExtractiveChatModel):

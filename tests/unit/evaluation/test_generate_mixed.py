@@ -10,10 +10,10 @@ from langchain_core.documents import Document
 from rag_kit.evaluation import generate
 from rag_kit.evaluation.generating_filters import example_of
 from rag_kit.evaluation.generating_pieces import Piece
-from rag_kit.models.extractive import ExtractiveChatModel
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.models.extractive.evidence import PassageText
 from rag_kit.models.extractive.generating import generate_single_hop
+from rag_kit.models.extractive.model import ExtractiveChatModel
 from rag_kit.text import detect_language
 
 ENGLISH = (

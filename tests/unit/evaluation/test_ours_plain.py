@@ -13,7 +13,7 @@ from rag_kit.evaluation.ours.overlap import OursBleu, OursRouge
 from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.scorers import METRICS, get_metric
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 
 RHINE = "The Rhine is 1,230 km long. It flows into the North Sea."
 LOIRE = "The Loire is 1,006 km long."

@@ -11,8 +11,9 @@ import pytest
 
 import rag_kit.evaluation
 from rag_kit.evaluation.reporting.page import texts
-from rag_kit.graphs import LexicalEvaluator, build_crag
+from rag_kit.graphs import build_crag
 from rag_kit.graphs.crag.nodes import _REASONS as REASONS
+from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 

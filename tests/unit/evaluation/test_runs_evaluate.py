@@ -17,9 +17,12 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 
-from rag_kit.concurrency import charge_call, charge_tokens
+from rag_kit.concurrency.budget import charge_call, charge_tokens
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError, ResultsLockedError
-from rag_kit.evaluation import Cell, Example, Metric, Output, Results, aevaluate, evaluate
+from rag_kit.evaluation import Example, Results, aevaluate, evaluate
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.metric import Metric
+from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.rows import RunFolder
 
 
@@ -457,7 +460,7 @@ def test_calls_of_the_pipeline_count_towards_the_caps() -> None:
 
 def test_a_cap_of_the_pipelines_own_is_an_error_of_its_row() -> None:
     """Only the caps of the run end the run."""
-    from rag_kit.concurrency import budget_scope
+    from rag_kit.concurrency.budget import budget_scope
 
     def pipeline(question: str) -> str:
         with budget_scope(max_calls=0 if "1" in question else 5):

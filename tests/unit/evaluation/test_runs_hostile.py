@@ -13,19 +13,12 @@ import pytest
 from langchain_core.documents import Document
 
 from rag_kit._redact import error_text, redact
-from rag_kit.documents import to_plain
+from rag_kit.documents.plain import to_plain
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import (
-    Cell,
-    Example,
-    Metric,
-    Output,
-    Passage,
-    Results,
-    assert_quality,
-    compare,
-    evaluate,
-)
+from rag_kit.evaluation import Example, Results, assert_quality, compare, evaluate
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.metric import Metric
+from rag_kit.evaluation.outputs import Output, Passage
 
 EXAMPLES = [Example("a", "One?"), Example("b", "Two?")]
 

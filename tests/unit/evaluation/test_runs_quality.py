@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import Cell, Example, Output, QualityError, Results, Row, assert_quality
+from rag_kit.evaluation import Example, Results, assert_quality
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.runs.results import QualityError
+from rag_kit.evaluation.runs.rows import Row
 
 
 def results(*cells: Cell, **more: Any) -> Results:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import bootstrap_interval, bootstrap_intervals
+from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
 
 A = [0.9, 0.8, 0.7, 0.6, 0.9, 0.8, 0.75, 0.85]
 

@@ -15,7 +15,7 @@ import pytest
 from support.tracked_results import KEY, changed, entries, scores, some_results
 from support.trackers import LangSmithServer
 
-from rag_kit.concurrency import run_in_thread
+from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import InvalidInputError, MissingExtraError, TrackingError
 from rag_kit.evaluation import Example, Results, log_results, tracking
 

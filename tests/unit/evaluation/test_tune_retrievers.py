@@ -5,7 +5,8 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation import Example, Passage, SearchSpace, tune
+from rag_kit.evaluation import Example, SearchSpace, tune
+from rag_kit.evaluation.outputs import Passage
 from rag_kit.models import chat_model
 from rag_kit.retrieval.hybrid import HybridRetriever
 

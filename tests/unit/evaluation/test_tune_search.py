@@ -12,7 +12,8 @@ from support.blocking import blockbuster_ctx
 from support.tuning import SPACE, Told, Wrong, make, questions, value
 
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
-from rag_kit.evaluation import Example, Output, Results, atune, tune
+from rag_kit.evaluation import Example, Results, atune, tune
+from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.tuning.result import TuningResult
 from rag_kit.evaluation.tuning.search import split_examples
 

@@ -11,19 +11,19 @@ import pytest
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import (
-    Cell,
     EvaluationSet,
     Example,
-    Metric,
-    Output,
     Results,
-    Row,
     assert_quality,
-    bootstrap_interval,
     compare,
     evaluate,
     load_dataset,
 )
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.metric import Metric
+from rag_kit.evaluation.outputs import Output
+from rag_kit.evaluation.runs.rows import Row
+from rag_kit.evaluation.statistics import bootstrap_interval
 
 EXAMPLES = [Example(f"q{number}", "Why?") for number in range(4)]
 ROWS = [Row(example, Output("x"), {"m": Cell.ok(0.5)}) for example in EXAMPLES]

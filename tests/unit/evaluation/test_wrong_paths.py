@@ -11,25 +11,24 @@ import pytest
 
 from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.evaluation import (
-    Cell,
     EvaluationSet,
     Example,
-    Output,
-    Passage,
     Results,
-    Row,
     abilities,
     benchmark,
     compare,
     generate,
     log_results,
-    retrieval_metrics,
     write_report,
 )
+from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.plots import (
     complementarity_heatmap,
     scores_with_intervals,
 )
+from rag_kit.evaluation.ranking.metrics import retrieval_metrics
+from rag_kit.evaluation.runs.rows import Row
 
 EXAMPLES = [Example(f"q{number}", "Why?") for number in range(4)]
 RESULTS = Results("one", [Row(each, Output("x"), {"m": Cell.ok(0.5)}) for each in EXAMPLES])

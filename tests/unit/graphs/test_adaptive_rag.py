@@ -18,11 +18,14 @@ from support.graphs import both, fixed, thread
 from typing_extensions import TypedDict
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs import Guards, LexicalEvaluator, Refusal, RuleClassifier, build_adaptive_rag
+from rag_kit.graphs import Guards, build_adaptive_rag
+from rag_kit.graphs.adaptive.classifier import RuleClassifier
+from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
+from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
 from rag_kit.prompts.schemas import Classification
 from rag_kit.retrieval import BM25Retriever
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 
 TEXTS = [
     "The pump starts at 40 degrees.",

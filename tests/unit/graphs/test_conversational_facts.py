@@ -13,8 +13,16 @@ from langgraph.store.memory import InMemoryStore
 from support.by_task import ByTask, by_task
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs import Guards, aforget_facts, build_conversational_rag, forget_facts
-from rag_kit.graphs.conversational.facts import KEY, MAX_FACT_CHARS, merged, namespace, tidy
+from rag_kit.graphs import Guards, build_conversational_rag
+from rag_kit.graphs.conversational.facts import (
+    KEY,
+    MAX_FACT_CHARS,
+    aforget_facts,
+    forget_facts,
+    merged,
+    namespace,
+    tidy,
+)
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 

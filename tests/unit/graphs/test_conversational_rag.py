@@ -16,8 +16,9 @@ from support.graphs import fixed, thread, told
 from typing_extensions import TypedDict
 
 from rag_kit.errors import InvalidInputError, ModelUnreachableError
-from rag_kit.graphs import Guards, Refusal, build_conversational_rag
+from rag_kit.graphs import Guards, build_conversational_rag
 from rag_kit.graphs.conversational.memory import is_long, split
+from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 

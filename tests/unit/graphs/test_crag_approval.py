@@ -13,7 +13,9 @@ from langgraph.types import Command
 from support.crag import Marked, Tasks, model
 from support.graphs import fixed
 
-from rag_kit.graphs.crag import CragContext, CragState, build_crag
+from rag_kit.graphs.crag.build import build_crag
+from rag_kit.graphs.crag.context import CragContext
+from rag_kit.graphs.crag.state import CragState
 from rag_kit.graphs.guards import Guards, Refusal
 
 QUESTION = {"question": "When does it start?"}

@@ -19,13 +19,14 @@ from support.graphs import fixed
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs.crag import CragState, build_crag
-from rag_kit.graphs.evaluators import LLMEvaluator
+from rag_kit.graphs.crag.build import build_crag
+from rag_kit.graphs.crag.state import CragState
+from rag_kit.graphs.evaluators.llm import LLMEvaluator
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.running import RETRY
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 
 PUMP = Document("The pump starts at 40 degrees.", metadata={"file": "pump.md", "page": 2, "heading": "Start"})
 FRUIT = Document("Bananas ripen faster next to apples.", metadata={"file": "fruit.md"})

@@ -15,8 +15,7 @@ from rag_kit.concurrency.steps import run
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.crag.strips import MAX_JUDGED, cut, select_strips
-from rag_kit.graphs.evaluators import Evaluator, Grading
-from rag_kit.graphs.evaluators.base import judged_by
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, judged_by
 from rag_kit.text import sentences
 
 

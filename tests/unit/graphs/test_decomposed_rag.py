@@ -18,10 +18,11 @@ from support.openai_server import OpenAIServer, error
 from support.rewriters import Scripted
 
 from rag_kit.errors import BudgetExceededError, FilterError, InvalidInputError, ModelUnauthorizedError
-from rag_kit.graphs import Guards, Refusal, as_tool, build_decomposed_rag, build_plain_rag
+from rag_kit.graphs import Guards, as_tool, build_decomposed_rag, build_plain_rag
+from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 
 TEXTS = {
     "en": {

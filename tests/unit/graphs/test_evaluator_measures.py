@@ -9,8 +9,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency.steps import run
-from rag_kit.graphs.evaluators import LexicalEvaluator, lexical
-from rag_kit.models import embedding_name
+from rag_kit.graphs.evaluators import lexical
+from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
+from rag_kit.models.embedding import embedding_name
 from rag_kit.models.extractive.usefulness import Usefulness
 
 

@@ -9,7 +9,10 @@ from langchain_core.documents import Document
 
 from rag_kit.concurrency.steps import run
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs import Grading, LexicalEvaluator, Thresholds, build_crag
+from rag_kit.graphs import build_crag
+from rag_kit.graphs.evaluators.base import Grading
+from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
+from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.models import chat_model
 from rag_kit.models.extractive.period import ENOUGH
 from rag_kit.retrieval import BM25Retriever

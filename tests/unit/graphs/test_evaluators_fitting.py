@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs import Thresholds, afit_thresholds, as_evaluator, fit_thresholds
-from rag_kit.graphs.evaluators.fitting import Pair
+from rag_kit.graphs import fit_thresholds
+from rag_kit.graphs.evaluators.coerce import as_evaluator
+from rag_kit.graphs.evaluators.fitting import Pair, afit_thresholds
 from rag_kit.graphs.evaluators.measuring import intervals, roc_auc
+from rag_kit.graphs.evaluators.thresholds import Thresholds
 
 
 def test_by_hand() -> None:

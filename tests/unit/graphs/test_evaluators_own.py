@@ -17,16 +17,11 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs import (
-    Evaluator,
-    Grading,
-    LexicalEvaluator,
-    afit_thresholds,
-    as_evaluator,
-    build_crag,
-    build_self_rag,
-    fit_thresholds,
-)
+from rag_kit.graphs import build_crag, build_self_rag, fit_thresholds
+from rag_kit.graphs.evaluators.base import Evaluator, Grading
+from rag_kit.graphs.evaluators.coerce import as_evaluator
+from rag_kit.graphs.evaluators.fitting import afit_thresholds
+from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 

@@ -14,7 +14,8 @@ from langgraph.types import Command
 from support.graphs import BUILDERS, fixed, thread
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs import Guards, Refusal, as_chat, build_adaptive_rag, build_plain_rag
+from rag_kit.graphs import Guards, as_chat, build_adaptive_rag, build_plain_rag
+from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
 
 FAN = Document("The fan starts at 60 degrees.", metadata={"file": "fan.md"})

@@ -16,13 +16,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs import (
     Guards,
-    Refusal,
     as_tool,
     build_adaptive_rag,
     build_conversational_rag,
     build_decomposed_rag,
     build_plain_rag,
 )
+from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 

@@ -15,7 +15,6 @@ from support.by_task import ByTask
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs import (
     Guards,
-    Refusal,
     build_adaptive_rag,
     build_conversational_rag,
     build_crag,
@@ -23,6 +22,7 @@ from rag_kit.graphs import (
     build_plain_rag,
     build_self_rag,
 )
+from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
 

@@ -18,8 +18,10 @@ from support.graphs import BUILDERS, fixed, thread
 from typing_extensions import TypedDict
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs import CragState, Evaluator, Guards, as_chat, build_crag, build_plain_rag, uncompiled
-from rag_kit.graphs.evaluators import FunctionEvaluator
+from rag_kit.graphs import Guards, as_chat, build_crag, build_plain_rag, uncompiled
+from rag_kit.graphs.crag.state import CragState
+from rag_kit.graphs.evaluators.base import Evaluator
+from rag_kit.graphs.evaluators.function import FunctionEvaluator
 from rag_kit.models import chat_model
 
 FAN = Document("The fan starts at 60 degrees.", metadata={"file": "fan.md"})

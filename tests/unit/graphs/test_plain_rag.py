@@ -19,7 +19,7 @@ from rag_kit.errors import BudgetExceededError, InvalidInputError
 from rag_kit.graphs import build_plain_rag
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 
 PASSAGES = [
     Document(

@@ -16,12 +16,13 @@ from support.by_task import ByTask, by_task, first_sentence, labels, passage_of
 from support.graphs import fixed
 
 from rag_kit.errors import InvalidInputError, ModelUnauthorizedError
-from rag_kit.graphs import Guards, Refusal, build_self_rag
+from rag_kit.graphs import Guards, build_self_rag
+from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.state import RagState
 from rag_kit.models import chat_model
 from rag_kit.models.extractive.blocks import Prompt
 from rag_kit.retrieval import BM25Retriever
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 
 WRONG = Document("The fan was painted in 1990. The fan is loud.", metadata={"file": "paint.md"})
 RIGHT = Document("The fan starts at 60 degrees.", metadata={"file": "fan.md"})

@@ -11,10 +11,11 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.memory import InMemorySaver
 from support.by_task import ByTask, by_task, grades, passage_of
 
-from rag_kit.graphs import Guards, Refusal, build_self_rag
+from rag_kit.graphs import Guards, build_self_rag
+from rag_kit.graphs.guards import Refusal
 from rag_kit.models import chat_model
 from rag_kit.retrieval import BM25Retriever
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 
 FAN = Document("The fan starts at 60 degrees.", metadata={"file": "fan.md"})
 FRUIT = Document("Bananas ripen faster next to apples.", metadata={"file": "fruit.md"})

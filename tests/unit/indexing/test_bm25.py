@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from rag_kit.documents import add_note
 from rag_kit.errors import FilterError, InvalidInputError
-from rag_kit.indexing.bm25 import BM25Index
+from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.indexing.bm25.view import View
 
 WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=8).map(" ".join)

@@ -14,7 +14,8 @@ import pytest
 from langchain_core.documents import Document
 
 from rag_kit.errors import IndexFormatError
-from rag_kit.indexing import BM25Index, SparseIndex
+from rag_kit.indexing import BM25Index
+from rag_kit.indexing.sparse.index import SparseIndex
 
 FIXED = struct.Struct("<8sIIQ")
 Change = Callable[[dict[str, Any], dict[str, bytes]], None]

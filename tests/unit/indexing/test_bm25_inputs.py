@@ -11,7 +11,8 @@ import pytest
 from langchain_core.documents import Document
 
 from rag_kit.errors import IndexMissingError, InvalidInputError
-from rag_kit.indexing import BM25Index, SparseIndex
+from rag_kit.indexing import BM25Index
+from rag_kit.indexing.sparse.index import SparseIndex
 from rag_kit.retrieval import BM25Retriever, SparseRetriever, TrigramRetriever
 
 OWNERS: list[Any] = [BM25Index, BM25Retriever, SparseIndex, SparseRetriever, TrigramRetriever]

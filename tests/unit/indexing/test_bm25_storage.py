@@ -11,7 +11,8 @@ import pytest
 from langchain_core.documents import Document
 
 from rag_kit.errors import IndexFormatError, IndexMissingError, InvalidInputError
-from rag_kit.indexing.bm25 import BM25Index, container, storage
+from rag_kit.indexing.bm25 import container, storage
+from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.text import Analyzer
 
 TEXTS = [
@@ -148,7 +149,8 @@ def test_left_over_of_a_crash_is_removed_later(saved: Path) -> None:
 
 _KILLED = """
 import os, sys
-from rag_kit.indexing.bm25 import BM25Index, container, storage
+from rag_kit.indexing.bm25 import container, storage
+from rag_kit.indexing.bm25.index import BM25Index
 moment = int(sys.argv[2])
 count = 0
 def die(event, arguments):

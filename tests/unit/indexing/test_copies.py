@@ -17,7 +17,7 @@ from langchain_core.documents import Document
 
 from rag_kit.cli.main import main
 from rag_kit.indexing import DocumentIndex, ingest
-from rag_kit.indexing.readers import Reader
+from rag_kit.indexing.readers.api import Reader
 
 pytestmark = pytest.mark.usefixtures("backend")
 

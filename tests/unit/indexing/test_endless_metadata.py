@@ -9,7 +9,8 @@ import pytest
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing import BM25Index, DocumentIndex, SparseIndex
+from rag_kit.indexing import BM25Index, DocumentIndex
+from rag_kit.indexing.sparse.index import SparseIndex
 from rag_kit.retrieval import BM25Retriever
 
 

@@ -18,9 +18,10 @@ from support.families import numbered
 from rag_kit.errors import IndexError_, InvalidInputError, ModelUnreachableError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index import writing
-from rag_kit.indexing.document_index.families import Ancestor, Child, Family
 from rag_kit.indexing.document_index.families import writing as family_writing
-from rag_kit.indexing.parents import PartSizes, sentence_family, split_family
+from rag_kit.indexing.document_index.families.model import Ancestor, Child, Family
+from rag_kit.indexing.parents.hierarchy import PartSizes, split_family
+from rag_kit.indexing.parents.sentences import sentence_family
 from rag_kit.indexing.splitting.parts import spans_of
 
 pytestmark = pytest.mark.usefixtures("backend")

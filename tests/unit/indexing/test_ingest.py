@@ -29,7 +29,7 @@ from rag_kit.errors import (
     ReadError,
 )
 from rag_kit.indexing import DocumentIndex, ingest
-from rag_kit.indexing.readers import Reader
+from rag_kit.indexing.readers.api import Reader
 from rag_kit.models import embedding_model
 
 pytestmark = pytest.mark.usefixtures("backend")

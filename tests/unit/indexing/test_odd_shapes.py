@@ -9,8 +9,8 @@ import pytest
 
 from rag_kit.errors import ReadError
 from rag_kit.indexing import DocumentIndex, ingest, read, split
-from rag_kit.indexing.readers import ReadLimits
-from rag_kit.indexing.splitting import split_spans
+from rag_kit.indexing.readers.limits import ReadLimits
+from rag_kit.indexing.splitting.packing import split_spans
 
 
 @pytest.mark.timeout(20)

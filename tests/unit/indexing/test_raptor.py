@@ -21,7 +21,8 @@ from support.rewriters import Scripted
 from rag_kit.documents import get_provenance, matches
 from rag_kit.errors import IndexError_, InvalidInputError, MissingExtraError, ModelUnauthorizedError
 from rag_kit.indexing import DocumentIndex, ingest
-from rag_kit.indexing.raptor import RaptorTree, build_raptor
+from rag_kit.indexing.raptor.build import build_raptor
+from rag_kit.indexing.raptor.tree import RaptorTree
 from rag_kit.models import chat_model
 from rag_kit.retrieval import RaptorRetriever, index_retriever
 

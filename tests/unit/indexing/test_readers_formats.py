@@ -11,7 +11,9 @@ from langchain_core.documents import Document
 from support import documents as make
 
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.indexing.readers import Reader, aread, read, register_reader, supported_suffixes
+from rag_kit.indexing.readers.api import Reader, aread, read
+from rag_kit.indexing.readers.formats import supported_suffixes
+from rag_kit.indexing.readers.registry import register_reader
 
 
 @pytest.fixture(scope="module")

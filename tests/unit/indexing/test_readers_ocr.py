@@ -14,7 +14,8 @@ from support import documents as make
 from rag_kit.cli.main import main
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError, ReadError
 from rag_kit.indexing import DocumentIndex, ingest, read
-from rag_kit.indexing.readers import Reader, ReadLimits, aread
+from rag_kit.indexing.readers.api import Reader, aread
+from rag_kit.indexing.readers.limits import ReadLimits
 from rag_kit.indexing.readers.ocr import ocr_languages
 
 FONTS = {

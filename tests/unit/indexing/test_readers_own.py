@@ -14,7 +14,8 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError, ReadError
 from rag_kit.indexing import DocumentIndex, ingest, read, register_reader
-from rag_kit.indexing.readers import Reader, supported_suffixes
+from rag_kit.indexing.readers.api import Reader
+from rag_kit.indexing.readers.formats import supported_suffixes
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import documents as make
 
-from rag_kit.indexing.readers import Reader, aread
+from rag_kit.indexing.readers.api import Reader, aread
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,8 @@ from PIL import Image
 from support import documents as make
 
 from rag_kit.errors import InvalidInputError, ReadError
-from rag_kit.indexing.readers import Reader, ReadLimits, read
+from rag_kit.indexing.readers.api import Reader, read
+from rag_kit.indexing.readers.limits import ReadLimits
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="caps need POSIX")
 
@@ -271,7 +272,7 @@ def test_no_reader_process_outlives_its_parent(tmp_path, how):
     code = f"""
         import sys, threading
         from pathlib import Path
-        from rag_kit.indexing.readers import Reader, read
+        from rag_kit.indexing.readers.api import Reader, read
         from rag_kit.indexing.readers import api
         read(Path({str(tmp_path)!r}) / "a.txt")
         print(api._shared.process_id, flush=True)

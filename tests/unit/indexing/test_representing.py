@@ -24,7 +24,8 @@ from rag_kit.documents import explain
 from rag_kit.errors import ConfigurationError, InvalidInputError, ModelUnauthorizedError
 from rag_kit.evaluation.generating_pieces import documents_of
 from rag_kit.indexing import DocumentIndex, ingest
-from rag_kit.indexing.representing import REPRESENTATION, Representer, kinds_of
+from rag_kit.indexing.representing.kinds import REPRESENTATION, kinds_of
+from rag_kit.indexing.representing.representer import Representer
 from rag_kit.models import chat_model
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import index_retriever

@@ -22,7 +22,8 @@ from rag_kit.errors import (
     IndexMissingError,
     InvalidInputError,
 )
-from rag_kit.indexing import SparseIndex, TfidfEncoder
+from rag_kit.indexing.sparse.index import SparseIndex
+from rag_kit.indexing.sparse.tfidf import TfidfEncoder
 from rag_kit.text import Analyzer
 from rag_kit.text.ngrams import CharacterNgrams
 

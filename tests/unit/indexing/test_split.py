@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.indexing.splitting import split, split_spans
+from rag_kit.indexing.splitting.api import split
+from rag_kit.indexing.splitting.packing import split_spans
 from rag_kit.text import sentences
 
 LINES = st.sampled_from(

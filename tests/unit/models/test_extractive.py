@@ -8,10 +8,12 @@ import time
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from rag_kit.models.extractive import ExtractiveChatModel
-from rag_kit.prompts import load_prompt, render_history, render_passages
+from rag_kit.models.extractive.model import ExtractiveChatModel
+from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.prompts.rendering import render_history
 from rag_kit.text import sentences
-from rag_kit.text.citations import DECLINED, check_citations, is_declined
+from rag_kit.text.citations.check import check_citations
+from rag_kit.text.citations.decline import DECLINED, is_declined
 
 GUIDE = [
     "Uploads\nThe maximum file size of an upload is 50 MB on the free plan. Larger files are refused with error 413. "

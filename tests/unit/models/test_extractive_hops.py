@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_kit.models import chat_model, structured_call, text_call
-from rag_kit.prompts import load_prompt, render_history, render_passages
+from rag_kit.prompts import load_prompt, render_passages
+from rag_kit.prompts.rendering import render_history
 from rag_kit.text import detect_language
-from rag_kit.text.citations import DECLINED
+from rag_kit.text.citations.decline import DECLINED
 from rag_kit.text.complexity import pointing_word, question_kind
 
 KINDS = [

@@ -6,7 +6,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_tests.integration_tests import ChatModelIntegrationTests
 from langchain_tests.unit_tests import ChatModelUnitTests
 
-from rag_kit.models.extractive import ExtractiveChatModel
+from rag_kit.models.extractive.model import ExtractiveChatModel
 
 
 class TestStandardUnit(ChatModelUnitTests):

@@ -25,8 +25,8 @@ from rag_kit.errors import (
     ModelUnreachableError,
     RagKitError,
 )
-from rag_kit.models import atext_call, chat_model, map_model_error, structured_call, text_call
-from rag_kit.models.failures import Failure, classify, retry_after
+from rag_kit.models import atext_call, chat_model, structured_call, text_call
+from rag_kit.models.failures import Failure, classify, map_model_error, retry_after
 from rag_kit.models.redact import redact
 from rag_kit.prompts.schemas import Queries
 

@@ -17,8 +17,9 @@ import pytest
 
 from rag_kit.cli import models as command
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError
-from rag_kit.models.minilm import MiniLMEmbeddings, files
 from rag_kit.models.minilm import fetching as install_module
+from rag_kit.models.minilm import files
+from rag_kit.models.minilm.embeddings import MiniLMEmbeddings
 from rag_kit.models.minilm.graph import ensure_graph, read_safetensors
 
 REFERENCE = Path(__file__).parent / "data" / "minilm_reference.json"

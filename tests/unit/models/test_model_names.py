@@ -15,7 +15,9 @@ from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from support.openai_server import OpenAIServer
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
-from rag_kit.models import chat_model, describe_model, embedding_model, embedding_name
+from rag_kit.models import chat_model, embedding_model
+from rag_kit.models.chat import describe_model
+from rag_kit.models.embedding import embedding_name
 from rag_kit.models.minilm import files
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE")

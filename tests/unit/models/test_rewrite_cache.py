@@ -24,7 +24,7 @@ from langchain_openai import ChatOpenAI
 
 from rag_kit.errors import CacheError, InvalidInputError
 from rag_kit.models import RewriteCache
-from rag_kit.models.rewrite_cache import call_key, model_identity
+from rag_kit.models.rewrite_cache.identity import call_key, model_identity
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.schemas import Queries, Query
 

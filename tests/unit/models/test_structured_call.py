@@ -27,19 +27,12 @@ from rag_kit.errors import (
     ModelUnauthorizedError,
     ModelUnreachableError,
 )
-from rag_kit.models import (
-    astructured_call,
-    astructured_call_detailed,
-    atext_call,
-    chat_model,
-    forget_methods,
-    structured_call,
-    structured_call_detailed,
-    text_call,
-)
-from rag_kit.models.endpoint import first_method
+from rag_kit.models import astructured_call, atext_call, chat_model, structured_call, text_call
+from rag_kit.models.endpoint import first_method, forget_methods
 from rag_kit.models.schema import target_of
-from rag_kit.prompts import load_prompt, render_history
+from rag_kit.models.structured import astructured_call_detailed, structured_call_detailed
+from rag_kit.prompts import load_prompt
+from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import Grade, Queries, Query
 
 PROMPT = ChatPromptTemplate([("system", "You rewrite questions."), ("user", "{q}")])

@@ -6,8 +6,11 @@ import json
 
 import pytest
 
-from rag_kit.prompts import LANGUAGES, PromptLibrary, load_prompt, render_history, render_passages
+from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.prompts.folders import packaged_folder
+from rag_kit.prompts.format import LANGUAGES
+from rag_kit.prompts.library import PromptLibrary
+from rag_kit.prompts.rendering import render_history
 from rag_kit.prompts.schemas import Query
 
 ALL = [(name, language) for name in PromptLibrary().names() for language in LANGUAGES]
@@ -46,7 +49,7 @@ def test_values_are_in_the_user_section_alone(language: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_answer_prompt_holds_the_declared_decline_sentence(language: str) -> None:
     """What the model must reply when the passages lack the answer is what the code recognises."""
-    from rag_kit.text.citations import DECLINED
+    from rag_kit.text.citations.decline import DECLINED
 
     assert DECLINED[language] in text_of("answer", language, question="Q", passages="P")
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from rag_kit.errors import PromptError
-from rag_kit.prompts import PromptLibrary, folders
+from rag_kit.prompts import folders
 from rag_kit.prompts.checks import MIN_CHINESE, check_library, chinese_share
 from rag_kit.prompts.folders import packaged_folder
+from rag_kit.prompts.library import PromptLibrary
 
 
 @pytest.fixture

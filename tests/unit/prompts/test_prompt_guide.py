@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_kit.prompts import LANGUAGES, PromptLibrary, prompt_from_text
+from rag_kit.prompts.format import LANGUAGES
+from rag_kit.prompts.library import PromptLibrary, prompt_from_text
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide"
 

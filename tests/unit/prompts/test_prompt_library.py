@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from rag_kit.errors import PromptError
-from rag_kit.prompts import PromptLibrary, load_prompt
+from rag_kit.prompts import load_prompt
 from rag_kit.prompts.folders import packaged_folder
+from rag_kit.prompts.library import PromptLibrary
 
 OWN = """---
 name: NAME
@@ -199,7 +200,8 @@ def test_reading_and_checking_import_no_langchain() -> None:
     """The command line lists and checks prompts without loading LangChain."""
     code = (
         "import sys; from rag_kit.prompts.checks import check_library;"
-        "from rag_kit.prompts import PromptLibrary, render_passages;"
+        "from rag_kit.prompts import render_passages;"
+        "from rag_kit.prompts.library import PromptLibrary;"
         "library = PromptLibrary(); library.read('answer'); assert check_library(library) == [];"
         "render_passages(['x']);"
         "assert not [name for name in sys.modules if name.startswith(('langchain', 'langgraph'))]"

@@ -13,7 +13,9 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.prompts import Markup, render_history, render_passages, unescape_tags
+from rag_kit.prompts import render_passages
+from rag_kit.prompts.rendering import render_history
+from rag_kit.prompts.tags import Markup, unescape_tags
 
 PASSAGE = re.compile(r'<passage id="(\d+)"([^<>]*)>(.*?)</passage>', re.DOTALL)
 

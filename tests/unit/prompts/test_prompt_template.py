@@ -15,8 +15,10 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from rag_kit.errors import PromptError
-from rag_kit.prompts import PromptTemplate, load_prompt, prompt_from_text, render_passages, unescape_tags
+from rag_kit.prompts import PromptTemplate, load_prompt, render_passages
+from rag_kit.prompts.library import prompt_from_text
 from rag_kit.prompts.schemas import Query
+from rag_kit.prompts.tags import unescape_tags
 
 TEXT = """---
 name: mine

@@ -22,8 +22,10 @@ from rag_kit.errors import ModelOutputError
 from rag_kit.models import structured_call
 from rag_kit.models.problems import problem_in
 from rag_kit.models.schema import target_of
-from rag_kit.prompts import LANGUAGES, PromptLibrary, load_prompt, prompt_from_text
+from rag_kit.prompts import load_prompt
+from rag_kit.prompts.format import LANGUAGES
 from rag_kit.prompts.json_schema import without_wording
+from rag_kit.prompts.library import PromptLibrary, prompt_from_text
 from rag_kit.prompts.schemas import SCHEMAS, Grade, Queries, Query
 from rag_kit.prompts.wording import for_model
 from rag_kit.prompts.wording_zh import WORDING

@@ -14,9 +14,10 @@ from support.rewriters import Scripted
 
 from rag_kit.documents import get_provenance, validate_filter
 from rag_kit.prompts.filter_schema import SelfQuery
-from rag_kit.query_construction import Schema, SelfQueryRetriever
+from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.query_construction.checking import check_answer
 from rag_kit.query_construction.constructor import describe
+from rag_kit.query_construction.fields import Schema
 
 TODAY = date(2026, 11, 21)
 SCHEMA = Schema.of(

@@ -20,9 +20,10 @@ from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError
 from rag_kit.graphs import build_plain_rag, uncompiled
 from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.models import chat_model
-from rag_kit.query_construction import CypherRetriever, agraph_query, graph_database, graph_query
-from rag_kit.query_construction.cypher import TextToCypher
-from rag_kit.query_construction.statements import statement_node, statement_tool
+from rag_kit.query_construction import agraph_query, graph_query
+from rag_kit.query_construction.cypher.query import CypherRetriever, TextToCypher
+from rag_kit.query_construction.cypher.triples import graph_database
+from rag_kit.query_construction.statements.uses import statement_node, statement_tool
 from rag_kit.retrieval import BM25Retriever, MultiRepresentationRetriever
 
 KNOWS = (

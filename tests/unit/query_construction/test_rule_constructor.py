@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_kit.documents import validate_filter
-from rag_kit.query_construction import RuleConstructor, Schema
 from rag_kit.query_construction.dates import parse_period
+from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.rules.constructor import RuleConstructor
 
 TODAY = date(2026, 11, 21)
 SCHEMA = Schema.of(

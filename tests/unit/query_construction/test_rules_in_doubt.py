@@ -12,7 +12,10 @@ import pytest
 from langchain_core.documents import Document
 from support.rewriters import both, ids
 
-from rag_kit.query_construction import RuleConstructor, Schema, SelfQueryRetriever, discover_schema
+from rag_kit.query_construction import SelfQueryRetriever
+from rag_kit.query_construction.discovery import discover_schema
+from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.rules.constructor import RuleConstructor
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 RULES = RuleConstructor()

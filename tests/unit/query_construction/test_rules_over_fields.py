@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_kit.documents import validate_filter
-from rag_kit.query_construction import RuleConstructor, Schema
+from rag_kit.query_construction.fields import Schema
+from rag_kit.query_construction.rules.constructor import RuleConstructor
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 RULES = RuleConstructor(today=date(2026, 1, 1))

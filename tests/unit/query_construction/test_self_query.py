@@ -27,7 +27,8 @@ from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, 
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.models import chat_model
 from rag_kit.query_construction import SelfQueryRetriever
-from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, ExactVectorStore, VectorRetriever
+from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, VectorRetriever
+from rag_kit.retrieval.exact.store import ExactVectorStore
 
 DOCS = [
     Document(
@@ -374,7 +375,7 @@ def test_wrong_arguments() -> None:
 
 
 def _with_more() -> Any:
-    from rag_kit.prompts import prompt_from_text
+    from rag_kit.prompts.library import prompt_from_text
 
     text = (
         '---\nname: own\ndescription: d\nversion: "1"\ninput:\n  question: q\n  fields: f\n  colour: c\n---\n'

@@ -22,9 +22,9 @@ from rag_kit.documents import get_provenance
 from rag_kit.errors import ConfigurationError, InvalidInputError, MissingExtraError, StatementError
 from rag_kit.graphs import build_plain_rag, uncompiled
 from rag_kit.models import chat_model
-from rag_kit.query_construction import SqlRetriever, asql_query, sql_query
-from rag_kit.query_construction.sql import TextToSql
-from rag_kit.query_construction.statements import statement_node, statement_tool
+from rag_kit.query_construction import asql_query, sql_query
+from rag_kit.query_construction.sql.query import SqlRetriever, TextToSql
+from rag_kit.query_construction.statements.uses import statement_node, statement_tool
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever
 
 

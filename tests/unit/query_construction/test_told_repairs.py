@@ -14,7 +14,7 @@ from rag_kit.prompts.filter_schema import MAX_CONDITIONS, SelfQuery
 from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.query_construction.checking import check_answer
 from rag_kit.query_construction.fields import Schema
-from rag_kit.query_construction.rules import RuleConstructor
+from rag_kit.query_construction.rules.constructor import RuleConstructor
 
 SCHEMA = Schema.of([{"name": "year", "type": "int"}])
 TODAY = date(2026, 1, 1)

@@ -13,7 +13,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda
 
 from rag_kit.documents import get_provenance
-from rag_kit.indexing.document_index import DocumentIndex
+from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, index_retriever
 from rag_kit.retrieval.auto_fusion import dense_share, fuse_auto, lead
 from rag_kit.retrieval.base import RagKitRetriever, Request

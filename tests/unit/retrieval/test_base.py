@@ -8,7 +8,8 @@ from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 
 from rag_kit.errors import FilterError, InvalidInputError
-from rag_kit.retrieval import RagKitRetriever, Request
+from rag_kit.retrieval import RagKitRetriever
+from rag_kit.retrieval.base import Request
 
 
 class Ranked(RagKitRetriever):

@@ -11,7 +11,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from rag_kit.documents import get_provenance, with_provenance
 from rag_kit.errors import FilterError, InvalidInputError
-from rag_kit.indexing.bm25 import BM25Index
+from rag_kit.indexing.bm25.index import BM25Index
 from rag_kit.retrieval import BM25Retriever
 
 TEXTS = ["Cats sleep all day.", "A cat and a dog.", "Dogs bark.", "猫在睡觉。", "The cat's toys"]

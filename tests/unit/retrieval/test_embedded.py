@@ -15,7 +15,8 @@ from support.rewriters import Scripted
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.retrieval import HyDERetriever
-from rag_kit.retrieval.exact import ExactVectorRetriever, ExactVectorStore
+from rag_kit.retrieval.exact.retriever import ExactVectorRetriever
+from rag_kit.retrieval.exact.store import ExactVectorStore
 
 GOOD = DeterministicFakeEmbedding(size=4)
 DOCS = [Document("sun", id="sun"), Document("moon", id="moon")]

@@ -25,7 +25,8 @@ from rag_kit.errors import (
     FilterError,
     InvalidInputError,
 )
-from rag_kit.retrieval import EnsembleRetriever, RagKitRetriever, Request, VectorRetriever, explain
+from rag_kit.retrieval import EnsembleRetriever, RagKitRetriever, VectorRetriever, explain
+from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 
 
@@ -269,7 +270,7 @@ async def test_raise_policy_and_timeouts() -> None:
 
 async def test_used_up_budget_is_raised_as_such() -> None:
     """When the budget's deadline ends all branches, the error is the budget's."""
-    from rag_kit.concurrency import budget_scope
+    from rag_kit.concurrency.budget import budget_scope
 
     with budget_scope(deadline=0.2), pytest.raises(BudgetExceededError):
         await EnsembleRetriever(retrievers=[Fixed(docs=[], delay=5)]).ainvoke("q")

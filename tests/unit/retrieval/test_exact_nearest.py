@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.exact import NearestVectors
+from rag_kit.retrieval.exact.nearest import NearestVectors
 
 RANDOM = np.random.default_rng(7)
 ROWS = RANDOM.normal(size=(3000, 24)).astype(np.float32) * RANDOM.uniform(0.1, 50, size=(3000, 1)).astype(

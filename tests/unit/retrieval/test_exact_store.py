@@ -18,10 +18,13 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from support.chroma import memory_client
 
-from rag_kit.documents import get_provenance, strip_provenance
+from rag_kit.documents import get_provenance
+from rag_kit.documents.provenance import strip_provenance
 from rag_kit.errors import FilterError, InvalidInputError
-from rag_kit.retrieval import HyDERetriever, VectorRetriever, call_retriever
-from rag_kit.retrieval.exact import ExactVectorRetriever, ExactVectorStore
+from rag_kit.retrieval import HyDERetriever, VectorRetriever
+from rag_kit.retrieval.compose import call_retriever
+from rag_kit.retrieval.exact.retriever import ExactVectorRetriever
+from rag_kit.retrieval.exact.store import ExactVectorStore
 
 EMBEDDING = DeterministicFakeEmbedding(size=16)
 QUIET = Settings(anonymized_telemetry=False)

@@ -18,7 +18,7 @@ from rag_kit.errors import FilterError, InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
 from rag_kit.indexing.document_index.keyword_view import KeywordView
 from rag_kit.retrieval import EnsembleRetriever, ExpansionRetriever, index_retriever
-from rag_kit.retrieval.expansion import RelevanceFeedback
+from rag_kit.retrieval.expansion.feedback import RelevanceFeedback
 
 DOCS = corpus(a="aspirin thins blood", b="aspirin thins blood well", c="warfarin thins blood", d="tea")
 

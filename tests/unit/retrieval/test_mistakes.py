@@ -16,16 +16,16 @@ from rag_kit.query_construction import SelfQueryRetriever
 from rag_kit.retrieval import (
     BM25Retriever,
     EnsembleRetriever,
-    LexicalCompressor,
     MultiQueryRetriever,
     ParentDocumentRetriever,
     PointwiseReranker,
-    Recency,
-    Reranker,
     RerankRetriever,
-    ScoreGap,
     SentenceWindowRetriever,
 )
+from rag_kit.retrieval.compression.lexical import LexicalCompressor
+from rag_kit.retrieval.rerank.base import Reranker
+from rag_kit.retrieval.rerank.cutting import ScoreGap
+from rag_kit.retrieval.rerank.signals import Recency
 
 
 @pytest.mark.parametrize("wrong", [["a text"], "a text", 5, None, [None], Document("x")])

@@ -20,9 +20,9 @@ from support.families import children, lines, numbered
 from rag_kit.documents import get_provenance
 from rag_kit.errors import FilterError, IndexError_, InvalidInputError
 from rag_kit.indexing import DocumentIndex
-from rag_kit.indexing.document_index.families import Child, Family
+from rag_kit.indexing.document_index.families.model import Child, Family
 from rag_kit.retrieval import MultiQueryRetriever, ParentDocumentRetriever, index_retriever
-from rag_kit.retrieval.parents import FamilyRetriever
+from rag_kit.retrieval.parents.base import FamilyRetriever
 
 SIZES: dict[str, Any] = {"child_size": 40}
 

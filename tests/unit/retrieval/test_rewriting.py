@@ -350,7 +350,7 @@ def test_a_mistake_in_the_prompt_is_not_hidden(make: Make) -> None:
     """A prompt that wants values the technique does not give raises, rather than degrade for ever."""
     from langchain_core.prompts import ChatPromptTemplate
 
-    from rag_kit.prompts import prompt_from_text
+    from rag_kit.prompts.library import prompt_from_text
 
     text = (
         '---\nname: own\ndescription: d\nversion: "1"\ninput:\n  question: q\n  colour: c\n---\n'

@@ -23,8 +23,8 @@ from rag_kit.concurrency.telling import forget_told
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, BudgetExceededError, FilterError, InvalidInputError, ModelError
 from rag_kit.models import chat_model
-from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, NoRouteError, RoutingRetriever, Source
-from rag_kit.retrieval.routing import Choice, Route
+from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, RoutingRetriever, Source
+from rag_kit.retrieval.routing.route import Choice, NoRouteError, Route
 
 TEA = corpus(t1="green tea pots", t2="black tea")
 CARS = corpus(c1="loud engines", c2="oil for engines of tea vans")

@@ -14,8 +14,9 @@ from support.rewriters import Scripted
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, PromptError
 from rag_kit.models import chat_model
-from rag_kit.retrieval import NoRouteError, aroute_prompt, prompt_router, route_prompt
-from rag_kit.retrieval.routing import RoutedPrompt, RoutingError
+from rag_kit.retrieval.routing.prompts import aroute_prompt, prompt_router, route_prompt
+from rag_kit.retrieval.routing.route import NoRouteError, RoutingError
+from rag_kit.retrieval.routing.routed_prompt import RoutedPrompt
 
 TUTORS = ["tutor_physics", "tutor_maths"]
 QUESTIONS = {

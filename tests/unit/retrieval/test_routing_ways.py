@@ -23,8 +23,8 @@ from rag_kit.errors import BranchError, InvalidInputError, ModelOutputError
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.routing import Routes, routes_among
 from rag_kit.retrieval import RoutingRetriever, Source
-from rag_kit.retrieval.routing import Choice, Router
-from rag_kit.retrieval.routing.routers import Ruling, Selection
+from rag_kit.retrieval.routing.route import Choice
+from rag_kit.retrieval.routing.routers import Router, Ruling, Selection
 
 WORDS = Words(docs=corpus(a="one"))
 QUESTION = "Which engines want oil?"

@@ -11,7 +11,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from rag_kit.documents.filters_postgres import to_postgres
 from rag_kit.documents.filters_qdrant import to_qdrant
 from rag_kit.errors import FilterError
-from rag_kit.retrieval import call_retriever
+from rag_kit.retrieval.compose import call_retriever
 from rag_kit.retrieval.stores import native_filter
 from rag_kit.retrieval.structured_filter import to_directive, to_filter
 

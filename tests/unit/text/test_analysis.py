@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_kit.errors import ConfigurationError, InvalidInputError
-from rag_kit.text import Analyzer, content_words, default_analyzer, fold, segment, warm_up
+from rag_kit.text import Analyzer, content_words, default_analyzer, fold, segment
+from rag_kit.text.analysis import warm_up
 
 
 def test_english_is_stemmed_and_loses_stop_words() -> None:
@@ -165,7 +166,8 @@ def test_import_loads_no_dictionary() -> None:
     code = (
         "import sys, rag_kit.text as t; chinese = {'jieba', 'rjieba'}\n"
         "assert not sys.modules.keys() & {'Stemmer', 'numpy', *chinese}\n"
-        "t.warm_up(); t.Analyzer()('plain words'); t.content_words('Which Ελληνικά?'); t.Analyzer('en')('北京大学')\n"
+        "from rag_kit.text.analysis import warm_up; warm_up(); "
+        "t.Analyzer()('plain words'); t.content_words('Which Ελληνικά?'); t.Analyzer('en')('北京大学')\n"
         "assert not sys.modules.keys() & chinese\n"
         "assert '北京大学' in t.Analyzer()('北京大学') and 'rjieba' in sys.modules"
     )

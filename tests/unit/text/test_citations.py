@@ -11,7 +11,8 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.text.citations import DECLINED, check_citations, is_declined
+from rag_kit.text.citations.check import check_citations
+from rag_kit.text.citations.decline import DECLINED, is_declined
 
 RIVERS = (
     "Rivers of Europe\nThe Rhine rises in Switzerland. It is 1,230 km long, and it was not dammed before 1890. "

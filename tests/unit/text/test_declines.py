@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_kit.text.citations import is_declined
+from rag_kit.text.citations.decline import is_declined
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "support" / "citations"
 

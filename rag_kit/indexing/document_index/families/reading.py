@@ -118,7 +118,7 @@ class Families:
         >>> import tempfile
         >>> from langchain_core.documents import Document
         >>> from rag_kit.indexing import DocumentIndex
-        >>> from rag_kit.indexing.document_index.families import Child, Family
+        >>> from rag_kit.indexing.document_index.families.model import Child, Family
         >>> lake = Document("The lake is deep. It is cold.", id="lake")
         >>> parts = [Child("The lake is deep.", 0, 17), Child("It is cold.", 18, 29)]
         >>> with DocumentIndex.create(tempfile.mkdtemp()) as index:

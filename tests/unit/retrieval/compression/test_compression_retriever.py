@@ -19,20 +19,16 @@ from support.blocking import blockbuster_ctx
 from support.embedding import WordEmbeddings
 from support.rewriters import Scripted, Words, both, corpus, ids, notes
 
-from rag_kit.documents import content_hash, document_key, get_provenance, with_provenance
+from rag_kit.documents import content_hash, get_provenance, with_provenance
+from rag_kit.documents.identity import document_key
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, ModelError
 from rag_kit.models import chat_model
-from rag_kit.retrieval import (
-    BM25Retriever,
-    CompressionRetriever,
-    Compressor,
-    EmbeddingCompressor,
-    EnsembleRetriever,
-    LexicalCompressor,
-    ModelCompressor,
-    RagKitRetriever,
-)
-from rag_kit.retrieval.compression import Selection, near_duplicates
+from rag_kit.retrieval import BM25Retriever, CompressionRetriever, EnsembleRetriever, RagKitRetriever
+from rag_kit.retrieval.compression.base import Compressor, Selection
+from rag_kit.retrieval.compression.duplicates import near_duplicates
+from rag_kit.retrieval.compression.embedding import EmbeddingCompressor
+from rag_kit.retrieval.compression.lexical import LexicalCompressor
+from rag_kit.retrieval.compression.model import ModelCompressor
 
 QUESTION = "Why is the fan loud?"
 TEXT = "Tea is hot. The fan is loud because of dust. It rains today. Dust in the fan is removed with a brush."

@@ -17,9 +17,9 @@ from support.rewriters import Scripted, both, corpus, ids, notes
 from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, InvalidInputError, ModelError
 from rag_kit.models import chat_model
-from rag_kit.retrieval import ListwiseReranker, PointwiseReranker, RerankRetriever
+from rag_kit.retrieval import PointwiseReranker, RerankRetriever
 from rag_kit.retrieval.numbering import read_numbers
-from rag_kit.retrieval.rerank.listwise import windows
+from rag_kit.retrieval.rerank.listwise import ListwiseReranker, windows
 
 QUESTION = "Why is the fan loud?"
 DOCS = corpus(a="The fan is blue.", b="The fan is loud because of dust.", c="Tea is hot.")

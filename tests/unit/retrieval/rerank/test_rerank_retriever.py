@@ -23,16 +23,15 @@ from rag_kit.errors import BranchError, BudgetExceededError, FilterError, Invali
 from rag_kit.retrieval import (
     BM25Retriever,
     EnsembleRetriever,
-    ListwiseReranker,
     PointwiseReranker,
     RagKitRetriever,
-    Reranker,
     RerankRetriever,
-    ScoreGap,
-    lost_in_the_middle,
 )
 from rag_kit.retrieval.refine_call import RefiningError
-from rag_kit.retrieval.rerank.base import Ranking
+from rag_kit.retrieval.rerank.base import Ranking, Reranker
+from rag_kit.retrieval.rerank.cutting import ScoreGap
+from rag_kit.retrieval.rerank.listwise import ListwiseReranker
+from rag_kit.retrieval.rerank.ordering import lost_in_the_middle
 
 QUESTION = "Which fan is loud?"
 DOCS = corpus(a="fan is loud which", b="fan is loud", c="fan loud", d="fan", e="loud")
@@ -109,7 +108,7 @@ async def test_chain() -> None:
     def reverse(query: str, documents: list[Document]) -> list[float]:
         return [float(place) for place in range(len(documents))]
 
-    from rag_kit.retrieval import FunctionReranker
+    from rag_kit.retrieval.rerank.base import FunctionReranker
 
     chain = made([scores, FunctionReranker(reverse, depth=2)], k=5)
     found = await both(chain, QUESTION)
