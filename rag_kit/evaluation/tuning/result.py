@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import statistics
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rag_kit.documents.tables import Table, tables_html, tables_text
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import write_json
 from rag_kit.evaluation.comparing.comparison import Comparison, compare
 from rag_kit.evaluation.runs.results import Results
@@ -128,9 +128,11 @@ class TuningResult:
         records = self.study.user_attrs
         names = {"best": record_name(self.best, "held"), "default": record_name(self.default, "held")}
         total = self.setup["counts"]["held"]
-        if not total or any(records.get(name, {}).get("asked") != total for name in names.values()):
-            return None
-        if self.best == self.default:
+        if (
+            not total
+            or self.best == self.default
+            or any(records.get(name, {}).get("asked") != total for name in names.values())
+        ):
             return None
         runs = {who: Results.load(self.folder / name) for who, name in names.items()}
         return compare(runs, metrics=self.metric, baseline="default")
@@ -232,13 +234,21 @@ def open_study(path: Path, direction: str | None = None) -> Any:
     Raises:
         InvalidInputError: If the file is damaged, or cannot be read or written.
     """
-    with quiet() as optuna, _checked(path):
-        from optuna.storages.journal import JournalFileBackend
+    try:
+        with quiet() as optuna:
+            from optuna.storages.journal import JournalFileBackend
 
-        storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
-        if direction is None or optuna.get_all_study_names(storage):
-            return optuna.load_study(study_name=_NAME, storage=storage)
-        return optuna.create_study(study_name=_NAME, storage=storage, direction=direction)
+            storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
+            if direction is None or optuna.get_all_study_names(storage):
+                return optuna.load_study(study_name=_NAME, storage=storage)
+            return optuna.create_study(study_name=_NAME, storage=storage, direction=direction)
+    except MissingExtraError:
+        raise
+    except Exception as error:  # a file that Optuna did not write fails in many ways
+        raise InvalidInputError(
+            f"{str(path)!r} is damaged, or cannot be read or written ({type(error).__name__}: {error}); give another "
+            "folder as out"
+        ) from error
 
 
 def read_trials(study: Any) -> tuple[Trial, ...]:
@@ -254,7 +264,7 @@ def read_trials(study: Any) -> tuple[Trial, ...]:
             found.append((record["settings"], "unfinished", ""))
     trials = []
     for number, (settings, state, reason) in enumerate(found):
-        record = {**records.get(record_name(settings, "search"), {"settings": settings})}
+        record = records.get(record_name(settings, "search"), {"settings": settings})
         trials.append(Trial(number, state=state, reason=reason, **record))
     return tuple(trials)
 
@@ -268,8 +278,6 @@ def best_of(trials: tuple[Trial, ...], higher_is_better: bool) -> Trial:
 
 def record_name(settings: Mapping[str, Any], part: str) -> str:
     """Name of the record, and of the folder, that keeps the scores of a setting on a part of the questions."""
-    import hashlib
-
     return f"{hashlib.sha256(label(dict(settings)).encode()).hexdigest()[:16]}-{part}"
 
 
@@ -278,15 +286,3 @@ def used(records: Mapping[str, Any]) -> dict[str, Any]:
     scored = [each for name, each in records.items() if name.endswith(("-search", "-held"))]
     total = {kind: sum(record[kind] for record in scored) for kind in ("asked", "calls", "tokens")}
     return {**total, "seconds": records.get("elapsed", 0.0)}
-
-
-@contextmanager
-def _checked(path: Path) -> Iterator[None]:
-    """Raise InvalidInputError for whatever goes wrong while Optuna opens the file."""
-    try:
-        yield
-    except Exception as error:  # a file that Optuna did not write fails in many ways
-        raise InvalidInputError(
-            f"{str(path)!r} is damaged, or cannot be read or written ({type(error).__name__}: {error}); give another "
-            "folder as out"
-        ) from error

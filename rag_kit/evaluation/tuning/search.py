@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit._redact import redact
 from rag_kit.concurrency.bridge import acall_function, run_coroutine, run_in_thread
 from rag_kit.documents import clean_text
+from rag_kit.documents.append_log import AppendLog
 from rag_kit.documents.plain import to_plain
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError
 from rag_kit.evaluation.examples import Example
@@ -131,16 +132,16 @@ async def atune(
     """`tune`, for code that runs in an event loop already."""
     caps = {"calls": max_calls, "seconds": max_seconds}
     for name, value in ({"n_trials": n_trials} | {f"max_{kind}": cap for kind, cap in caps.items()}).items():
-        if value is not None and not value > 0:
+        if value is not None and not (isinstance(value, int | float) and value > 0):
             raise InvalidInputError(f"{name} is {value!r:.80}; give a number above 0")
-    if not 0 <= held_aside <= 0.9:
+    if not isinstance(held_aside, int | float) or not 0 <= held_aside <= 0.9:
         raise InvalidInputError(f"held_aside is {held_aside!r:.80}; give a number between 0 and 0.9")
     if pruning not in ("paired", "none") and not callable(getattr(pruning, "prune", None)):
         raise InvalidInputError(
             f"pruning is {pruning!r:.80}; allowed are 'paired', 'none' and a pruner of Optuna's"
         )
-    the_space, make = await run_in_thread(lambda: _space_of(make_pipeline, space))
-    the_metric = await run_in_thread(lambda: get_metric(metric))
+    the_space, make = await run_in_thread(_space_of, make_pipeline, space)
+    the_metric = await run_in_thread(get_metric, metric)
     given = take_examples(dataset)
     examples = [example for example in given if example.needs_met(the_metric.example_needs)]
     if not examples:
@@ -160,22 +161,18 @@ async def atune(
         "default": the_space.default,
         "identity": to_plain(the_space.identity),
         "questions": hashlib.sha256("\n".join(texts).encode()).hexdigest(),
-        "counts": {
-            "search": len(parts[0]),
-            "held": len(parts[1]),
-            "left_out": len(given) - len(examples),
-        },
+        "counts": {"search": len(parts[0]), "held": len(parts[1]), "left_out": len(given) - len(examples)},
         "held_aside": held_aside,
         "seed": seed,
         "pruning": pruning if isinstance(pruning, str) else type(pruning).__name__,
     }
     folder = Path(out)
-    lock = await run_in_thread(lambda: _locked(folder))
+    log = await run_in_thread(AppendLog, folder / FILE)
     try:
         search = _Search(
             make=make, space=the_space, metric=the_metric, parts=parts, folder=folder,
-            study=await run_in_thread(lambda: _open(folder, header)), n_trials=n_trials, caps=caps,
-            pruning=pruning, seed=seed, notify=_notifier(progress),
+            study=await run_in_thread(_opened, log, folder, header), n_trials=n_trials, caps=caps,
+            pruning=pruning, seed=seed, progress=progress,
             arguments={"judge": judge, "timeout": timeout, "max_concurrency": max_concurrency},
         )  # fmt: skip
         return await search.run()
@@ -185,7 +182,7 @@ async def atune(
             "call again with the same arguments"
         ) from error
     finally:
-        await run_in_thread(lock.release)
+        await run_in_thread(log.close)
 
 
 class _Ended(Exception):
@@ -210,7 +207,7 @@ class _Search:
     caps: Mapping[str, float | None]
     pruning: Any
     seed: int
-    notify: Callable[[str], None]
+    progress: bool | Callable[[str], None]
     arguments: Mapping[str, Any]
 
     async def run(self) -> TuningResult:
@@ -326,11 +323,16 @@ class _Search:
 
     def _report(self, number: int, state: str) -> None:
         trial, best = self._trials[number], self._best
-        self.notify(
-            f"setting {number} of {self.n_trials}: {state}, {self.metric.name} {trial.value or math.nan:.4f} on "
+        value = "-" if trial.value is None else f"{trial.value:.4f}"
+        line = (
+            f"setting {number} of {self.n_trials}: {state}, {self.metric.name} {value} on "
             f"{trial.asked} questions; best {best.value:.4f} (setting {best.number}); "
             f"{used(self._records)['calls']} calls, {self._elapsed:.0f} s"
         )
+        if callable(self.progress):
+            self.progress(line)
+        elif self.progress:
+            print(line, file=sys.stderr)
 
     def _check_coverage(self, results: Results, asked: int) -> None:
         """Fail a setting with too few values to be compared."""
@@ -392,7 +394,9 @@ class _Search:
         return results
 
     def _save(self, settings: dict[str, Any], part: str, results: Results) -> None:
-        """Write scores and usage so far to the study."""
+        """Write scores and usage so far to the study; a beginning of what an earlier sitting asked changes nothing."""
+        if len(results.rows) < self._records.get(record_name(settings, part), {}).get("asked", 0):
+            return
         each: list[Any] = [one for row in results.rows for one in (row.output, *row.cells.values())]
         record = {
             "settings": settings,
@@ -410,7 +414,7 @@ class _Search:
         try:
             async with asyncio.timeout(self._left("seconds")) as clock:
                 made = await acall_function(self.make, settings)
-            return await run_in_thread(lambda: resolve(made))
+            return await run_in_thread(resolve, made)
         except MissingExtraError:
             raise
         except Exception as error:
@@ -543,40 +547,16 @@ def _space_of(make_pipeline: Any, space: Any) -> tuple[SearchSpace, Callable[[di
     return (space if isinstance(space, SearchSpace) else SearchSpace(space)), make_pipeline
 
 
-def _locked(folder: Path) -> Any:
-    """A lock on the folder, which is made."""
-    from filelock import FileLock, Timeout
-
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInputError(f"out is {str(folder)!r}, which is a file; give a folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".tuning.lock", thread_local=False)
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise InvalidInputError(
-            f"another search is writing to {str(folder)!r}; wait for it, or give another out"
-        ) from None
-    except OSError as error:
-        raise InvalidInputError(
-            f"the folder {str(folder)!r} cannot be used: {error.strerror}; give another out"
-        ) from error
-    return lock
-
-
-def _open(folder: Path, header: Mapping[str, Any]) -> Any:
+def _opened(log: AppendLog, folder: Path, header: Mapping[str, Any]) -> Any:
     """The study of a folder that is locked.
 
     Raises:
         InvalidInputError: If it is damaged, or that of another search.
     """
-    path = folder / FILE
+    log.append([])  # a line that a kill has cut off is dropped
+    log.release()
     (folder / f"{FILE}.lock").unlink(missing_ok=True)  # of Optuna, left by a kill; nobody else writes
-    if path.exists():
-        content = path.read_bytes()
-        with path.open("r+b") as file:  # a line that a kill has cut off is dropped
-            file.truncate(content.rfind(b"\n") + 1)
-    study = open_study(path, "maximize" if header["higher_is_better"] else "minimize")
+    study = open_study(folder / FILE, "maximize" if header["higher_is_better"] else "minimize")
     wanted, found = json.loads(json.dumps(header)), study.user_attrs.get("search")
     if found is None and not study.get_trials(deepcopy=False):
         study.set_user_attr("search", wanted)
@@ -586,12 +566,6 @@ def _open(folder: Path, header: Mapping[str, Any]) -> Any:
             "the same arguments as before to resume it"
         )
     return study
-
-
-def _notifier(progress: bool | Callable[[str], None]) -> Callable[[str], None]:
-    if callable(progress):
-        return progress
-    return (lambda line: print(line, file=sys.stderr)) if progress else (lambda line: None)
 
 
 def _plain(reason: str) -> str:

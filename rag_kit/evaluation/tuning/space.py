@@ -232,7 +232,12 @@ class SearchSpace:
             )
         form: dict[str, Any] = {"pipeline": usable, "chunk_size": list(chunk_sizes)}
         if weighted := [name for name in usable if name in _WEIGHTED]:
-            form["bm25_weight"] = {"float": [0.1, 0.9], "step": 0.1, "when": {"pipeline": weighted}}
+            form["bm25_weight"] = {
+                "float": [0.1, 0.9],
+                "step": 0.1,
+                "default": 0.6,
+                "when": {"pipeline": weighted},
+            }
         if llm is not None and rewrites:
             form["rewrite"] = ["none", *rewrites]
         form["k"] = [k] if isinstance(k, int) else {"int": list(k), "default": k[1]}
@@ -254,14 +259,11 @@ class SearchSpace:
         if not isinstance(name, str) or len(kinds) != 1:
             raise InvalidInputError(f"parameter {name!r:.120} is {form!r:.160}; {_FORM}")
         form = {key: value for key, value in json.loads(label(form)).items() if value is not None}
-        kind, keys = (
-            kinds[0],
-            {"default", "when", kinds[0]} | ({"step", "log"} if kinds[0] != "choices" else set()),
-        )
+        allowed_keys = {kinds[0], "default", "when", *(() if kinds[0] == "choices" else ("step", "log"))}
         try:
-            if set(form) - keys:
-                raise ValueError(f"unknown: {', '.join(sorted(set(form) - keys))}")
-            distribution = _distribution(kind, form)
+            if unknown := set(form) - allowed_keys:
+                raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
+            distribution = _distribution(kinds[0], form)
         except (ValueError, TypeError, ArithmeticError) as error:
             raise InvalidInputError(
                 f"parameter {name!r:.120} is {label(form):.160} ({error}); {_FORM}"
@@ -358,12 +360,13 @@ def _with_ids(documents: Any) -> list[Document]:
             f"documents is {documents!r:.80}; give a list of LangChain documents, such as rag_kit.indexing.read or "
             "EvaluationSet.documents gives"
         )
-    found: dict[str, Document] = {}
-    for document in map(copy_document, given):
+    found = list(map(copy_document, given))
+    seen: set[str] = set()
+    for place, document in enumerate(found):
         key = document_key(document)
-        document.id = key if key not in found else f"{key}~{len(found)}"
-        found[document.id] = document
-    return list(found.values())
+        document.id = f"{key}~{place}" if key in seen else key
+        seen.add(key)
+    return found
 
 
 def _chunks(documents: Sequence[Document], chunk_size: int | None) -> list[Document]:

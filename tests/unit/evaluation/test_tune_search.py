@@ -99,7 +99,7 @@ def test_an_unchanged_search_asks_nothing(found, tmp_path):
 def test_a_search_is_the_same_in_one_sitting_or_in_many(found, tmp_path):
     """Which settings are tried does not depend on where a sitting ended."""
     result, _ = found
-    for trials in (1, 4, 5, 13, 20):
+    for trials in (1, 5, 20):
         parts = search(tmp_path, n_trials=trials)
     assert [dict(t.settings) for t in parts.trials] == [dict(t.settings) for t in result.trials]
     assert [(t.state, t.asked, t.value) for t in parts.trials] == [
@@ -153,7 +153,7 @@ def test_the_other_rules_of_giving_up_work_too(tmp_path):
     import optuna
 
     for number, pruning in enumerate(("none", optuna.pruners.MedianPruner(n_startup_trials=2))):
-        result = search(tmp_path / str(number), pruning=pruning)
+        result = search(tmp_path / str(number), pruning=pruning, n_trials=8)
         states = {trial.state for trial in result.trials}
         assert states == ({"complete"} if pruning == "none" else {"complete", "pruned"})
         assert result.best["kind"] == "good"
@@ -211,8 +211,8 @@ def test_a_cap_on_seconds_ends_the_search(tmp_path):
 
         return answer
 
-    result = search(tmp_path, slow, max_seconds=4, n_trials=5000, pruning="none", max_concurrency=20)
-    assert result.stopped.startswith("max_seconds=4")
+    result = search(tmp_path, slow, max_seconds=1.5, n_trials=5000, pruning="none", max_concurrency=20)
+    assert result.stopped.startswith("max_seconds=1.5")
     assert len(result.trials) < 200
     assert result.trials[0].state == "complete"
 
@@ -367,7 +367,7 @@ def test_two_searches_in_one_folder_at_a_time_are_refused(tmp_path):
     def nested(settings):
         search(tmp_path, n_trials=1)
 
-    with pytest.raises(InvalidInputError, match="another search is writing"):
+    with pytest.raises(InvalidInputError, match="another run is writing"):
         search(tmp_path, nested)
 
 
