@@ -184,6 +184,15 @@ def test_lines_of_another_form_are_done_again(tmp_path: Path) -> None:
         assert Results.load(tmp_path / "r").complete
 
 
+def test_a_manifest_of_brackets_is_damaged(tmp_path: Path) -> None:
+    """JSON nested deeper than Python reads is a damaged file, and no RecursionError."""
+    run(tmp_path / "r")
+    (tmp_path / "r" / "manifest.json").write_text("[" * 200_000)
+    with pytest.raises(InvalidInputError, match="damaged"):
+        Results.load(tmp_path / "r")
+    assert run(tmp_path / "r").complete
+
+
 @pytest.mark.parametrize(
     "change",
     [{"name": 5}, {"metrics": [5]}, {"pipeline": [1]}],
