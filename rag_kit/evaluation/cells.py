@@ -32,7 +32,7 @@ class Cell:
         details: Plain JSON behind the value: statements with verdicts, matched spans.
 
     Raises:
-        InvalidInputError: If value and status do not fit each other.
+        InvalidInputError: If value and status do not fit each other, or a count is no number from 0 on.
 
     Example:
         >>> Cell.ok(0.75).value, Cell.undefined("the answer holds no statement").value
@@ -58,6 +58,10 @@ class Cell:
                 )
         elif self.value is not None:
             raise InvalidInputError(f"a cell that is {self.status} has no value; {self.value!r} was given")
+        for name in ("calls", "tokens", "seconds"):
+            number = getattr(self, name)
+            if type(number) not in (int, float) or not 0 <= number <= sys.float_info.max:
+                raise InvalidInputError(f"{name} is {number!r:.80}; give a number from 0 on")
 
     @classmethod
     def ok(cls, value: float, reason: str = "", **details: Any) -> Cell:

@@ -172,11 +172,13 @@ def test_a_path_that_cannot_be_written_to_is_refused(
 def test_lines_of_another_form_are_done_again(tmp_path: Path) -> None:
     """A line that is JSON and no row of ours ends no run; what it stood for is computed."""
     run(tmp_path / "r")
-    example = '"example": {"id": "a", "question": "One?"}'
+    example, ok = '"example": {"id": "a", "question": "One?"}', '"value": 1, "status": "ok"'
     for line in (
         '{"id": "a", "cells": 5}',
         f'{{"id": "a", "keys": {{"output": 5}}, {example}, "output": {{}}}}',
         f'{{"id": "a", "cells": {{"ours_words": 3}}, {example}, "output": {{}}}}',
+        f'{{"id": "a", "cells": {{"ours_words": {{{ok}, "calls": "9"}}}}, {example}, "output": {{}}}}',
+        f'{{"id": "a", "cells": {{"ours_words": {{{ok}, "tokens": NaN}}}}, {example}, "output": {{}}}}',
         f'{{"id": "a", {example}, "output": {{"calls": "many"}}}}',
     ):
         (tmp_path / "r" / "rows.jsonl").write_text(f"{line}\n")
