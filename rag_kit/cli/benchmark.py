@@ -30,8 +30,9 @@ def add_parser(commands: Any) -> None:
         action="append",
         required=True,
         metavar="NAME",
-        help="bm25, dense, hybrid, or module:object: a retriever, or a function from a list of documents to "
-        "one, such as my_module:MyRetriever.from_documents (its code is run); may be given several times",
+        help="bm25, dense, hybrid, rrf, convex, rm3, mmr, parent and others (an unknown name lists them all), or "
+        "module:object: a retriever, or a function from a list of documents to one, such as "
+        "my_module:MyRetriever.from_documents (its code is run); may be given several times",
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON")
     parser.add_argument(

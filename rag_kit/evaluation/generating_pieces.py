@@ -37,17 +37,19 @@ class Piece:
 
 def documents_of(source: Any) -> list[Document]:
     """The documents of a source: Documents, texts, an index, or a folder."""
+    found = source
     if isinstance(source, (str, Path)):
-        source = list(_files(as_path(source, "documents")))
+        found = list(_files(as_path(source, "documents")))
     elif isinstance(source, DocumentIndex):
-        source = source.get(source.passage_ids())
+        found = source.get(source.passage_ids())
     elif isinstance(source, Iterable):
-        source = [Document(page_content=each) if isinstance(each, str) else each for each in source]
-    if not isinstance(source, list) or not source or not all(isinstance(each, Document) for each in source):
+        found = [Document(page_content=each) if isinstance(each, str) else each for each in source]
+    if not isinstance(found, list) or not found or not all(isinstance(each, Document) for each in found):
         raise InvalidInputError(
-            f"documents is {source!r:.60}; give Documents, texts, an index or a readable folder"
+            f"documents is {str(source)!r:.120}, which holds nothing readable; give Documents, texts, an index, or "
+            "a readable folder"
         )
-    return source
+    return found
 
 
 def _files(folder: Path) -> Iterator[Document]:
@@ -81,9 +83,8 @@ def pieces_of(corpus: Iterable[Passage], language: str) -> list[Piece]:
             if long and language in ("auto", own):
                 found.append(Piece(passage.id, text, start, own, metadata))
     if not found:
-        raise InvalidInputError(
-            "no document in this language has 120 characters (Chinese: 40); give longer passages"
-        )
+        chosen = "" if language == "auto" else f" in the language {language!r}"
+        raise InvalidInputError(f"no document{chosen} has 120 characters (Chinese: 40); give longer passages")
     return found
 
 
