@@ -74,8 +74,7 @@ def run(logic: Logic[T], context: Any = None) -> T:
             value, resume = error, logic.throw
 
 
-@types.coroutine
-def arun(logic: Logic[T], context: Any = None) -> Generator[Any, Any, T]:
+async def arun(logic: Logic[T], context: Any = None) -> T:
     """As `run`, without blocking the event loop.
 
     Example:
@@ -87,6 +86,11 @@ def arun(logic: Logic[T], context: Any = None) -> Generator[Any, Any, T]:
         >>> asyncio.run(arun(logic(), "Ada"))
         'question to Ada'
     """
+    return await _awaited(logic, context)
+
+
+@types.coroutine
+def _awaited(logic: Logic[T], context: Any) -> Generator[Any, Any, T]:
     resume: Callable[[Any], Any] = logic.send
     value: Any = None
     while True:

@@ -40,10 +40,10 @@ def did(work: str) -> None:
 class Told(Marked):
     """Notes what it grades."""
 
-    def grade(self, question: str, passages: Sequence[Document], language: str) -> Any:
+    async def grade(self, question: str, passages: Sequence[Document], language: str) -> Any:
         kind = "external" if any(p.metadata.get("origin") == "web" for p in passages) else "internal"
         did(f"grade {kind} {len(passages)}")
-        return (yield from super().grade(question, passages, language))
+        return await super().grade(question, passages, language)
 
 
 def retrieve(query: str) -> list[Document]:
