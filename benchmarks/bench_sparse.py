@@ -1,7 +1,7 @@
 """Sparse search beside a scipy product, weighted terms beside plain ones, and what RM3 costs.
 
 python benchmarks/run.py sparse
-python benchmarks/bench_sparse.py quality [DATA]     nDCG@10 and recall@100: the tables of docs/decisions/0120, 0121
+python benchmarks/bench_sparse.py quality [DATA]     nDCG@10 and recall@100: the tables of docs/benchmarks.md
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 python benchmarks/bm25_parameters.py [DATA]     (DATA: RAG_KIT_DATA, default ../shared/data)
 
-Prints the tables of docs/decisions/0020 and 0022.
+Prints the tables of docs/benchmarks.md.
 """
 
 from __future__ import annotations

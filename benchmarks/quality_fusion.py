@@ -1,4 +1,4 @@
-"""Compare ways to fuse a keyword and a dense list on retrieval sets; the figures of docs/decisions/0100.
+"""Compare ways to fuse a keyword and a dense list on retrieval sets; the figures of docs/decisions/0011.
 
 python benchmarks/quality_fusion.py ../shared/data --cache DIR            every set that is there
 python benchmarks/quality_fusion.py ../shared/data --cache DIR --sets scifact limit_small

@@ -1,4 +1,4 @@
-"""The default hybrid beside its parts and the default before it; docs/decisions/0100.
+"""The default hybrid beside its parts and the default before it; docs/decisions/0011.
 
 python benchmarks/quality_hybrid.py ../shared/data --cache DIR --limit 400
 

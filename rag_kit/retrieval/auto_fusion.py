@@ -1,7 +1,7 @@
 """Weigh a keyword list against lists of vectors for each query, by how clearly the first results stand out.
 
 No labels are used, and nothing is remembered between queries: the same lists give the same weights.
-``docs/decisions/0100`` has the figures.
+``docs/decisions/0011`` has the figures.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from rag_kit.retrieval.ensemble import EnsembleRetriever, Weights
 from rag_kit.retrieval.merging import Found
 from rag_kit.text.language import detect_language
 
-# docs/decisions/0100
+# docs/decisions/0011
 _FIRST = 3  # results that the query is moved towards
 _SHARE = 0.5  # of their mean vector
 _WEIGHT = 0.45  # of the dense side's weight that the second dense list has
@@ -74,7 +74,7 @@ class HybridRetriever(EnsembleRetriever):
     model does not read is searched by keyword alone, and a note says so. ``index_retriever`` makes one over an
     index.
 
-    Rocchio: Relevance feedback in information retrieval, 1971; what it gains stands in ``docs/decisions/0100``.
+    Rocchio: Relevance feedback in information retrieval, 1971; what it gains stands in ``docs/decisions/0011``.
 
     Args:
         retrievers: The keyword retriever (`BM25Retriever`) and the one over vectors (`ExactVectorRetriever`).

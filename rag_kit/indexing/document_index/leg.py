@@ -1,4 +1,4 @@
-"""What a leg of an index is: a search structure that is derived from the store (decision 0071)."""
+"""What a leg of an index is: a search structure that is derived from the store (decision 0018)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from rag_kit.indexing.document_index.segment import Numbers, Segment
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.vectors import Vectors, near_best
 
-#: Up to so many rows every row is scored; above, sign bits choose which (decision 0071).
+#: Up to so many rows every row is scored; above, sign bits choose which (decision 0020).
 EXACT_ROWS = 20_000
 #: Rows that sign bits choose of a segment to be scored: at least these, and their share of these.
 _LEAST, _SHARED = 400, 2600

@@ -25,7 +25,7 @@ class TrigramRetriever(RagKitRetriever):
     """Find documents by n-grams of characters, so that misspelled words and parts of words match too.
 
     BM25 over the trigrams and 4-grams of each word, and over single characters and pairs where a script has no
-    spaces (Chinese, Japanese, Thai...): the sizes that were measured to be best (docs/decisions/0121). It finds
+    spaces (Chinese, Japanese, Thai...): the sizes that were measured to be best (docs/benchmarks.md). It finds
     "retreival" in "retrieval" and "graph" in "photographs", at the price of an index of up to ten times
     the size and of weak matches after the good ones; ``min_match`` cuts those. Beside word search in an ensemble
     it helps where people mistype.
