@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli.output import STATUS, AnswerWriter, hint, say
-from rag_kit.cli.passages import shorten, where
+from rag_kit.cli.passages import plain, say_passages, shorten, step_text, where
 from rag_kit.cli.streaming import AnswerStream
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ class AnswerPrinter:
                 self._step(value)
             elif mode == "values" and not path:
                 if self.explained and value.get("documents") and not state.get("documents"):
-                    self._passages(value)
+                    STATUS.clear()
+                    say_passages(value["documents"], value["question"])
+                    say()
                 state = value
         STATUS.clear()
         if "__interrupt__" in state:
@@ -101,18 +103,10 @@ class AnswerPrinter:
         return state
 
     def _step(self, event: Mapping[str, Any]) -> None:
-        from rag_kit.cli.explaining import step_text
-
+        text = step_text(event)
         if self.explained:
-            hint(f"· {step_text(event)}")
-        STATUS.show(f"{step_text(event)} Waiting for {self.described.split(' ')[0]} ...")
-
-    def _passages(self, state: Mapping[str, Any]) -> None:
-        from rag_kit.cli.explaining import say_passages
-
-        STATUS.clear()
-        say_passages(state["documents"], state["question"])
-        say()
+            hint(f"· {text}")
+        STATUS.show(f"{text} Waiting for {self.described.split(' ')[0]} ...")
 
     def print_sources(self, result: Mapping[str, Any]) -> None:
         """Print each cited passage once with its quotes, then unsupported citations, uncited statements and notes."""
@@ -156,3 +150,13 @@ def all_notes(result: Mapping[str, Any]) -> list[str]:
     for document in result["documents"]:
         notes += get_provenance(document).get("notes", [])
     return list(dict.fromkeys(notes))
+
+
+def as_json(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The final state of a run as plain JSON."""
+    keys = ("question", "search_query", "language", "answer", "status", "citations", "uncited", "usage")
+    return {
+        **{key: result[key] for key in keys},
+        "notes": all_notes(result),
+        "documents": [plain(document) for document in result["documents"]],
+    }

@@ -10,22 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.cli import exits
+from rag_kit.cli.options import add_options
 from rag_kit.cli.output import hint, say_json
 from rag_kit.documents.tables import Table, tables_text
 
+_DESCRIPTION = """Measure how well and how fast pipelines find the relevant documents of a data set: corpus.jsonl[.gz],
+queries.jsonl, qrels.tsv (BEIR's layout), and qa.jsonl where there are answers."""
 _PLAIN = {"p50_ms": "{:.2f}", "p95_ms": "{:.2f}", "queries_per_second": "{:.0f}"}
 
 
 def add_parser(commands: Any) -> None:
     """Add ``benchmark``."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "benchmark",
-        help="measure pipelines on a retrieval data set",
-        description="Measure how well and how fast pipelines find the relevant documents of a data set: "
-        "corpus.jsonl[.gz], queries.jsonl, qrels.tsv (BEIR's layout), and qa.jsonl where there are answers.",
+        "benchmark", help="measure pipelines on a retrieval data set", description=_DESCRIPTION
     )
-    parser.add_argument("dataset", metavar="DATASET", type=Path, help="folder of the data set")
-    parser.add_argument(
+    add = parser.add_argument
+    add("dataset", metavar="DATASET", type=Path, help="folder of the data set")
+    add(
         "--pipeline",
         action="append",
         required=True,
@@ -34,28 +35,20 @@ def add_parser(commands: Any) -> None:
         "module:object: a retriever, or a function from a list of documents to one, such as "
         "my_module:MyRetriever.from_documents (its code is run); may be given several times",
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON")
-    parser.add_argument(
-        "--rows", type=Path, metavar="FILE", help="write one JSON line for each pipeline and query"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--limit", type=int, metavar="N", help="ask only the first N scorable queries")
-    parser.add_argument(
-        "--depth", type=int, default=100, metavar="N", help="passages of a ranking that count (default 100)"
-    )
-    parser.add_argument(
+    add("--out", type=Path, metavar="FILE", help="write the result as JSON")
+    add("--rows", type=Path, metavar="FILE", help="write one JSON line for each pipeline and query")
+    add("--limit", type=int, metavar="N", help="ask only the first N scorable queries")
+    add("--depth", type=int, default=100, metavar="N", help="passages of a ranking that count (default 100)")
+    add(
         "--chunk-size",
         type=int,
         metavar="N",
         help="split documents into chunks of at most N characters; a document ranks where its best chunk does "
         "(default: whole documents)",
     )
-    parser.add_argument(
-        "--embedding-model",
-        metavar="NAME",
-        help="for dense and hybrid (default: RAG_KIT_EMBEDDING_MODEL, else minilm if installed)",
-    )
-    parser.add_argument("--cache", type=Path, metavar="DIR", help="keep the documents' vectors between runs")
+    add("--embedding-model", metavar="NAME", help="for dense and hybrid (default: minilm if installed)")
+    add("--cache", type=Path, metavar="DIR", help="keep the documents' vectors between runs")
+    add_options(parser, "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:

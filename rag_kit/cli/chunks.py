@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import add_index_argument, add_wait_argument, index_embeddings, index_folder
+from rag_kit.cli.opening import index_embeddings, index_folder
+from rag_kit.cli.options import add_options
 from rag_kit.cli.output import STATUS, say, say_json
 
 
@@ -15,21 +16,14 @@ def add_parser(commands: Any) -> None:
     """Add ``chunks``."""
     parser = commands.add_parser("chunks", help="correct the passages of an index by hand")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, what in {
-        "export": "write all passages to a new JSONL file",
-        "import": "take over the texts of such a file that were changed; null takes a passage out",
-    }.items():
-        action: argparse.ArgumentParser = actions.add_parser(
-            name, help=what, description=what.capitalize() + "."
-        )
+    export = actions.add_parser("export", help="write all passages to a new JSONL file")
+    taken = actions.add_parser(
+        "import", help="take over the texts of such a file that were changed; null takes a passage out"
+    )
+    for action in (export, taken):
         action.add_argument("file", type=Path, metavar="FILE", help="the JSONL file")
-        add_index_argument(action)
-        if name == "import":
-            action.add_argument(
-                "--embedding-model", metavar="NAME", help="the index's model, to embed what is new"
-            )
-            add_wait_argument(action)
-        action.add_argument("--json", action="store_true", help="print JSON")
+        add_options(action, "--index", "--json")
+    add_options(taken, "--embedding-model", "--wait")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -41,19 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
     folder = index_folder(arguments)
     if arguments.action == "export":
         with DocumentIndex.open(folder) as index:
-            count = export_chunks(index, arguments.file)
-        STATUS.clear()
-        if arguments.json:
-            say_json({"exported": count})
-        else:
-            say(f"{count} passages written to {arguments.file}")
-        return exits.OK
-    model = index_embeddings(folder, arguments.embedding_model)
-    with DocumentIndex.open(folder, mode="w", embeddings=model, wait=arguments.wait) as index:
-        done = import_chunks(index, arguments.file)
-    STATUS.clear()
-    if arguments.json:
-        say_json(done._asdict())
+            counts = {"exported": export_chunks(index, arguments.file)}
+        text = f"{counts['exported']} passages written to {arguments.file}"
     else:
-        say(", ".join(f"{count} {what}" for what, count in done._asdict().items()))
+        model = index_embeddings(folder, arguments.embedding_model)
+        with DocumentIndex.open(folder, mode="w", embeddings=model, wait=arguments.wait) as index:
+            counts = import_chunks(index, arguments.file)._asdict()
+        text = ", ".join(f"{count} {what}" for what, count in counts.items())
+    STATUS.clear()
+    say_json(counts) if arguments.json else say(text)
     return exits.OK

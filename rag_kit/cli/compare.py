@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
+from rag_kit.cli.options import add_options, numbers
 from rag_kit.cli.output import hint, say, say_json
 from rag_kit.errors import InvalidInputError
 
@@ -32,7 +33,7 @@ def add_parser(commands: Any) -> None:
         help="at least two folders of results; NAME=FOLDER gives one another name",
     )  # fmt: skip
     parser.add_argument("--report", type=Path, metavar="FILE", help="write a report as one HTML file")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    add_options(parser, "--json")
     parser.add_argument(
         "--baseline", metavar="NAME",
         help="test each pipeline against this one (default: every two against each other)",
@@ -76,9 +77,11 @@ def run(arguments: argparse.Namespace) -> int:
     check_target(arguments.report)
     results = _load(arguments.results)
     options = {} if arguments.slices is None else {"slices": arguments.slices}
+    thresholds = numbers(arguments.thresholds, "--threshold", "METRIC=VALUE, such as faithfulness=0.8")
     comparison = compare(
         results, metrics=arguments.metric, baseline=arguments.baseline, level=arguments.level,
-        correction=arguments.correction, thresholds=_thresholds(arguments.thresholds), **options,
+        correction=arguments.correction,
+        thresholds=thresholds or None, **options,
     )  # fmt: skip
     found = diagnose_all(results, arguments.language or "auto")
     if arguments.report is not None:
@@ -120,21 +123,6 @@ def _load(given: list[str]) -> dict[str, Results]:
             )
         loaded[key] = results
     return loaded
-
-
-def _thresholds(given: list[str]) -> dict[str, float] | None:
-    found: dict[str, float] = {}
-    for text in given:
-        metric, _, value = text.rpartition("=")
-        try:
-            found[metric] = float(value)
-        except ValueError:
-            metric = ""
-        if not metric:
-            raise InvalidInputError(
-                f"--threshold is {text!r:.80}; give METRIC=VALUE, such as faithfulness=0.8"
-            )
-    return found or None
 
 
 def _report(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from rag_kit import __version__
 from rag_kit._privacy import TELEMETRY_OFF
 from rag_kit.cli import exits
+from rag_kit.cli.options import add_options
 from rag_kit.cli.output import STATUS, one_line, say_json, say_table
 
 _STYLES = {"ok": "green", "off": "dim", "bad": "red"}
@@ -57,12 +58,8 @@ def add_parser(commands: Any) -> None:
         help="what is installed, configured and reachable",
         description="Tell what is installed, configured and reachable. No secret is printed.",
     )
-    default = os.environ.get("RAG_KIT_INDEX")
-    parser.add_argument(
-        "--index", default=default or None, metavar="DIR", help="a folder, or postgresql://..."
-    )
+    add_options(parser, "--index", "--json")
     parser.add_argument("--no-network", action="store_true", help="do not ask the configured endpoint")
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -181,9 +178,11 @@ def _telemetry() -> tuple[str, str]:
 
 
 def _index(folder: str) -> tuple[str, str]:
-    from rag_kit.cli.opening import open_index
+    from rag_kit.cli.opening import index_embeddings
+    from rag_kit.indexing import DocumentIndex
     from rag_kit.indexing.postgres.location import location_of
 
-    with open_index(location_of(folder), None) as index:
+    place = location_of(folder)
+    with DocumentIndex.open(place, embeddings=index_embeddings(place, None)) as index:
         stats = index.stats()
     return "ok", ", ".join(f"{value} {name}" for name, value in stats.items())

@@ -3,24 +3,118 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.evaluate_arguments import add_parser, dataset, json_value
-from rag_kit.cli.evaluate_arguments import minima as minima_of
 from rag_kit.cli.evaluate_parts import judge_of, pipeline_of
+from rag_kit.cli.options import GRAPHS, add_options, json_value, numbers, pairs
 from rag_kit.cli.output import hint, problem, say, say_json
 from rag_kit.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_kit.evaluation import Results
+    from rag_kit.evaluation import EvaluationSet, Results
     from rag_kit.evaluation.runs.metering import Progress
 
-__all__ = ["add_parser", "run"]
+_DESCRIPTION = """Ask a pipeline every question of a set and score what it gives. With --out every finished step is
+kept: killed or stopped, the same command goes on from there; unchanged, it asks nobody anything."""
+#: Options that `evaluate` takes under the same name.
+_SETTINGS = ("out", "max_concurrency", "timeout", "max_calls", "max_tokens", "deadline")
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``evaluate`` and its arguments."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "evaluate", help="score a pipeline on a set of questions", description=_DESCRIPTION
+    )
+    add = parser.add_argument
+    add(
+        "dataset",
+        metavar="DATASET",
+        type=Path,
+        help="set of questions: .jsonl, .json, .csv, .tsv, .parquet, or a folder (BEIR's layout)",
+    )
+    add(
+        "--metric",
+        action="append",
+        metavar="NAME",
+        help="such as faithfulness, context_recall, ndcg@10; may be given several times (default: those that need no "
+        "model and that the set has gold for)",
+    )
+    add(
+        "--column",
+        action="append",
+        default=[],
+        metavar="FIELD=NAME",
+        help="which column of the set is which field, such as answers=Solution or relevant=File; may be given several "
+        "times (usual names are known)",
+    )
+    add("--encoding", metavar="NAME", help="how the set is encoded (default: utf-8; Excel in China: gb18030)")
+    add("--out", type=Path, metavar="DIR", help="folder of the results; a run goes on from what is there")
+    add(
+        "--min",
+        action="append",
+        default=[],
+        metavar="METRIC=VALUE",
+        dest="minima",
+        help="end with exit code 1 unless the metric reaches the value; may be given several times",
+    )
+    add(
+        "--min-rule",
+        choices=["mean", "low"],
+        default="mean",
+        help="what must reach it: the mean (default), or the lower end of the 95%% interval",
+    )
+    add_options(parser, "--json")
+    _add_pipeline(parser.add_argument_group("pipeline"))
+    _add_judge(parser.add_argument_group("judge"))
+    _add_limits(parser.add_argument_group("limits"))
+
+
+def _add_pipeline(group: Any) -> None:
+    add = group.add_argument
+    add(
+        "--pipeline",
+        metavar="NAME",
+        default="hybrid",
+        help="with --index: bm25, dense, hybrid (default), or module:object that makes a retriever from the index; "
+        "without: module:object, a Runnable, graph, retriever or function from a question (its code is run)",
+    )
+    add("--graph", choices=sorted(GRAPHS), help="a graph that answers (default: none, the index is searched)")
+    add_options(group, "--index", "-k", "--filter", "--model", "--embedding-model", "--allow-degraded")
+    add("--name", metavar="NAME", help="what the pipeline is called in tables")
+    add(
+        "--pipeline-version",
+        metavar="TEXT",
+        help="says whether the pipeline is still the same (default: a hash of it)",
+    )
+
+
+def _add_judge(group: Any) -> None:
+    add = group.add_argument
+    add("--judge", metavar="NAME", help="language model that judges (default: RAG_KIT_CHAT_MODEL)")
+    add("--judge-embeddings", metavar="NAME", help="embedding model of the judge")
+    add("--judge-cache", type=Path, metavar="FILE", help="keep the judge's replies between runs")
+    add(
+        "--judge-concurrency", type=int, default=16, metavar="N", help="requests to it at a time (default 16)"
+    )
+
+
+def _add_limits(group: Any) -> None:
+    add = group.add_argument
+    add("--limit", type=int, metavar="N", help="only the first N questions")
+    add("--timeout", type=float, metavar="SECONDS", help="time the pipeline has for one question")
+    add_options(group, "--max-concurrency", "--max-calls", "--max-tokens", "--deadline")
+    add(
+        "--prices",
+        metavar="JSON",
+        help='e.g. \'{"gpt-5.5": {"input": 1.25, "output": 10}}\' for a million tokens',
+    )
+    add("--keep-errors", action="store_true", help="do not try again what failed in an earlier run")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,10 +128,10 @@ def run(arguments: argparse.Namespace) -> int:
     from rag_kit.evaluation.runs.run import take_examples
     from rag_kit.evaluation.scorers import default_metrics, get_metrics
 
-    minima = minima_of(arguments)
+    minima = numbers(arguments.minima, "--min", "METRIC=VALUE, such as faithfulness=0.8")
     prices = json_value(arguments.prices, "--prices")
     named = None if arguments.metric is None else get_metrics(arguments.metric)
-    examples = take_examples(dataset(arguments))
+    examples = take_examples(_dataset(arguments))
     metrics = default_metrics(examples) if named is None else named
     unknown = sorted(set(minima) - {metric.name for metric in metrics})
     if unknown:
@@ -53,26 +147,39 @@ def run(arguments: argparse.Namespace) -> int:
                 examples[: arguments.limit],
                 metrics,
                 judge=judge_of(arguments, metrics),
-                out=arguments.out,
                 name=arguments.name or name,
                 version=arguments.pipeline_version or version,
-                max_concurrency=arguments.max_concurrency,
-                timeout=arguments.timeout,
-                max_calls=arguments.max_calls,
-                max_tokens=arguments.max_tokens,
-                deadline=arguments.deadline,
                 prices=prices,
                 progress=_progress(),
                 retry_errors=not arguments.keep_errors,
+                **{setting: getattr(arguments, setting) for setting in _SETTINGS},
             )
         except KeyboardInterrupt:
             if arguments.out is not None:
                 hint(f"what is done is in {arguments.out}; the same command goes on from there")
             raise
     _show(results, arguments)
-    _tell_what_is_missing(results, answers=bool(arguments.graph) or ":" in arguments.pipeline)
-    _tell_of_ids_that_never_meet(results)
+    _hint_at_missing_values(results, answers=bool(arguments.graph) or ":" in arguments.pipeline)
+    _hint_at_unmatched_ids(results)
     return _verdict(results, minima, arguments)
+
+
+def _dataset(arguments: argparse.Namespace) -> EvaluationSet:
+    """The set, with the columns that were named.
+
+    Raises:
+        InvalidInputError: If it cannot be read, or a column is not FIELD=NAME.
+    """
+    from rag_kit.evaluation import EvaluationSet
+
+    settings: dict[str, Any] = {}
+    if arguments.column:
+        settings["columns"] = pairs(arguments.column, "--column", "FIELD=NAME, such as answers=Solution")
+        if arguments.dataset.is_dir():
+            raise InvalidInputError("--column is for a file; the columns of a folder are known")
+    if arguments.encoding is not None:
+        settings["encoding"] = arguments.encoding
+    return EvaluationSet.load(arguments.dataset, **settings)
 
 
 def _check_folder(out: Path | None, ids: set[str]) -> None:
@@ -95,7 +202,7 @@ def _check_folder(out: Path | None, ids: set[str]) -> None:
         )
 
 
-def _tell_what_is_missing(results: Results, *, answers: bool) -> None:
+def _hint_at_missing_values(results: Results, *, answers: bool) -> None:
     """A metric without a single value is easily overlooked in a table."""
     for metric in results.metrics:
         cells = list(results.cells(metric).values())
@@ -108,7 +215,7 @@ def _tell_what_is_missing(results: Results, *, answers: bool) -> None:
             hint(f"{metric} has no value for any question: {reason}")
 
 
-def _tell_of_ids_that_never_meet(results: Results) -> None:
+def _hint_at_unmatched_ids(results: Results) -> None:
     """Gold under other names than the passages have scores 0 everywhere, which looks like a bad retriever."""
     from rag_kit.evaluation.ranking.metrics import ranked_ids
 
@@ -168,8 +275,6 @@ def _show(results: Results, arguments: argparse.Namespace) -> None:
 
 def _progress() -> bool | Callable[[Progress], None]:
     """A bar on a terminal; elsewhere one line at the end."""
-    import sys
-
     if sys.stderr.isatty():
         return True
 

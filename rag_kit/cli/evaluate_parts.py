@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
+import hashlib
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.cli.ask import GRAPHS
-from rag_kit.cli.opening import (
-    DEFAULT_K,
-    index_folder,
-    is_own,
-    make_retriever,
-    open_index,
-    parse_filter,
-    searches_vectors,
-)
+from rag_kit.cli.opening import is_own, open_retriever
+from rag_kit.cli.options import DEFAULT_K, GRAPHS
 from rag_kit.cli.output import hint
 from rag_kit.errors import InvalidInputError
 
@@ -45,13 +37,10 @@ def pipeline_of(arguments: argparse.Namespace, stack: ExitStack) -> tuple[Any, s
                 f"--pipeline {arguments.pipeline} needs --index DIR; without one give module:object of your own"
             )
         return arguments.pipeline, arguments.pipeline, None
-    where = parse_filter(arguments.filter)
-    dense = searches_vectors(arguments.pipeline)
-    index = stack.enter_context(open_index(index_folder(arguments), arguments.embedding_model, dense=dense))
-    retriever = make_retriever(index, arguments, where)
+    index, retriever = stack.enter_context(open_retriever(arguments))
     parts = [arguments.pipeline, f"k={arguments.k or DEFAULT_K}", f"index={_content(index)}"]
-    if where:
-        parts.append(f"filter={json.dumps(where, sort_keys=True, ensure_ascii=False)}")
+    if arguments.filter:
+        parts.append(f"filter={arguments.filter}")
     if arguments.graph is None:
         return retriever, arguments.pipeline, ", ".join(parts)
     from rag_kit import graphs
@@ -67,8 +56,6 @@ def pipeline_of(arguments: argparse.Namespace, stack: ExitStack) -> tuple[Any, s
 
 def _content(index: DocumentIndex) -> str:
     """A hash of what an index holds: with another content the pipeline is another one."""
-    import hashlib
-
     known = hashlib.sha256()
     ids = sorted(index.ids())
     for start in range(0, len(ids), 1000):
@@ -90,21 +77,18 @@ def judge_of(arguments: argparse.Namespace, metrics: tuple[Metric, ...]) -> Judg
     from rag_kit.models import chat_model
     from rag_kit.models.chat import describe_model, is_extractive
 
-    def make(llm: str | None) -> Judge:
-        return Judge(
-            llm,
-            arguments.judge_embeddings,
-            cache=arguments.judge_cache,
-            max_concurrency=arguments.judge_concurrency,
-        )
-
-    if not judged:
-        return make("none")
-    if arguments.judge is None and is_extractive(chat_model()):
+    llm = arguments.judge if judged else "none"
+    if judged and llm is None and is_extractive(chat_model()):
         hint(
             f"{', '.join(judged)}: a judge needs a language model; give --judge NAME, or set RAG_KIT_CHAT_MODEL"
         )
-        return make("none")
-    judge = make(arguments.judge)
-    hint(f"judge: {describe_model(judge.llm)}")
+        llm = "none"
+    judge = Judge(
+        llm,
+        arguments.judge_embeddings,
+        cache=arguments.judge_cache,
+        max_concurrency=arguments.judge_concurrency,
+    )
+    if llm != "none":
+        hint(f"judge: {describe_model(judge.llm)}")
     return judge

@@ -6,39 +6,38 @@ import argparse
 from typing import Any
 
 from rag_kit.cli import exits
-from rag_kit.cli.opening import add_index_argument, add_wait_argument, index_embeddings, index_folder
+from rag_kit.cli.opening import index_embeddings, index_folder
+from rag_kit.cli.options import add_options
 from rag_kit.cli.output import STATUS, Progress, say, say_json
+from rag_kit.errors import InvalidInputError
+
+_COMMANDS = {
+    "verify": "check that the files of an index agree with its stored text",
+    "repair": "rebuild the damaged parts of an index from its stored text",
+    "reembed": "make the vectors of an index anew with another embedding model; the old ones serve until then",
+}
 
 
 def add_parser(commands: Any) -> None:
     """Add ``verify``, ``repair`` and ``reembed``."""
-    for name, what in {
-        "verify": "check that the files of an index agree with its stored text",
-        "repair": "rebuild the damaged parts of an index from its stored text",
-        "reembed": "make the vectors of an index anew with another embedding model; the old ones serve until then",
-    }.items():
+    for name, what in _COMMANDS.items():
         parser: argparse.ArgumentParser = commands.add_parser(
             name, help=what, description=what.capitalize() + "."
         )
-        add_index_argument(parser)
-        if name == "reembed":
-            parser.add_argument(
-                "--embedding-model",
-                required=True,
-                metavar="NAME",
-                help="minilm, or e.g. openai:text-embedding-3-small",
-            )
-            add_wait_argument(parser)
-            parser.add_argument("--quiet", action="store_true", help="no progress bar")
+        add_options(parser, "--index", "--json")
         if name == "repair":
+            add_options(parser, "--embedding-model")
             parser.add_argument(
                 "--titles",
                 choices=["yes", "no"],
                 help="from now on search titles and headings with the texts below them, or do not; embeds these texts "
                 "again with the index's model (new indexes: yes)",
             )
-            parser.add_argument("--embedding-model", metavar="NAME", help="for --titles: the index's model")
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        elif name == "reembed":
+            add_options(parser, "--wait", "--quiet")
+            parser.add_argument(
+                "--embedding-model", required=True, metavar="NAME", help="minilm, or openai:NAME and others"
+            )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -55,17 +54,13 @@ def run(arguments: argparse.Namespace) -> int:
         model = index_embeddings(folder, arguments.embedding_model) if arguments.titles else None
         with DocumentIndex.open(folder, mode="w", embeddings=model, check=False) as index:
             report = index.repair(titles=arguments.titles and arguments.titles == "yes")
-    if arguments.json:
-        say_json(report.as_dict())
-    else:
-        say(str(report))
+    say_json(report.as_dict()) if arguments.json else say(str(report))
     return exits.OK if report.ok else exits.FAILED
 
 
 def _reembed(arguments: argparse.Namespace) -> int:
     """Embed the passages with another model; after a kill the same command continues."""
     STATUS.show("loading ...")
-    from rag_kit.errors import InvalidInputError
     from rag_kit.indexing import DocumentIndex
     from rag_kit.models import embedding_model
 

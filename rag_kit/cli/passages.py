@@ -1,11 +1,12 @@
-"""Print passages, or convert them to JSON."""
+"""Passages at the terminal: a list of them, why each was found, and their form as JSON."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.cli.output import flat, say
+from rag_kit.cli.output import flat, say, say_table
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -55,3 +56,78 @@ def plain(document: Document) -> dict[str, Any]:
     metadata = {**document.metadata, PROVENANCE_KEY: get_provenance(document)}
     value: dict[str, Any] = to_plain({"id": document.id, "text": document.page_content, "metadata": metadata})
     return value
+
+
+#: Event of a graph -> what is said of it; any other is named with its details.
+_STEPS = {
+    "condensed": "The follow-up question was completed: “{search_query}”",
+    "retrieved": "Passages found: {passages}",
+    "graded": "The passages were graded: {action}",
+    "rewritten": "The question was rewritten: “{search_query}”",
+    "classified": "The question is of the kind {route}",
+    "hop": "Step {number} asks: “{question}”",
+    "cited": "The citations were checked: {status}",
+    "refused": "Refused: {reason}",
+}
+
+
+def step_text(event: Mapping[str, Any]) -> str:
+    """A step that a graph reports, as a sentence.
+
+    Example:
+        >>> step_text({"event": "retrieved", "passages": 3})
+        'Passages found: 3.'
+        >>> step_text({"event": "graded_support", "round": 1, "supported": [1, 2]})
+        'graded support: round 1, supported 1 2.'
+        >>> step_text({"event": "decomposed", "parts": ["tea in Ghent", "coffee in Ghent"]})
+        'decomposed: parts “tea in Ghent”, “coffee in Ghent”.'
+    """
+    name, details = str(event.get("event", "step")), {k: v for k, v in event.items() if k != "event"}
+    try:
+        text = _STEPS[name].format(**details)
+    except KeyError:
+        listed = ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in details.items())
+        text = name.replace("_", " ") + (f": {listed}" if listed else "")
+    return shorten(text, 300) + "."
+
+
+def _value(value: Any) -> str:
+    if not isinstance(value, (list, tuple)):
+        return str(value)
+    if value and all(isinstance(each, str) for each in value):
+        return ", ".join(f"“{each}”" for each in value)
+    return " ".join(map(str, value))
+
+
+def say_passages(documents: list[Document], question: str) -> None:
+    """Print a table of passages with the retrievers that found them, their ranks, scores and queries."""
+    from rag_kit.documents import get_provenance
+
+    records = [get_provenance(document) for document in documents]
+    stages = [stage for record in records for stage in record.get("stages", [])]
+    queries = list(dict.fromkeys(str(stage["query"]) for stage in stages if stage.get("query")))
+    for number, query in enumerate(queries, 1):
+        if len(queries) > 1:
+            say(f"Query {number}: “{shorten(query)}”")
+        elif " ".join(query.split()) != " ".join(question.split()):
+            say(f"Searched for “{shorten(query)}”")
+    rows: list[list[str | tuple[str, str]]] = []
+    for place, (document, record) in enumerate(zip(documents, records, strict=True), 1):
+        found = "\n".join(dict.fromkeys(_stage(stage, queries) for stage in record.get("stages", [])))
+        passage = "\n".join([where(document.metadata), preview(document)])
+        rows.append([(f"[{place}]", "bold"), (found or "no provenance", "dim"), passage])
+    say_table(rows, ("", "found by", "passage"))
+    for note in dict.fromkeys(note for record in records for note in record.get("notes", [])):
+        say(f"Note: {note}", style="yellow")
+
+
+def _stage(stage: Mapping[str, Any], queries: list[str]) -> str:
+    """A retrieval stage in words: name, rank, score, and which of several queries."""
+    parts = [shorten(str(stage.get("stage", "?")), 24)]
+    if stage.get("rank") is not None:
+        parts.append(f"rank {stage['rank']}")
+    if isinstance(score := stage.get("score"), (int, float)):
+        parts.append(f"({score:.3g})")
+    if len(queries) > 1 and stage.get("query"):
+        parts.append(f"for query {queries.index(str(stage['query'])) + 1}")
+    return " ".join(parts)

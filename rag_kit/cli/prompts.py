@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.cli import exits
+from rag_kit.cli.options import add_options
 from rag_kit.cli.output import hint, problem, say, say_json, say_table
 from rag_kit.documents.clean import clean_text
 from rag_kit.errors import PromptError
@@ -16,13 +17,9 @@ if TYPE_CHECKING:
     from rag_kit.prompts.library import PromptLibrary
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the command ``prompts`` with its three actions.
-
-    Args:
-        subparsers: What ``ArgumentParser.add_subparsers`` returned.
-    """
-    top = subparsers.add_parser(
+def add_parser(commands: Any) -> None:
+    """Add ``prompts`` with its three actions."""
+    top = commands.add_parser(
         "prompts", help="list, show and check prompt files", description="List, show and check prompt files."
     )
     common = argparse.ArgumentParser(add_help=False)
@@ -33,7 +30,7 @@ def add_parser(subparsers: Any) -> None:
         help="your own prompts, which win over the packaged ones (default: RAG_KIT_PROMPTS, if set)",
     )
     common.add_argument("--language", choices=("en", "zh"), help="this language alone (show: en)")
-    common.add_argument("--json", action="store_true", help="print JSON")
+    add_options(common, "--json")
     actions = top.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("list", parents=[common], help="every prompt: inputs, output, where it comes from")
     show = actions.add_parser(
@@ -45,9 +42,6 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run one of the three actions.
-
-    Args:
-        arguments: The parsed command line.
 
     Returns:
         0 when all is well, 1 when ``check`` found problems, 2 when a prompt or folder is wrong or unknown.

@@ -1,0 +1,155 @@
+"""Options that several commands share, and what their texts mean."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from rag_kit.errors import InvalidInputError
+
+DEFAULT_K = 5
+
+#: Graphs that ``--graph`` can name -> builder in rag_kit.graphs.
+GRAPHS = {
+    "plain": "build_plain_rag",
+    "crag": "build_crag",
+    "self-rag": "build_self_rag",
+    "adaptive": "build_adaptive_rag",
+    "decomposed": "build_decomposed_rag",
+}
+
+_SHARED: dict[str, dict[str, Any]] = {
+    "--index": {
+        "metavar": "DIR",
+        "help": "the index: a folder, or postgresql://USER@HOST/DATABASE?index=NAME (or set RAG_KIT_INDEX)",
+    },
+    "--wait": {
+        "type": float,
+        "default": 0.0,
+        "metavar": "SECONDS",
+        "help": "wait for another writer (default 0)",
+    },
+    "-k": {"type": int, "metavar": "N", "help": f"how many passages (default {DEFAULT_K})"},
+    "--filter": {
+        "metavar": "JSON",
+        "help": "only passages whose metadata match, e.g. '{\"page\": 3}', or those of a folder: "
+        '\'{"file": {"$startswith": "contracts/"}}\'',
+    },
+    "--embedding-model": {
+        "metavar": "NAME",
+        "help": "the model that the index was built with (default: the one recorded in the index)",
+    },
+    "--allow-degraded": {
+        "action": "store_true",
+        "help": "search by keyword alone when the embedding endpoint fails, and say so (default: fail, with exit "
+        "code 5 or 6)",
+    },
+    "--model": {"metavar": "NAME", "help": "chat model, e.g. openai:gpt-4o-mini (or RAG_KIT_CHAT_MODEL)"},
+    "--base-url": {
+        "metavar": "URL",
+        "help": "address of an OpenAI-compatible endpoint (or RAG_KIT_BASE_URL)",
+    },
+    "--prompts": {"type": Path, "metavar": "DIR", "help": "folder with your own prompt files"},
+    "--max-calls": {"type": int, "metavar": "N", "help": "model calls allowed"},
+    "--max-tokens": {"type": int, "metavar": "N", "help": "tokens allowed, in and out"},
+    "--deadline": {"type": float, "metavar": "SECONDS", "help": "time allowed for the whole command"},
+    "--max-concurrency": {
+        "type": int,
+        "default": 8,
+        "metavar": "N",
+        "help": "questions or passages worked on at a time (default 8)",
+    },
+    "--quiet": {"action": "store_true", "help": "no progress bar"},
+    "--json": {"action": "store_true", "help": "print JSON"},
+}
+
+
+def add_options(parser: Any, *flags: str) -> None:
+    """Add shared options to a parser or a group of its arguments, by their flags."""
+    for flag in flags:
+        parser.add_argument(flag, **_SHARED[flag])
+    if "--index" in flags:
+        parser.set_defaults(index=os.environ.get("RAG_KIT_INDEX") or None)
+
+
+def add_search_options(parser: Any) -> None:
+    """Add the options of everything that searches an index."""
+    parser.add_argument(
+        "--pipeline",
+        default="hybrid",
+        metavar="NAME",
+        help="bm25, dense, hybrid (default), or module:object, a retriever of your own (its code is run)",
+    )
+    add_options(parser, "--index", "-k", "--filter", "--embedding-model", "--allow-degraded", "--json")
+    parser.add_argument("--explain", action="store_true", help="show why each passage is there")
+
+
+def chat_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What ``--base-url`` says, as settings of `chat_model`."""
+    return {"base_url": arguments.base_url} if arguments.base_url else {}
+
+
+def json_value(text: str | None, option: str) -> Any:
+    """What was given as JSON; ``None`` if nothing was.
+
+    Raises:
+        InvalidInputError: It is no JSON.
+    """
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"{option} is not JSON ({error})") from None
+
+
+def parse_filter(text: str | None) -> dict[str, Any] | None:
+    """The filter given on the command line.
+
+    Raises:
+        InvalidInputError: It is no JSON object.
+    """
+    value = json_value(text, "--filter")
+    if value is not None and not isinstance(value, dict):
+        raise InvalidInputError("--filter is not a JSON object; write for example '{\"page\": 3}'.")
+    return value
+
+
+def pairs(given: list[str], option: str, form: str) -> dict[str, str]:
+    """NAME -> VALUE of each ``NAME=VALUE``; the name may hold ``=``.
+
+    Raises:
+        InvalidInputError: One has another form.
+
+    Example:
+        >>> pairs(["answers=Solution"], "--column", "FIELD=NAME")
+        {'answers': 'Solution'}
+    """
+    found = {}
+    for text in given:
+        name, equals, value = text.rpartition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise InvalidInputError(f"{option} is {text!r:.80}; give {form}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def numbers(given: list[str], option: str, form: str) -> dict[str, float]:
+    """As `pairs`, each value a number.
+
+    Raises:
+        InvalidInputError: One is none.
+    """
+    found: dict[str, float] = {}
+    for name, value in pairs(given, option, form).items():
+        try:
+            found[name] = float(value)
+        except ValueError:
+            found[name] = math.nan
+        if not math.isfinite(found[name]):
+            raise InvalidInputError(f"{option} is '{name}={value:.80}'; give {form}")
+    return found
