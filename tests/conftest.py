@@ -48,6 +48,14 @@ def nothing_told() -> None:
         telling.forget_told()
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries of model calls pause for hundredths of seconds, not for seconds."""
+    attempts = sys.modules.get("rag_kit.models.attempts")
+    if attempts is not None:
+        monkeypatch.setattr(attempts, "FIRST_PAUSE", 0.02)
+
+
 @pytest.fixture
 def data_sets() -> Path:
     """Folder of the public data sets; the test is skipped where it is absent."""

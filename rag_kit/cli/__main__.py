@@ -39,6 +39,9 @@ def entry() -> int:
     """Import and run the command line."""
     try:
         signal.signal(signal.SIGTERM, _terminated)
+        gc.set_threshold(
+            100_000, 20, 100
+        )  # imports leave no garbage; a tenth of the start went into looking for it
         # httpx loads its own command line (rich, click, pygments) where these happen to be installed: a twelfth
         # of the start of ``ask``. With this entry it takes them for absent, as it does where they are.
         sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
