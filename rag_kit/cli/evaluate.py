@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
         QualityError: If a metric does not reach what ``--min`` asks.
     """
     from rag_kit.evaluation import evaluate
-    from rag_kit.evaluation.runs.run import take_examples
+    from rag_kit.evaluation.runs.evaluating import take_examples
     from rag_kit.evaluation.scorers import default_metrics, get_metrics
 
     minima = numbers(arguments.minima, "--min", "METRIC=VALUE, such as faithfulness=0.8")
@@ -280,6 +280,6 @@ def _progress() -> bool | Callable[[Progress], None]:
 
     def report(state: Progress) -> None:
         if state.done == state.total:
-            hint(f"{state.total} questions done in {state.seconds:.1f} s; {state.cost()}")
+            hint(f"{state.total} questions done in {state.seconds:.1f} s; {state}")
 
     return report

@@ -1,23 +1,41 @@
-"""``evaluate``: ask a pipeline every example, score what it gives, go on where an earlier run stopped."""
+"""``evaluate``: ask a pipeline of any kind every example, score what it gives, go on where an earlier run stopped."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any, ParamSpec
+from uuid import uuid4
 
-from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
+from rag_kit.concurrency import Budget
+from rag_kit.concurrency.bridge import acall_function, run_coroutine, run_in_thread
+from rag_kit.concurrency.seconds import check_seconds
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.runs.metering import Progress
+from rag_kit.evaluation.runs.metering import Progress, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.run import Run
+from rag_kit.evaluation.runs.rows import RunFolder, digest
+from rag_kit.evaluation.runs.run import Job, Limits, Run
+from rag_kit.evaluation.scorers import default_metrics, get_metrics
+from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
+from rag_kit.models.clients import acall_runnable
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
     from rag_kit.evaluation.judge.judge import Judge
-    from rag_kit.evaluation.runs.asking import MakeInput
 
 P = ParamSpec("P")
+MakeInput = Callable[[Example], Any]
+Ask = Callable[[Example], Awaitable[Any]]
+
+_QUESTION = ("question", "input", "query")
+_HISTORY = ("history", "chat_history")
 
 
 async def aevaluate(
@@ -47,9 +65,8 @@ async def aevaluate(
     it ends neither the run nor counts as a number.
 
     With ``out`` every finished step is kept in that folder at once. Run again, only what is missing or was computed
-    from something else is computed: the pipeline is asked again where its name, version or settings, the question or
-    the history changed; a metric is computed again where its settings, the judge, the example or the output did.
-    A run that is unchanged asks neither pipeline nor judge.
+    from something else is computed: the pipeline is asked again where its name or version, the question or the
+    history changed; a metric is computed again where its settings, the judge, the example or the output did.
 
     Args:
         pipeline: A LangChain Runnable or retriever, a compiled graph, a function from a question to whatever
@@ -60,8 +77,9 @@ async def aevaluate(
         judge: Whom metrics ask; without one, those that need it are not applicable.
         out: Folder of the results; ``None``: they are only returned.
         name: The pipeline's name in tables; default: its own.
-        version: Says that the pipeline is the same, or is not; default: a hash of its settings and code. Give one
-            where the hash cannot see what changed, such as the content of an index.
+        version: Identifies the pipeline together with its name. Without one its configuration does, as LangChain dumps
+            it, or the code of a function; give one where that does not show what changed: the parts of a graph, the
+            content of an index, what a function closes over.
         max_concurrency: Most questions that the pipeline is asked at a time.
         timeout: Seconds the pipeline may take for one example.
         metric_timeout: Seconds one metric may take for one example, waiting for the judge included.
@@ -97,13 +115,45 @@ async def aevaluate(
         0.5
     """
     caps = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
-    run = await run_in_thread(
-        lambda: Run(
-            pipeline, dataset, metrics, judge, out, name, version, max_concurrency, timeout, metric_timeout, caps,
-            prices, progress, make_input, retry_errors,
-        )
-    )  # fmt: skip
-    return await run.results()
+
+    def prepare() -> tuple[Job, Limits, Path | None]:
+        """Check the arguments, read the set, import the metrics."""
+        for what, text in (("name", name), ("version", version)):
+            if text is not None and (not isinstance(text, str) or not text.strip()):
+                raise InvalidInputError(f"{what} is {text!r:.80}; give a text that is not blank")
+        if type(max_concurrency) is not int or not 1 <= max_concurrency <= 10_000:
+            raise InvalidInputError(f"max_concurrency is {max_concurrency!r:.80}; give 1 to 10000")
+        if not isinstance(progress, bool) and not callable(progress):
+            raise InvalidInputError(f"progress is {progress!r:.80}; give True, False or a function")
+        if judge is not None and not hasattr(judge, "fingerprint"):
+            raise InvalidInputError(
+                f"judge is a {type(judge).__name__}; give a Judge (as Judge(...)), or None"
+            )
+        check_seconds("timeout", timeout)
+        check_seconds("metric_timeout", metric_timeout)
+        Budget(**caps)  # type: ignore[arg-type] # refuses what makes no sense
+        asked = resolve(pipeline)
+        given = EvaluationSet.load(dataset) if isinstance(dataset, (str, Path)) else dataset
+        examples = take_examples(given)
+        own_name = name or default_name(asked)
+        identity = version or [_settings_of(asked), make_input and _settings_of(make_input)]
+        set_name = each if isinstance(each := getattr(given, "name", None), str) else None
+        seen = _seen if make_input is None else Example.to_json
+        scorers = default_metrics(examples) if metrics is None else get_metrics(metrics)
+        job = Job(own_name, version, digest([own_name, identity]), ask_function(asked, make_input), seen, set_name,
+                  examples, scorers, judge)  # fmt: skip
+        prepared = read_prices(prices)
+        path = None if out is None else as_path(out, "out")
+        return job, Limits(max_concurrency, timeout, metric_timeout, retry_errors, caps, prepared), path
+
+    job, limits, path = await run_in_thread(prepare)
+    folder = None if path is None else await run_in_thread(RunFolder, path)
+    try:
+        with reporting(progress, job.name) as report:
+            return await Run(job, limits, folder, report).results()
+    finally:
+        if folder is not None:
+            folder.close()
 
 
 def _blocking(function: Callable[P, Coroutine[Any, Any, Results]]) -> Callable[P, Results]:
@@ -118,3 +168,200 @@ def _blocking(function: Callable[P, Coroutine[Any, Any, Results]]) -> Callable[P
 
 
 evaluate = _blocking(aevaluate)
+
+
+def take_examples(dataset: Any) -> tuple[Example, ...]:
+    """The examples of a set or a sequence.
+
+    Raises:
+        InvalidInputError: If there is none, one is no example, or an id comes twice.
+    """
+    try:
+        examples = tuple(dataset)
+    except TypeError:
+        raise InvalidInputError(
+            f"the dataset is a {type(dataset).__name__}; give an EvaluationSet, a list of Examples, or a path"
+        ) from None
+    wrong = [type(each).__name__ for each in examples if not isinstance(each, Example)]
+    if wrong:
+        frame = callable(getattr(dataset, "to_dict", None))
+        how = "EvaluationSet.from_pandas reads a frame" if frame else "EvaluationSet.load reads a file"
+        raise InvalidInputError(f"the dataset holds a {wrong[0]}; give objects of the class Example ({how})")
+    if not examples:
+        raise InvalidInputError("the dataset holds no example; there is nothing to evaluate")
+    ids = Counter(example.id for example in examples)
+    if twice := [each for each, count in ids.items() if count > 1]:
+        raise InvalidInputError(f"the id {twice[0]!r:.80} comes twice in the dataset; give each its own")
+    return examples
+
+
+def _seen(example: Example) -> Any:
+    """What of an example a pipeline sees without `make_input`."""
+    return [example.question, example.history]
+
+
+def resolve(pipeline: Any) -> Any:
+    """The pipeline itself: ``"module:object"`` is imported, which runs the module's code.
+
+    Raises:
+        InvalidInputError: If it is nothing that can be asked.
+    """
+    if isinstance(pipeline, str):
+        from rag_kit.evaluation.ranking.pipelines import load_object
+
+        if ":" not in pipeline:
+            raise InvalidInputError(
+                f"the pipeline is the text {pipeline!r:.80}; give 'module:object', or for the folder of an index "
+                f"index_retriever(DocumentIndex.open({pipeline!r:.80}))"
+            )
+        pipeline = load_object(pipeline)
+    if isinstance(pipeline, type) or not (callable(pipeline) or _is_runnable(pipeline)):
+        kind = pipeline if isinstance(pipeline, type) else type(pipeline)
+        if callable(close := getattr(pipeline, "close", None)) and kind.__name__ == "coroutine":
+            close()  # else Python warns of it too
+        raise InvalidInputError(
+            f"the pipeline is {'the class' if kind is pipeline else 'a'} {kind.__name__}; give a LangChain Runnable, "
+            "retriever or graph, 'module:object', or a function from a question to an answer (the function itself, "
+            "and do not call it)"
+        )
+    return pipeline
+
+
+def default_name(pipeline: Any) -> str:
+    """A pipeline's own name, else that of its class."""
+    if callable(get_name := getattr(pipeline, "get_name", None)):
+        return str(get_name())
+    name = getattr(pipeline, "__name__", type(pipeline).__name__)
+    return "pipeline" if name == "<lambda>" else str(name)
+
+
+def _settings_of(pipeline: Any) -> Any:
+    """What identifies a pipeline without a version: LangChain's own dump of it, or the code of a function.
+
+    Nodes of a graph count by their names. Contents of an index, what a function closes over, and what it calls are
+    not seen.
+    """
+    from langchain_core.load import dumps
+
+    if callable(get_graph := getattr(pipeline, "get_graph", None)) and hasattr(pipeline, "channels"):
+        return get_graph().to_json()
+    if _is_runnable(pipeline):
+        return re.sub(r" at 0x[0-9a-f]+", "", dumps(pipeline))
+    code = getattr(pipeline, "__code__", None) or getattr(type(pipeline).__call__, "__code__", None)
+    return [getattr(pipeline, "__qualname__", type(pipeline).__qualname__), _code(code)]
+
+
+def _code(value: Any) -> Any:
+    """The instructions and constants of code, without line numbers: moving a function does not change it."""
+    if not isinstance(value, CodeType):
+        return value
+    return [value.co_code, value.co_names, [_code(each) for each in value.co_consts]]
+
+
+def ask_function(pipeline: Any, make_input: MakeInput | None) -> Ask:
+    """A graph gets ``{"question": ...}`` (or ``messages`` where it takes those), a retriever or a function the
+    question, another Runnable what its input schema names."""
+    if not _is_runnable(pipeline):
+        make = make_input or _question
+        return lambda example: acall_function(pipeline, make(example))
+    if hasattr(pipeline, "aupdate_state") and hasattr(pipeline, "channels"):
+        return _graph(pipeline, make_input)
+    make = make_input or _input_of_runnable(pipeline)
+    if _only_sync(pipeline):
+        return lambda example: run_in_thread(pipeline.invoke, make(example), _config(example))
+    return lambda example: acall_runnable(pipeline, make(example), _config(example))
+
+
+def _graph(graph: Any, make_input: MakeInput | None) -> Ask:
+    fields = set(graph.get_input_jsonschema().get("properties", ()))
+    channels = set(graph.channels)
+    # beside what the graph gives back: what was searched for, which a report shows
+    gives = getattr(graph, "output_channels", None)
+    keys = [*gives, *({"search_query"} & channels - set(gives))] if isinstance(gives, list) else None
+    by_messages = "messages" in fields and not fields & set(_QUESTION)
+    takes_history = make_input is not None or by_messages or bool(fields & set(_HISTORY))
+
+    def default(example: Example) -> Any:
+        if by_messages:
+            return {"messages": [*_messages(example), ("user", example.question)]}
+        return _mapping(example, fields or {"question"})
+
+    async def ask(example: Example) -> Any:
+        config, asked = _config(example), graph
+        if graph.checkpointer not in (None, False):
+            # each example is a conversation of its own, also when the same one is asked again
+            config["configurable"] = {"thread_id": f"evaluate-{uuid4().hex}"}
+        if example.history and not takes_history:
+            if "history" not in channels:
+                raise InvalidInputError(
+                    "the example has a history, and the graph takes none; give make_input"
+                )
+            asked, config["configurable"] = await _with_history(graph, example)
+        return await acall_runnable(asked, (make_input or default)(example), config, output_keys=keys)
+
+    return ask
+
+
+async def _with_history(graph: Any, example: Example) -> tuple[Any, dict[str, str]]:
+    """A thread that has the earlier turns in its state: graphs of this kit take them from there, not as input."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    thread = {"thread_id": uuid4().hex}
+    remembering = graph.copy({"checkpointer": InMemorySaver()})
+    turns = [{"question": turn["question"], "answer": turn["answer"]} for turn in example.history]
+    first = next(name for name in graph.nodes if name != "__start__")
+    await remembering.aupdate_state({"configurable": thread}, {"history": turns}, as_node=first)
+    return remembering, thread
+
+
+def _input_of_runnable(runnable: Any) -> MakeInput:
+    from langchain_core.retrievers import BaseRetriever
+
+    if isinstance(runnable, BaseRetriever):
+        return _question
+    try:
+        schema = runnable.get_input_jsonschema()
+    except Exception:  # noqa: BLE001 - a schema is a hint; many Runnables cannot give one
+        return _question
+    fields = set(schema.get("properties", ())) if schema.get("type") == "object" else set()
+    if fields & set(_QUESTION):
+        return lambda example: _mapping(example, fields)
+    if len(fields) == 1 and fields != {"messages"}:
+        (name,) = fields
+        return lambda example: {name: example.question}
+    return _question
+
+
+def _mapping(example: Example, fields: set[str]) -> dict[str, Any]:
+    name = next((each for each in _QUESTION if each in fields), "question")
+    turns = {"history": [dict(turn) for turn in example.history], "chat_history": _messages(example)}
+    return {name: example.question, **{each: turns[each] for each in _HISTORY if each in fields}}
+
+
+def _messages(example: Example) -> list[tuple[str, str]]:
+    roles = (("user", "question"), ("assistant", "answer"))
+    return [(role, turn[field]) for turn in example.history for role, field in roles]
+
+
+def _question(example: Example) -> str:
+    return example.question
+
+
+def _config(example: Example) -> RunnableConfig:
+    return {"metadata": {"evaluation_example": example.id}}
+
+
+def _is_runnable(value: Any) -> bool:
+    return hasattr(value, "ainvoke") and hasattr(value, "invoke") and not isinstance(value, type)
+
+
+def _only_sync(runnable: Any) -> bool:
+    """Whether its ``ainvoke`` would only run ``invoke`` in asyncio's own pool, which has few threads."""
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import Runnable
+
+    kind = type(runnable)
+    if isinstance(runnable, BaseRetriever):
+        same = kind._aget_relevant_documents is BaseRetriever._aget_relevant_documents
+        return same and kind.ainvoke is BaseRetriever.ainvoke
+    return getattr(kind, "ainvoke", None) is Runnable.ainvoke

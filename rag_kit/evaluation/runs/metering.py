@@ -1,101 +1,170 @@
-"""Prices of models, and the progress of a run with its bar."""
+"""What a run takes: requests and tokens by model, their price, caps, and the progress that people see."""
 
 from __future__ import annotations
 
-import contextlib
 import sys
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
-from rag_kit.errors import InvalidInputError
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.outputs import LLMResult
+from langchain_core.tracers.context import register_configure_hook
 
-#: Model -> ``calls``, ``input_tokens``, ``output_tokens``.
-Usage = dict[str, dict[str, int]]
+from rag_kit.concurrency import Budget
+from rag_kit.errors import BudgetExceededError, InvalidInputError
+from rag_kit.evaluation.runs.rows import Usage
+
+#: Model, or ``"*"``, -> ``input`` and ``output`` for a million tokens, ``call`` for a request.
+Prices = dict[str, dict[str, float]]
 
 _ALLOWED = (
     "give {'model': {'input': 0.15, 'output': 0.6}} for a million tokens each (and 'call' for a request), '*' for "
     "any other model, or one number for a million tokens of any kind"
 )
-#: Nobody looks any more: the pipe is broken, the terminal closed.
-_GONE = (OSError, ValueError)
 
 
-@dataclass(frozen=True)
-class Prices:
-    """Prices by model, and what usage costs at them.
+def read_prices(value: Any) -> Prices:
+    """The argument ``prices`` of `evaluate`: a table, one number, or ``None``.
+
+    Raises:
+        InvalidInputError: If it is no table of prices.
+
+    Example:
+        >>> read_prices(2)
+        {'*': {'input': 2.0, 'output': 2.0}}
+    """
+    given = {} if value is None else value if isinstance(value, Mapping) else {"*": value}
+    table: Prices = {}
+    for model, price in given.items():
+        one = price if isinstance(price, Mapping) else {"input": price, "output": price}
+        right = isinstance(model, str) and one and set(one) <= {"input", "output", "call"}
+        if not right or not all(
+            type(each) in (int, float) and 0 <= each <= sys.float_info.max for each in one.values()
+        ):
+            raise InvalidInputError(f"the price of {model!r:.80} is {price!r:.80}; {_ALLOWED}")
+        table[model] = {name: float(number) for name, number in one.items()}
+    return table
+
+
+def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], *, tokens: int, calls: int) -> float | None:
+    """Money for what was used; ``None`` where the price of something that was used is unknown.
 
     Args:
-        table: Model name (or ``"*"``) -> ``input`` and ``output`` for a million tokens, ``call`` for a request.
+        prices: By model.
+        usage: By model.
+        tokens: In and out together, where nothing is known by model.
+        calls: Requests, likewise.
+
+    Example:
+        >>> prices = {"gpt": {"input": 1.0, "output": 4.0}}
+        >>> usage = {"gpt-2026": {"calls": 1, "input_tokens": 1000, "output_tokens": 500}}
+        >>> cost(prices, usage, tokens=1500, calls=1)
+        0.003
+    """
+    if not prices:
+        return None
+    if not usage and (tokens or calls):
+        usage = {"*": {"calls": calls, "input_tokens": tokens}}
+        if prices.get("*", {}).get("input") != prices.get("*", {}).get("output"):
+            return None  # which of the tokens went in and which came out is not known
+    total = 0.0
+    for model, counts in usage.items():
+        # the model's own price, or that of the longest name it begins with (gpt-x for gpt-x-2026-01-01)
+        names = [name for name in prices if model == name or model.startswith(f"{name}-")]
+        if not (price := prices.get(max(names, key=len, default="*"))):
+            return None
+        total += price.get("call", 0.0) * counts.get("calls", 0)
+        for kind in ("input", "output"):
+            total += price.get(kind, 0.0) * counts.get(f"{kind}_tokens", 0) / 1e6
+    return total
+
+
+class UsageRecorder(BaseCallbackHandler):
+    """Requests and tokens by the model's name, and what a `RunBudget` refused meanwhile."""
+
+    run_inline = True  # counting takes microseconds; a thread for it would take more
+    only_models = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.usage: Usage = {}
+        self.refused: list[BudgetExceededError] = []
+        self._names: dict[Any, str] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def calls(self) -> int:
+        """Requests so far."""
+        return sum(counts["calls"] for counts in self.usage.values())
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in and out so far."""
+        return sum(counts["input_tokens"] + counts["output_tokens"] for counts in self.usage.values())
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
+        """Remember the model's name, for answers that do not give it."""
+        self._names[kwargs.get("run_id")] = (kwargs.get("metadata") or {}).get("ls_model_name", "unknown")
+
+    def on_llm_start(self, serialized: Any, prompts: Any, **kwargs: Any) -> None:
+        """As for chat models."""
+        self.on_chat_model_start(serialized, prompts, **kwargs)
+
+    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
+        """Count a request that was answered."""
+        generations = response.generations[0] if response.generations else []
+        message = getattr(generations[0], "message", None) if generations else None
+        named = getattr(message, "response_metadata", {}).get("model_name")
+        self._count(kwargs.get("run_id"), named, getattr(message, "usage_metadata", None) or {})
+
+    def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
+        """A request that failed was one, too."""
+        self._count(kwargs.get("run_id"), None, {})
+
+    def _count(self, run_id: Any, named: Any, used: Mapping[str, Any]) -> None:
+        name = self._names.pop(run_id, "unknown")
+        with self._lock:
+            counts = self.usage.setdefault(
+                str(named or name), {"calls": 0, "input_tokens": 0, "output_tokens": 0}
+            )
+            counts["calls"] += 1
+            for kind in ("input_tokens", "output_tokens"):
+                counts[kind] += int(used.get(kind) or 0)
+
+
+_recorder: ContextVar[UsageRecorder | None] = ContextVar("rag_kit_evaluation_usage", default=None)
+register_configure_hook(_recorder, inheritable=True)
+
+
+@contextmanager
+def recording() -> Iterator[UsageRecorder]:
+    """Count what is asked in the block, threads and tasks that are started in it included."""
+    recorder = UsageRecorder()
+    token = _recorder.set(recorder)
+    try:
+        yield recorder
+    finally:
+        _recorder.reset(token)
+
+
+class RunBudget(Budget):
+    """The caps of a run. A refusal is noted for the work in whose course it came.
+
+    Graphs go on with less when a call is refused; what they answer then is no result of theirs.
     """
 
-    table: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, value: Any) -> Prices:
-        """Read the argument ``prices`` of `evaluate`: a table, one number, or ``None``.
-
-        Raises:
-            InvalidInputError: If it is no table of prices.
-
-        Example:
-            >>> Prices.of({"gpt": {"input": 1.0, "output": 4.0}}).cost(
-            ...     {"gpt": {"calls": 1, "input_tokens": 1000, "output_tokens": 500}})
-            0.003
-        """
-        given = {} if value is None else {"*": value} if _is_price(value) else value
-        if not isinstance(given, Mapping):
-            raise InvalidInputError(f"prices is {value!r:.80}; {_ALLOWED}")
-        table: dict[str, Mapping[str, float]] = {}
-        for model, price in given.items():
-            one = {"input": price, "output": price} if _is_price(price) else price
-            right = isinstance(one, Mapping) and one and set(one) <= {"input", "output", "call"}
-            if not isinstance(model, str) or not right or not all(map(_is_price, one.values())):
-                raise InvalidInputError(f"the price of {model!r:.80} is {price!r:.80}; {_ALLOWED}")
-            table[model] = {name: float(number) for name, number in one.items()}
-        return cls(table)
-
-    def cost(
-        self, usage: Mapping[str, Mapping[str, int]], *, tokens: int = 0, calls: int = 0
-    ) -> float | None:
-        """Money for what was used.
-
-        Args:
-            usage: By model.
-            tokens: In and out together, where nothing is known by model.
-            calls: Requests, likewise.
-
-        Returns:
-            The sum; 0 where nothing was used; ``None`` where the price of something that was used is unknown.
-        """
-        if not usage and (tokens or calls):
-            price = self.table.get("*", {})
-            if price.get("input") != price.get("output"):
-                return None  # which of the tokens went in and which came out is not known
-            usage = {"*": {"calls": calls, "input_tokens": tokens, "output_tokens": 0}}
-        if not self.table:
-            return None
-        total = 0.0
-        for model, counts in usage.items():
-            row = self._row(model)
-            if row is None:
-                return None
-            total += row.get("call", 0.0) * counts.get("calls", 0)
-            total += row.get("input", 0.0) * counts.get("input_tokens", 0) / 1e6
-            total += row.get("output", 0.0) * counts.get("output_tokens", 0) / 1e6
-        return total
-
-    def _row(self, model: str) -> Mapping[str, float] | None:
-        """The model's own price; that of the longest name it begins with (``gpt-x`` for ``gpt-x-2026-01-01``)."""
-        if model in self.table:
-            return self.table[model]
-        begun = [name for name in self.table if name != "*" and model.startswith(f"{name}-")]
-        return self.table[max(begun, key=len)] if begun else self.table.get("*")
-
-
-def _is_price(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value <= sys.float_info.max
+    def charge_call(self) -> None:
+        """As `Budget.charge_call`."""
+        try:
+            super().charge_call()
+        except BudgetExceededError as error:
+            if (recorder := _recorder.get()) is not None:
+                recorder.refused.append(error)
+            raise
 
 
 @dataclass(frozen=True)
@@ -110,7 +179,6 @@ class Progress:
         tokens: Tokens of this run.
         money: What they cost; ``None`` where no price is known.
         seconds: Seconds since the run began.
-        seconds_left: Seconds that the rest will take at this rate.
     """
 
     done: int
@@ -120,78 +188,50 @@ class Progress:
     tokens: int
     money: float | None
     seconds: float
-    seconds_left: float
 
     @property
-    def rate(self) -> float:
-        """Examples a second, those taken over left out."""
-        return (self.done - self.reused) / self.seconds if self.seconds > 0 else 0.0
+    def seconds_left(self) -> float:
+        """Seconds that the rest will take at this rate."""
+        return self.seconds / max(1, self.done - self.reused) * (self.total - self.done)
 
-    def cost(self) -> str:
-        """Cost so far, in a few words.
-
-        Example:
-            >>> Progress(1, 2, 0, 12, 34_500, 0.0123, 1.0, 1.0).cost()
-            '12 calls, 34.5k tokens, 0.0123 money'
-        """
-        tokens = f"{self.tokens / 1000:.1f}k" if self.tokens >= 1000 else str(self.tokens)
+    def __str__(self) -> str:
         money = "" if self.money is None else f", {self.money:.4g} money"
-        return f"{self.calls} calls, {tokens} tokens{money}"
+        return f"{self.calls} calls, {self.tokens / 1000:.1f}k tokens{money}"
 
 
-class Reporter:
-    """Reports a `Progress` after each example.
+@contextmanager
+def reporting(progress: bool | Callable[[Progress], None], name: str) -> Iterator[Callable[[Progress], None]]:
+    """A function that shows a `Progress`: the user's own, or one that moves a bar."""
+    bar: Any = None
 
-    Args:
-        progress: ``True`` for a bar where somebody looks (a terminal, Jupyter), ``False`` for none, or a function that
-            gets a `Progress`.
-        name: What stands before the bar.
-        total: Examples of the set.
-        reused: Examples taken over whole from an earlier run.
-    """
+    def report(state: Progress) -> None:
+        nonlocal bar
+        if callable(progress):
+            progress(state)
+        elif progress:
+            with suppress(OSError, ValueError):  # nobody looks any more: a broken pipe, a closed terminal
+                bar = bar if bar is not None else _bar(name, state)
+                bar.set_postfix_str(str(state), refresh=False)
+                bar.update(state.done - bar.n)
 
-    def __init__(self, progress: Any, name: str, total: int, reused: int) -> None:
-        self._on_progress = progress if callable(progress) else None
-        self._bar = _bar(name, total, reused) if progress is True and reused < total else None
-        self._total, self._reused = total, reused
-        self._started = time.monotonic()
-
-    def report(self, done: int, calls: int, tokens: int, money: float | None) -> None:
-        """Move the bar and call the user's function, after an example."""
-        seconds = time.monotonic() - self._started
-        left = seconds / (done - self._reused) * (self._total - done)
-        state = Progress(done, self._total, self._reused, calls, tokens, money, seconds, left)
-        if self._bar is not None:
-            with contextlib.suppress(*_GONE):
-                self._bar.set_postfix_str(state.cost(), refresh=False)
-                self._bar.update(done - self._bar.n)
-        if self._on_progress is not None:
-            self._on_progress(state)
-
-    def close(self) -> None:
-        """End the bar."""
-        with contextlib.suppress(*_GONE):
-            if self._bar is not None:
-                self._bar.close()
+    try:
+        yield report
+    finally:
+        with suppress(OSError, ValueError):
+            if bar is not None:
+                bar.close()
 
 
-def _bar(name: str, total: int, reused: int) -> Any:
-    """A tqdm bar on stderr; ``None`` where that is no terminal (nor Jupyter), is missing or is closed."""
-    with contextlib.suppress(*_GONE):
-        if sys.stderr is None or not ("ipykernel" in sys.modules or sys.stderr.isatty()):
-            return None
+def _bar(name: str, state: Progress) -> Any:
+    """A tqdm bar on stderr, which draws nothing where that is no terminal (nor Jupyter), is missing or is closed."""
+    from tqdm import tqdm
+
+    seen = sys.stderr is not None and ("ipykernel" in sys.modules or sys.stderr.isatty())
+    if seen:
         sys.stderr.write("")  # a bar that fails while it is made would leave half of itself
         sys.stderr.flush()
-        from tqdm import tqdm
-
-        tqdm.monitor_interval = 0  # its watching thread is not needed
-        return tqdm(
-            total=total,
-            initial=reused,
-            desc=name,
-            unit="q",
-            file=sys.stderr,
-            mininterval=0.2,
-            dynamic_ncols=True,
-        )
-    return None
+    tqdm.monitor_interval = 0  # its watching thread is not needed
+    return tqdm(
+        total=state.total, initial=state.reused, desc=name, unit="q", disable=not seen, mininterval=0.2,
+        dynamic_ncols=True,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The results of a run: one row for each example, plain data in memory and in a folder."""
+"""The results of a run: its rows, summarised, as a table, in a folder, and held against thresholds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_kit.documents import redact
+from rag_kit._redact import redact
 from rag_kit.documents.tables import Table, cut, one_line, tables_html, tables_text
 from rag_kit.errors import InvalidInputError, MissingExtraError, RagKitError
 from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.outputs import Output
-from rag_kit.evaluation.runs.metering import Prices
-from rag_kit.evaluation.runs.rows import FORMAT, Row, RunFolder, read_manifest, read_rows
+from rag_kit.evaluation.runs.rows import FORMAT, PIPELINE, Row, RunFolder, read_manifest, read_rows
 from rag_kit.evaluation.statistics import bootstrap_interval
 
 if TYPE_CHECKING:
@@ -103,8 +101,7 @@ class Results:
 
     Example:
         >>> from rag_kit.evaluation import Example
-        >>> from rag_kit.evaluation.outputs import Output
-        >>> row = Row(Example("q1", "Who?"), Output(answer="Ada."), {"exact_match": Cell.ok(1.0)})
+        >>>         >>> row = Row(Example("q1", "Who?"), Output(answer="Ada."), {"exact_match": Cell.ok(1.0)})
         >>> Results("mine", [row], ("exact_match",)).summary()["exact_match"].mean
         1.0
     """
@@ -116,18 +113,15 @@ class Results:
     total: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not isinstance(self.manifest, Mapping):
-            raise InvalidInputError("the name of results is a text and their manifest a mapping; see Results")
         for name, kind in (("rows", Row), ("metrics", str)):
             items = getattr(self, name)
-            right = isinstance(items, Sequence) and not isinstance(items, (str, bytes))
-            if not right or not all(isinstance(each, kind) for each in items):
+            if not isinstance(items, (list, tuple)) or not all(isinstance(each, kind) for each in items):
                 raise InvalidInputError(f"{name} is {items!r:.120}; give a list of {kind.__name__}")
         self.metrics = tuple(self.metrics or dict.fromkeys(name for row in self.rows for name in row.cells))
-        self._by_id: dict[str, Row] = {}
-        for row in self.rows:
-            if self._by_id.setdefault(row.example.id, row) is not row:
-                raise InvalidInputError(f"the example {row.example.id!r:.80} has two rows; give one for each")
+        self._by_id = {row.example.id: row for row in self.rows}
+        if len(self._by_id) < len(self.rows):
+            ((twice, _),) = Counter(row.example.id for row in self.rows).most_common(1)
+            raise InvalidInputError(f"the example {twice!r:.80} has two rows; give one for each")
 
     def __repr__(self) -> str:
         return f"<Results of {self.name!r:.80}: {len(self.rows)} rows, metrics {self.metrics!r:.200}>"
@@ -158,18 +152,12 @@ class Results:
         )
 
     def summary(self, *, level: float = 0.95, n: int = 10_000, seed: int = 0) -> dict[str, Summary]:
-        """Mean, interval and coverage of every metric.
-
-        Args:
-            level: Share of the bootstrap interval.
-            n: Resamples.
-            seed: Seed of the draws.
-        """
-        found = {}
-        for metric in self.metrics:
-            cells = (row.cells.get(metric) for row in self.rows)
-            found[metric] = summarize(cells, self.examples, level=level, n=n, seed=seed)
-        return found
+        """Mean, interval and coverage of every metric; the arguments are those of the bootstrap interval."""
+        columns = {metric: [row.cells.get(metric) for row in self.rows] for metric in self.metrics}
+        return {
+            metric: summarize(cells, self.examples, level=level, n=n, seed=seed)
+            for metric, cells in columns.items()
+        }
 
     def values(self, metric: str) -> dict[str, float]:
         """Example id -> value, of the cells that have one.
@@ -202,15 +190,17 @@ class Results:
         Raises:
             InvalidInputError: If a price is none.
         """
-        table = Prices.of(prices if prices is not None else self.manifest.get("prices"))
-        found = []
+        from rag_kit.evaluation.runs.metering import cost, read_prices
+
+        table = read_prices(prices if prices is not None else self.manifest.get("prices"))
+        found: list[float | None] = []
         for row in self.rows:
-            parts = {"pipeline": row.output} if part == "pipeline" else row.cells
+            parts = {PIPELINE: row.output} if part == PIPELINE else row.cells
             costs = [
-                table.cost(row.usage.get(name, {}), tokens=each.tokens, calls=each.calls)
+                cost(table, row.usage.get(name, {}), tokens=each.tokens, calls=each.calls)
                 for name, each in parts.items()
             ]
-            found.append(None if None in costs else sum(cost for cost in costs if cost is not None))
+            found.append(None if None in costs else sum(each for each in costs if each is not None))
         return found
 
     def to_pandas(self) -> pd.DataFrame:
@@ -223,13 +213,9 @@ class Results:
             import pandas as pd
         except ImportError:
             raise MissingExtraError("eval", "Results.to_pandas") from None
-        money = self.money()
-        records = [self._record(row, cost) for row, cost in zip(self.rows, money, strict=True)]
-        frame = pd.DataFrame(records)
-        for metric in self.metrics:
-            if metric in frame:
-                frame[metric] = frame[metric].astype("float64")
-        return frame
+        frame = pd.DataFrame(list(map(self._record, self.rows, self.money())))
+        kinds = {metric: "float64" for metric in self.metrics if metric in frame}
+        return frame.astype(kinds)
 
     def save(self, folder: Path | str) -> Path:
         """Write ``rows.jsonl`` and ``manifest.json``; what is there is replaced as a whole.
@@ -240,16 +226,15 @@ class Results:
         """
         path = as_path(folder, "folder")
         known = {each["name"]: each for each in self.manifest.get("metrics", []) if "name" in each}
-        own = {"name": self.name, "examples": self.examples}
-        own["metrics"] = [known.get(name, {"name": name}) for name in self.metrics]
+        metrics = [known.get(name, {"name": name}) for name in self.metrics]
+        own = {"format": FORMAT, "name": self.name, "examples": self.examples, "metrics": metrics}
         with RunFolder(path) as opened:
-            opened.write_manifest({"format": FORMAT, **self.manifest, **own})
-            opened.save(self.rows)
+            opened.save(self.rows, {**self.manifest, **own})
         return path
 
     @classmethod
     def load(cls, folder: Path | str) -> Results:
-        """Read what ``save`` or a run wrote; a run that is still going on gives what is there so far.
+        """Read what ``save`` or the last run that ended wrote; of a run that was killed, run it again.
 
         Raises:
             InvalidInputError: If there are no results in the folder, or a line is damaged.
@@ -258,7 +243,7 @@ class Results:
         manifest = read_manifest(path)
         metrics = tuple(entry["name"] for entry in manifest.get("metrics", []))
         name = manifest.get("name") or path.name
-        return cls(name, read_rows(path, manifest), metrics, manifest, manifest.get("examples"))
+        return cls(name, read_rows(path), metrics, manifest, manifest.get("examples"))
 
     def __str__(self) -> str:
         return tables_text(*_parts(self))
@@ -266,20 +251,20 @@ class Results:
     def _repr_html_(self) -> str:
         return tables_html(*_parts(self))
 
-    def _record(self, row: Row, cost: float | None) -> dict[str, Any]:
+    def _record(self, row: Row, money: float | None) -> dict[str, Any]:
         example, output = row.example, row.output
         record: dict[str, Any] = {
             "id": example.id, "question": example.question, "reference": example.reference,
             "answer": output.answer, "status": output.status, "error": output.error,
             "passages": [passage.id for passage in output.passages or ()],
-            "seconds": output.seconds, "calls": output.calls, "tokens": output.tokens, "money": cost,
+            "seconds": output.seconds, "calls": output.calls, "tokens": output.tokens, "money": money,
         }  # fmt: skip
         record |= {f"tag.{name}": value for name, value in example.tags.items()}
         for metric in self.metrics:
             cell = row.cells.get(metric)
-            record[metric] = None if cell is None else cell.value
-            record[f"{metric}.status"] = "missing" if cell is None else cell.status
-            record[f"{metric}.reason"] = "" if cell is None else cell.reason
+            record[metric] = cell and cell.value
+            record[f"{metric}.status"] = cell.status if cell else "missing"
+            record[f"{metric}.reason"] = cell.reason if cell else ""
         return record
 
 
@@ -298,9 +283,8 @@ def why_empty(results: Results, name: str) -> str | None:
 
 
 def _parts(results: Results) -> tuple[str, list[Table], list[str]]:
-    """Title, table and notes: mean, interval and coverage of every metric, and what the reader must know of the run."""
-    summary = results.summary()
-    header = (
+    """Title, table and notes: mean, interval and coverage of every metric, what it took, which cap ended the run."""
+    header = [
         "metric",
         "mean",
         "95% interval",
@@ -309,46 +293,40 @@ def _parts(results: Results) -> tuple[str, list[Table], list[str]]:
         "errors",
         "not applicable",
         "missing",
-    )
-    rows = [
+    ]
+    table = [
         [name, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}", one.undefined, one.errors,
          one.not_applicable, one.missing]
-        for name, one in summary.items()
+        for name, one in results.summary().items()
     ]  # fmt: skip
-    failed = sum(row.output.error is not None for row in results.rows)
-    title = f"{results.name}: {_count(len(results.rows), 'question')}"
-    table = Table(header, rows, right=[1, *range(3, len(header))])
-    return title + (f", {failed} of them failed" if failed else ""), [table], _notes(results)
-
-
-def _notes(results: Results) -> list[str]:
-    """What has no value, what it took, what is missing, and which cap ended the run."""
     outputs = [row.output for row in results.rows]
-    seconds = [output.seconds for output in outputs if output.error is None]
-    cells = [cell for row in results.rows for cell in row.cells.values()]
-    time = ""
-    if seconds:
-        import numpy as np
-
-        p50, p95 = np.quantile(seconds, [0.5, 0.95])
-        time = f"p50 {p50:.2f} s, p95 {p95:.2f} s; "
-    found = [
+    failed = sum(output.error is not None for output in outputs)
+    title = f"{results.name}: {_count(len(outputs), 'question')}"
+    notes = [
         f"{name} has no value: {redact(cut(one_line(why), 200))}"
         for name in results.metrics
         if (why := why_empty(results, name)) is not None
     ]
-    found += [
-        f"Pipeline: {time}{_cost(outputs)}. Scoring: {_cost(cells)}.",
+    seconds = sorted(output.seconds for output in outputs if output.error is None)
+    p50, p95 = (seconds[int(share * (len(seconds) - 1))] if seconds else 0.0 for share in (0.5, 0.95))
+    cells = [cell for row in results.rows for cell in row.cells.values()]
+    notes += [
+        f"Pipeline: p50 {p50:.2f} s, p95 {p95:.2f} s; {_took(outputs)}. Scoring: {_took(cells)}.",
         "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",
     ]
     if results.examples > len(results):
-        found.append(f"{results.examples - len(results)} of {results.examples} questions were not asked yet.")
+        notes.append(f"{results.examples - len(results)} of {results.examples} questions were not asked yet.")
     if stopped := results.manifest.get("stopped_by"):
-        found.append(f"The run was stopped: {stopped}")
-    return found
+        notes.append(f"The run was stopped: {stopped}")
+    right = [1, *range(3, len(header))]
+    return (
+        title + (f", {failed} of them failed" if failed else ""),
+        [Table(header, table, right=right)],
+        notes,
+    )
 
 
-def _cost(parts: Sequence[Output | Cell]) -> str:
+def _took(parts: Sequence[Any]) -> str:
     calls, tokens = sum(each.calls for each in parts), sum(each.tokens for each in parts)
     return f"{_count(calls, 'call')}, {_count(tokens, 'token')}"
 
@@ -398,8 +376,7 @@ def assert_quality(
     Example:
         >>> from rag_kit.evaluation import Example
         >>> from rag_kit.evaluation.cells import Cell
-        >>> from rag_kit.evaluation.outputs import Output
-        >>> from rag_kit.evaluation.runs.rows import Row
+        >>>         >>> from rag_kit.evaluation.runs.rows import Row
         >>> rows = [Row(Example(f"q{i}", "?"), Output("!"), {"m": Cell.ok(i / 4)}) for i in range(5)]
         >>> assert_quality(Results("mine", rows), {"m": 0.5})
         >>> assert_quality(Results("mine", rows), {"m": 0.6})
@@ -410,16 +387,14 @@ def assert_quality(
         m       >= 0.6  0.500  [0.200, 0.800]  5 of 5    mean 0.500 is below 0.6
     """
     if not isinstance(results, Results):
-        raise InvalidInputError(
-            f"results is a {type(results).__name__}; give what evaluate gave, or Results.load(folder)"
-        )
+        raise InvalidInputError(f"results is a {type(results).__name__}; give what evaluate gave")
     if not isinstance(thresholds, Mapping) or not thresholds:
         raise InvalidInputError(
-            f"thresholds is {thresholds!r:.80}; give metrics with numbers, as {{'mrr': 0.8}}"
+            f"thresholds is {thresholds!r:.80}; give metrics with numbers: {{'mrr': 0.8}}"
         )
-    for metric, number in [*thresholds.items(), ("min_coverage", min_coverage)]:
+    for name, number in {**thresholds, "min_coverage": min_coverage}.items():
         if type(number) not in (int, float) or not abs(number) <= sys.float_info.max:
-            raise InvalidInputError(f"the threshold of {metric} is {number!r:.80}; give a number")
+            raise InvalidInputError(f"the threshold of {name} is {number!r:.80}; give a number")
     if rule not in ("mean", "low") or not 0 <= min_coverage <= 1:
         raise InvalidInputError(
             f"rule is {rule!r:.80} and min_coverage {min_coverage}; allowed are 'mean' or 'low', and 0 to 1"
@@ -436,12 +411,11 @@ def assert_quality(
         interval = interval_text(one.low, one.high)
         rows.append([metric, asked, one.mean, interval, f"{one.n} of {one.total}", why or "ok"])
     if failures:
-        table = Table(
-            ["metric", "asked", "mean", f"{level:.0%} interval", "n of all", "result"], rows, width=90
+        header = ["metric", "asked", "mean", f"{level:.0%} interval", "n of all", "result"]
+        text = tables_text(
+            f"{results.name} does not reach what is asked of it:", [Table(header, rows, width=90)]
         )
-        raise QualityError(
-            tables_text(f"{results.name} does not reach what is asked of it:", [table]), failures
-        )
+        raise QualityError(text, failures)
 
 
 def _failure(summary: Summary, threshold: float, rule: str, better: bool, min_coverage: float) -> str:
@@ -464,8 +438,7 @@ def _failure(summary: Summary, threshold: float, rule: str, better: bool, min_co
 
 def higher_is_better(results: Results, metric: str) -> bool:
     """Whether more of a metric is better: by the run's manifest, else the metric itself; unknown ones: yes."""
-    entries = results.manifest.get("metrics")
-    for entry in entries if isinstance(entries, list) else ():
+    for entry in results.manifest.get("metrics") or ():
         if isinstance(entry, Mapping) and entry.get("name") == metric and "higher_is_better" in entry:
             return bool(entry["higher_is_better"])
     from rag_kit.evaluation.scorers import get_metric

@@ -1,8 +1,8 @@
 """Rows of a run, and the folder that they are kept in.
 
-``log.jsonl`` holds outputs and cells, each appended at once under a key that says what it was computed from;
-``rows.jsonl`` holds the rows of the last run, ``manifest.json`` what made them. What stands under a key is never
-computed again.
+``rows.jsonl`` holds the rows of the last run that ended, ``manifest.json`` what made them. ``log.jsonl`` holds whatever
+else was computed: each output and each cell, appended at once, under a key that says what it was computed from.
+What stands under a key is never computed again.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rag_kit._redact import redact
 from rag_kit.documents.append_log import AppendLog, json_line, read_log
@@ -23,21 +24,24 @@ from rag_kit.evaluation._files import write_file, write_json
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output
-from rag_kit.evaluation.runs.metering import Usage
+
+T = TypeVar("T")
 
 ROWS = "rows.jsonl"
 LOG = "log.jsonl"
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 FORMAT = 1
-#: Stands in the log behind what no row of the run needs; what comes later, the run has computed.
-_BEGUN = {"begun": True}
+#: The part of a row that is no metric.
+PIPELINE = "pipeline"
 #: Fields of an output that say what it took, and not what it is.
 _COST = ("calls", "tokens", "seconds")
 _SECRET = re.compile(r"(?i)(api[_-]?key|secret|token|password|passwd|authorization|credential)$")
 #: What reading a record of another form may raise.
 _ODD = (ValueError, TypeError, AttributeError, KeyError)
 Record = dict[str, Any]
+#: Model -> ``calls``, ``input_tokens``, ``output_tokens``.
+Usage = dict[str, dict[str, int]]
 
 
 @dataclass
@@ -50,7 +54,7 @@ class Row:
         cells: Metric name -> its cell; a metric that was not reached yet is not there.
         usage: ``"pipeline"`` or a metric's name -> model -> ``calls``, ``input_tokens``, ``output_tokens``, of
             the requests that were really made.
-        keys: ``"output"`` or a metric's name -> a hash of what it was computed from.
+        keys: ``"pipeline"`` or a metric's name -> a hash of what it is computed from.
     """
 
     example: Example
@@ -62,9 +66,12 @@ class Row:
     def to_json(self) -> Record:
         """The row as one line of ``rows.jsonl``."""
         example, output = self.example.to_json(), self.output.to_json()
-        cells = {name: cell.to_json() for name, cell in self.cells.items()}
+        cells = {name: cell.to_json() for name, cell in sorted(self.cells.items())}
         record = {"id": self.example.id, "example": example, "output": output, "cells": cells}
-        return _with_usage(record, self.usage) | ({"keys": self.keys} if self.keys else {})
+        for name, values in (("usage", self.usage), ("keys", self.keys)):
+            if found := {part: values[part] for part in (PIPELINE, *cells) if part in values}:
+                record[name] = found
+        return record
 
     @classmethod
     def from_json(cls, record: Any) -> Row:
@@ -83,24 +90,11 @@ class Row:
         except _ODD as error:
             raise InvalidInputError(f"{record!r:.200} is no row of results: {error}") from error
 
-    def output_record(self) -> Record:
-        """The output as a line of the log."""
-        example, value = self.example.to_json(), self.output.to_json()
-        return _with_usage(
-            {"output": self.keys["output"], "example": example, "value": value}, self.usage.get("pipeline")
-        )
-
-    def cell_record(self, metric: str) -> Record:
-        """A cell as a line of the log."""
-        return _cell_record(self.keys[metric], self.cells[metric], self.usage.get(metric))
-
-
-def _cell_record(key: str, cell: Cell, usage: Usage | None) -> Record:
-    return _with_usage({"cell": key, "value": cell.to_json()}, usage)
-
-
-def _with_usage(record: Record, usage: Mapping[str, Any] | None) -> Record:
-    return {**record, "usage": usage} if usage else record
+    def record(self, part: str) -> Record:
+        """The output (``"pipeline"``) or the cell of a metric as a line of the log."""
+        value = self.output if part == PIPELINE else self.cells[part]
+        record = {"key": self.keys[part], "id": self.example.id, "part": part, "value": value.to_json()}
+        return record | ({"usage": self.usage[part]} if self.usage.get(part) else {})
 
 
 def digest(value: Any) -> str:
@@ -140,60 +134,6 @@ def clean(value: Any) -> Any:
     return value
 
 
-class Known:
-    """Outputs and cells by the keys of what they were computed from."""
-
-    def __init__(self) -> None:
-        self.outputs: dict[tuple[str, str], Row] = {}
-        self.cells: dict[str, tuple[Cell, Usage | None]] = {}
-
-    def add_row(self, row: Row) -> None:
-        """Add the output and the cells of a row; what has no key is left out."""
-        if key := row.keys.get("output"):
-            usage = {"pipeline": row.usage["pipeline"]} if row.usage.get("pipeline") else {}
-            self.outputs[row.example.id, key] = Row(row.example, row.output, {}, usage, {"output": key})
-        for name, cell in row.cells.items():
-            if name in row.keys:
-                self.cells[row.keys[name]] = cell, row.usage.get(name)
-
-    def add(self, record: Record | None) -> None:
-        """Add what a line of the log says; a damaged one is left out."""
-        try:
-            if record is not None and "output" in record:
-                keys, usage = {"output": record["output"]}, record.get("usage")
-                example, output = Example.from_json(record["example"]), Output.from_json(record["value"])
-                self.add_row(Row(example, output, {}, {"pipeline": usage} if usage else {}, keys))
-            elif record is not None and "cell" in record:
-                self.cells[record["cell"]] = Cell.from_json(record["value"]), record.get("usage")
-        except _ODD:
-            return
-
-    def fill(self, row: Row, metrics: Mapping[str, str], given: str, *, errors: bool = True) -> None:
-        """Give a row the cells that are known for it.
-
-        Args:
-            row: The row.
-            metrics: Metric name -> key of the metric.
-            given: The row's `given_digest`.
-            errors: Whether cells that failed count as known.
-        """
-        for name, metric in metrics.items():
-            key = f"{metric}:{given}"
-            if key in self.cells and (errors or self.cells[key][0].status != "error"):
-                row.keys[name] = key
-                row.cells[name], usage = self.cells[key]
-                if usage:
-                    row.usage[name] = usage
-
-    def records(self, without: Iterable[Row]) -> list[Record]:
-        """Everything but what stands in these rows, as lines of the log."""
-        rows = list(without)
-        outputs = {(row.example.id, row.keys.get("output")) for row in rows}
-        cells = {key for row in rows for key in row.keys.values()}
-        left = [row.output_record() for key, row in self.outputs.items() if key not in outputs]
-        return left + [_cell_record(key, *each) for key, each in self.cells.items() if key not in cells]
-
-
 class RunFolder:
     """The folder of a run, opened for writing. Its methods block: call them outside of an event loop.
 
@@ -206,52 +146,82 @@ class RunFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        if path.exists() and not path.is_dir():
-            raise InvalidInputError(f"{str(path)!r} is a file; name a folder for the results")
-        if path.is_dir() and not (path / MANIFEST).is_file():
-            # a run that was killed while it wrote its first file leaves the lock and that file's draft
-            drafts = {each.name for each in path.glob(f".{MANIFEST}.*.tmp")}
-            others = sorted({each.name for each in path.iterdir()} - {LOCK} - drafts)
-            if others:
-                raise InvalidInputError(
-                    f"{str(path)!r} holds other things ({others[0]!r}); name a new folder, or one with results"
-                )
+        _check_folder(path)
         self.path = path
+        self._saving = threading.Lock()
         self._log = AppendLog(path / LOG, lock=path / LOCK)
-        self.known = Known()
-        for _, record in read_log(path / ROWS):
-            try:
-                self.known.add_row(Row.from_json(record))
-            except InvalidInputError:
-                continue  # what stood there is computed again
-        for _, record in read_log(path / LOG):
-            self.known.add(record)
+        try:
+            self._in_rows = {record["key"]: record for record in _records_of_rows(path)}
+            self._known = self._in_rows | {
+                record["key"]: record
+                for _, record in read_log(path / LOG)
+                if record is not None and isinstance(record.get("key"), str)
+            }
+        except BaseException:
+            self._log.close()
+            raise
+
+    def find(self, key: str, read: Callable[[Any], T]) -> tuple[T, Usage] | None:
+        """What is known under a key, as ``read`` reads it, and what it took; ``None`` if nothing, or damaged."""
+        try:
+            record = self._known[key]
+            return read(record["value"]), dict(record.get("usage", {}))
+        except _ODD:
+            return None
+
+    def append(self, row: Row, part: str) -> None:
+        """Keep an output or a cell at once."""
+        self._log.append([row.record(part)])
+
+    def save(self, rows: list[Row], manifest: Mapping[str, Any]) -> None:
+        """Make these the rows; what else is known stays in the log. Files that hold that already are left alone."""
+        with self._saving:
+            used = {row.keys[part] for row in rows for part in (PIPELINE, *row.cells) if part in row.keys}
+            self._log.append(record for key, record in self._in_rows.items() if key not in used)
+            self._log.release()
+            _replace(self.path / ROWS, [row.to_json() for row in rows])
+            self.write_manifest(manifest)
+            _replace(self.path / LOG, [record for key, record in self._known.items() if key not in used])
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest."""
         write_json(self.path / MANIFEST, manifest)
 
-    def append(self, records: Iterable[Record]) -> None:
-        """Add records to the log; now and then they are brought to the disk."""
-        self._log.append(records)
-
-    def save(self, rows: Iterable[Row]) -> None:
-        """Make these the rows; what else is known stays in the log. Files that hold that already are left alone."""
-        rows = list(rows)
-        left = self.known.records(without=rows)
-        self._log.release()
-        _replace(self.path / ROWS, [row.to_json() for row in rows])
-        _replace(self.path / LOG, [*left, _BEGUN] if left else [])
-
     def close(self) -> None:
-        """Bring everything to the disk and let go of the folder."""
-        self._log.close()
+        """Bring everything to the disk and let go of the folder, once it is saved."""
+        with self._saving:
+            self._log.close()
 
     def __enter__(self) -> RunFolder:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _check_folder(path: Path) -> None:
+    """Refuse a file, and a folder that holds other things than results."""
+    if path.exists() and not path.is_dir():
+        raise InvalidInputError(f"{str(path)!r} is a file; name a folder for the results")
+    names = {each.name for each in path.iterdir()} if path.is_dir() else set()
+    ours = {name for name in (ROWS, LOG, MANIFEST) if (path / name).is_file()} if MANIFEST in names else set()
+    # a run that was killed while it wrote its first file leaves the lock and that file's draft
+    drafts = {each.name for each in path.glob(f".{MANIFEST}.*.tmp")}
+    others = names - ours - drafts - {LOCK}
+    if others and (not ours or others & {ROWS, LOG, MANIFEST}):
+        raise InvalidInputError(
+            f"{str(path)!r} holds other things ({min(others)!r}); name a new folder, or one with results"
+        )
+
+
+def _records_of_rows(path: Path) -> Iterator[Record]:
+    """What stands in ``rows.jsonl``, as records of the log; lines of another form are computed again."""
+    for _, record in read_log(path / ROWS):
+        try:
+            row = Row.from_json(record)
+            yield from [row.record(part) for part in (PIPELINE, *row.cells) if part in row.keys]
+        except InvalidInputError:
+            continue
 
 
 def _replace(path: Path, records: list[Record]) -> None:
@@ -293,16 +263,15 @@ def _has_form(manifest: Mapping[str, Any]) -> bool:
         isinstance(manifest.get("name"), str | None)
         and isinstance(metrics, list)
         and all(isinstance(entry, Mapping) and isinstance(entry.get("name"), str) for entry in metrics)
-        and isinstance(manifest.get("pipeline"), Mapping | None)
         and (examples is None or type(examples) is int)
     )
 
 
-def read_rows(path: Path, manifest: Mapping[str, Any]) -> list[Row]:
-    """The rows of a folder; of a run that goes on, or was killed, what it has computed so far.
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a folder.
 
     Raises:
-        InvalidInputError: If a line is damaged that is not the last one, which a kill can cut off.
+        InvalidInputError: If a line is damaged that is not the last one, which a full disk can cut off.
     """
     rows: dict[str, Row] = {}
     damaged: list[int] = []
@@ -317,27 +286,4 @@ def read_rows(path: Path, manifest: Mapping[str, Any]) -> list[Row]:
         raise InvalidInputError(
             f"{ROWS}:{damaged[0]} in {str(path)!r} is damaged; run the evaluation again, which computes what is missing"
         )
-    if manifest.get("status") == "running":
-        return _rows_so_far(path, manifest, rows.values())
     return list(rows.values())
-
-
-def _rows_so_far(path: Path, manifest: Mapping[str, Any], rows: Iterable[Row]) -> list[Row]:
-    """Rows whose output and cells have the keys that the manifest names."""
-    known = Known()
-    for row in rows:
-        known.add_row(row)
-    taken = dict(known.outputs)
-    for _, record in read_log(path / LOG):
-        if record == _BEGUN:
-            known.outputs = dict(
-                taken
-            )  # others are of other runs; cells count wherever their key is the same
-        else:
-            known.add(record)
-    pipeline = f"{manifest['pipeline']['key']}:"
-    metrics = {entry["name"]: entry["key"] for entry in manifest["metrics"]}
-    found = [row for (_, key), row in known.outputs.items() if key.startswith(pipeline)]
-    for row in found:
-        known.fill(row, metrics, given_digest(row.example, row.output))
-    return found

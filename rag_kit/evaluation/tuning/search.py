@@ -24,9 +24,7 @@ from rag_kit.documents.plain import to_plain
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
-from rag_kit.evaluation.runs.asking import resolve
-from rag_kit.evaluation.runs.evaluating import aevaluate
-from rag_kit.evaluation.runs.run import take_examples
+from rag_kit.evaluation.runs.evaluating import aevaluate, resolve, take_examples
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.evaluation.statistics import sign_flip_test
 from rag_kit.evaluation.tuning.result import (

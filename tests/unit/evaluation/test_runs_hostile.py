@@ -197,7 +197,7 @@ def test_a_manifest_of_brackets_is_damaged(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"name": 5}, {"metrics": [5]}, {"pipeline": [1]}],
+    [{"name": 5}, {"metrics": [5]}, {"metrics": [{"key": "k"}]}, {"examples": "many"}],
 )
 def test_a_damaged_manifest_is_refused_or_made_anew(change: dict[str, Any], tmp_path: Path) -> None:
     """Loading says that it is damaged; the next run writes a right one and asks nothing."""
@@ -208,6 +208,35 @@ def test_a_damaged_manifest_is_refused_or_made_anew(change: dict[str, Any], tmp_
         Results.load(tmp_path / "r")
     assert run(tmp_path / "r").complete
     assert Results.load(tmp_path / "r").complete
+
+
+def test_a_manifest_of_a_run_that_ended_nowhere_can_be_loaded(tmp_path: Path) -> None:
+    """Of a run that was killed, or written by hand: what is not read may be missing."""
+    run(tmp_path / "r")
+    manifest = tmp_path / "r" / "manifest.json"
+    change = {"status": "running", "pipeline": None, "metrics": [{"name": "ours_words"}]}
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
+    assert Results.load(tmp_path / "r").complete
+
+
+def test_a_folder_in_the_place_of_rows_is_refused(tmp_path: Path) -> None:
+    """By the next run and by loading, each with the folder's name."""
+    run(tmp_path / "r")
+    (tmp_path / "r" / "rows.jsonl").unlink()
+    (tmp_path / "r" / "rows.jsonl").mkdir()
+    for use in (run, Results.load):
+        with pytest.raises(InvalidInputError, match=r"rows\.jsonl"):
+            use(tmp_path / "r")
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that no run has written is not read into memory."""
+    run(tmp_path / "r")
+    monkeypatch.setattr("rag_kit.documents.append_log.MAX_LINE", 1000)
+    (tmp_path / "r" / "rows.jsonl").write_text("x" * 1001)
+    for use in (run, Results.load):
+        with pytest.raises(InvalidInputError, match="more than 1,000 bytes"):
+            use(tmp_path / "r")
 
 
 class Gone:

@@ -11,7 +11,7 @@ from rag_kit.errors import InvalidInputError, ResultsLockedError
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
-from rag_kit.evaluation.runs.metering import Prices
+from rag_kit.evaluation.runs.metering import cost, read_prices
 from rag_kit.evaluation.runs.results import Results, summarize
 from rag_kit.evaluation.runs.rows import Row, RunFolder
 from rag_kit.evaluation.statistics import bootstrap_interval
@@ -131,16 +131,16 @@ def test_what_a_debugger_shows_is_one_short_line() -> None:
 
 def test_money_by_model() -> None:
     """Input and output tokens have their own prices; what has no price is unknown, and not free."""
-    prices = Prices.of({"gpt": {"input": 2.0, "output": 10.0, "call": 0.001}})
+    prices = read_prices({"gpt": {"input": 2.0, "output": 10.0, "call": 0.001}})
     used = {"gpt-2026-01-01": {"calls": 2, "input_tokens": 1_000_000, "output_tokens": 100_000}}
-    assert prices.cost(used) == pytest.approx(2.0 + 1.0 + 0.002)
-    assert prices.cost({"other": {"calls": 1, "input_tokens": 5, "output_tokens": 5}}) is None
-    assert prices.cost({}) == 0.0
-    assert Prices.of(4).cost({}, tokens=500_000) == 2.0
-    assert Prices.of({"*": {"input": 1, "output": 2}}).cost({}, tokens=10) is None
+    assert cost(prices, used, tokens=0, calls=0) == pytest.approx(2.0 + 1.0 + 0.002)
+    assert cost(prices, {"other": {"calls": 1, "input_tokens": 5}}, tokens=0, calls=0) is None
+    assert cost(prices, {}, tokens=0, calls=0) == 0.0
+    assert cost(read_prices(4), {}, tokens=500_000, calls=1) == 2.0
+    assert cost(read_prices({"*": {"input": 1, "output": 2}}), {}, tokens=10, calls=1) is None
     for wrong in ("cheap", {"gpt": -1}, {"gpt": {"in": 1}}, {"gpt": True}, [1]):
         with pytest.raises(InvalidInputError, match="price"):
-            Prices.of(wrong)
+            read_prices(wrong)
 
 
 def test_money_of_rows() -> None:

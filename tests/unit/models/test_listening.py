@@ -101,7 +101,7 @@ def test_an_empty_manager_is_no_listener() -> None:
 
 async def test_a_counter_of_requests_is_no_listener_and_counts_all_the_same() -> None:
     """What an evaluation counts with hears models alone: no run is set up for it, and each request is counted."""
-    from rag_kit.evaluation.runs.run import recording
+    from rag_kit.evaluation.runs.metering import recording
 
     model = FakeListChatModel(responses=[PASSAGE])
     words = BM25Retriever.from_documents([Document("Bees make honey.", id="bees")])
