@@ -213,7 +213,7 @@ def _union() -> list[Row]:
             for n in range(1000)
         ]
         found = [Found(f"q{n}", "variant", "r", 1.0, documents[n * 200 : n * 200 + 200]) for n in range(5)]
-        how = Merging("q", "joined", "multi_query", k=10)
+        how = Merging("q", "joined", k=10)
         functions: dict[str, Callable[[], object]] = {
             "LangChain": lambda documents=documents: _unique_documents(documents),
             "rag_kit": lambda found=found, how=how: merge(found, how),

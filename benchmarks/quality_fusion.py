@@ -25,8 +25,8 @@ from rag_kit.evaluation.sets.beir import CORPUS_ID
 from rag_kit.indexing import BM25Index, split
 from rag_kit.models import embedding_model
 from rag_kit.models.vector_cache import CachedEmbeddings
-from rag_kit.retrieval.fusion import FUSIONS
-from rag_kit.retrieval.ranked import FusionSettings, RankedList
+from rag_kit.retrieval.fusion import FusionSettings, RankedList
+from rag_kit.retrieval.merging import fuse as fused
 
 SETS = (
     "scifact",
@@ -50,7 +50,7 @@ def _fixed(fusion: str, dense: float = 0.5, **settings: object) -> Callable[[lis
             for one, weight in zip(lists, (1 - dense, dense), strict=True)
             if weight > 0
         ]
-        return [key for key, _ in FUSIONS[fusion](weighed, FusionSettings(**settings))]  # type: ignore[arg-type]
+        return [key for key, _ in fused(fusion, weighed, FusionSettings(**settings))]  # type: ignore[arg-type]
 
     return fuse
 

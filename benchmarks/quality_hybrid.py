@@ -22,9 +22,9 @@ from quality_fusion import SETS, Case, Maker, p_value
 
 from rag_kit.retrieval.auto_fusion import LEAST, MOST, lead
 from rag_kit.retrieval.convex import combine
+from rag_kit.retrieval.fusion import RankedList
 from rag_kit.retrieval.hybrid import _FIRST, _WEIGHT, _moved
 from rag_kit.retrieval.normalise import Normalised, normalise
-from rag_kit.retrieval.ranked import RankedList
 
 DEPTH = 100
 CENTRES, SLOPES = (0.4, 0.45, 0.5, 0.55), (0.0, 0.06, 0.12)

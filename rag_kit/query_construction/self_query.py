@@ -16,7 +16,7 @@ from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.chat import is_extractive
-from rag_kit.query_construction.calling import SelfQueryCall
+from rag_kit.query_construction.calling import SelfQuery
 from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.constructor import Constructor, ModelConstructor
 from rag_kit.query_construction.discovery import adiscover_schema, discover_schema
@@ -25,12 +25,13 @@ from rag_kit.query_construction.rules.constructor import RuleConstructor
 from rag_kit.query_construction.sources import Source, as_retriever, rows_behind
 from rag_kit.retrieval import VectorRetriever
 from rag_kit.retrieval.base import Request, check_count
-from rag_kit.retrieval.bounded import CappedRetriever
+from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.prompting import LanguagePrompts
+from rag_kit.retrieval.query_call import MODEL_SHARE, QueryCall
 
 
-class SelfQueryRetriever(CappedRetriever):
+class SelfQueryRetriever(BudgetedRetriever):
     """Turn a question into a text to search for and a filter on metadata, and search with both.
 
     "Studies on stroke after 2010, not in children" becomes the filter ``mesh contains Stroke and year > 2010 and
@@ -277,9 +278,9 @@ class SelfQueryRetriever(CappedRetriever):
         return self._rules if self._model is None else self._model
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        call = SelfQueryCall(self, query, request)
-        return run(call.steps(), call.budget)
+        call = QueryCall(self, query, request, model_share=MODEL_SHARE)
+        return run(SelfQuery(self, call).steps(), call.budget)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        call = SelfQueryCall(self, query, request)
-        return await arun(call.steps(), call.budget)
+        call = QueryCall(self, query, request, model_share=MODEL_SHARE)
+        return await arun(SelfQuery(self, call).steps(), call.budget)

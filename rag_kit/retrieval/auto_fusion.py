@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_kit.retrieval.convex import described
+from rag_kit.retrieval.fusion import FusedList, FusionSettings, RankedList, first_places
 from rag_kit.retrieval.normalise import Normalised, normalise
-from rag_kit.retrieval.ranked import FusedList, FusionSettings, RankedList, first_places
 
 CENTRE = 0.45
 """The dense side's weight where neither list stands out more."""

@@ -7,7 +7,9 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from rag_kit.concurrency import Budget
+from rag_kit.concurrency.outcome import FanOut
 from rag_kit.concurrency.seconds import check_seconds
+from rag_kit.errors import BranchError, BudgetExceededError
 from rag_kit.retrieval.base import RagKitRetriever, check_count
 
 
@@ -50,7 +52,7 @@ class BranchingRetriever(CallingRetriever):
         return None if value is None else check_count("max_concurrency", value)
 
 
-class CappedRetriever(CallingRetriever):
+class BudgetedRetriever(BranchingRetriever):
     """Base of the retrievers that may ask a model: with caps on what a whole call may cost.
 
     Args:
@@ -75,5 +77,17 @@ class CappedRetriever(CallingRetriever):
         return value
 
 
-class BudgetedRetriever(BranchingRetriever, CappedRetriever):
-    """Base of the retrievers that may ask a model and call several at a time."""
+def raise_all_failed(what: str, result: FanOut[Any]) -> None:
+    """Raise where there was something to do, and all of it failed.
+
+    Raises:
+        BudgetExceededError: A budget was used up.
+        BranchError: Else; the first failure is its cause.
+    """
+    errors = [outcome.error for outcome in result.outcomes]
+    if None in errors or not errors:
+        return
+    for error in errors:
+        if isinstance(error, BudgetExceededError):
+            raise error
+    raise BranchError(f"All {what} failed. {'; '.join(result.degradations)}") from errors[0]

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
-from rag_kit.retrieval.normalise import Normalised, normalise
-from rag_kit.retrieval.ranked import (
+from rag_kit.retrieval.fusion import (
     FusedList,
     FusionSettings,
     RankedList,
@@ -17,6 +16,7 @@ from rag_kit.retrieval.ranked import (
     first_places,
     ordered,
 )
+from rag_kit.retrieval.normalise import Normalised, normalise
 
 K = TypeVar("K", bound=Hashable)
 

@@ -16,7 +16,8 @@ from langchain_core.runnables import Runnable
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import PROVENANCE_KEY, content_hash, copy_document, with_provenance
 from rag_kit.documents.provenance import peek_score
-from rag_kit.retrieval.refine_call import RefineCall, RefiningError
+from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.refining import RefiningError
 from rag_kit.retrieval.showing import Shown
 
 SCORE_KEY = "relevance_score"
@@ -57,7 +58,7 @@ class DocumentCompressor(Shown):
                 yield value
 
     async def compressed(
-        self, documents: Sequence[Document], call: RefineCall, *, stage: str, retriever: str
+        self, documents: Sequence[Document], call: QueryCall, *, stage: str, retriever: str
     ) -> list[Document]:
         """Compress documents; a coroutine that does all waiting through ``call``.
 
@@ -88,7 +89,7 @@ class DocumentCompressor(Shown):
         return self._matched(found, documents, call, name, retriever)
 
     @staticmethod
-    def _call(method: Any, documents: Sequence[Document], call: RefineCall, *, threaded: bool = False) -> Any:
+    def _call(method: Any, documents: Sequence[Document], call: QueryCall, *, threaded: bool = False) -> Any:
         """Call a method of the compressor, with callbacks if it takes them."""
         if "callbacks" not in inspect.signature(method).parameters:
             return method(documents, call.query)
@@ -98,7 +99,7 @@ class DocumentCompressor(Shown):
         return method(documents, call.query, callbacks=manager.get_child("compressor"))
 
     def _matched(
-        self, found: Any, documents: Sequence[Document], call: RefineCall, name: str, retriever: str
+        self, found: Any, documents: Sequence[Document], call: QueryCall, name: str, retriever: str
     ) -> list[Document]:
         if not isinstance(found, Sequence) or isinstance(found, (str, bytes)):
             raise RefiningError(f"{self.name} gave {type(found).__name__}; it must give a list of documents.")

@@ -18,14 +18,13 @@ from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import add_note, document_keys
 from rag_kit.documents.provenance import peek_provenance, peek_score
 from rag_kit.documents.spans import new_part, span_of
-from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
+from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.bounded import BranchingRetriever
+from rag_kit.retrieval.bounded import BranchingRetriever, raise_all_failed
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
-from rag_kit.retrieval.fusion import check_fusion, fusion_function
-from rag_kit.retrieval.merging import Found, joined
+from rag_kit.retrieval.fusion import FusedList, FusionSettings, RankedList, check_weights, first_places
+from rag_kit.retrieval.merging import Found, Merging, check_fusion, fuse, joined
 from rag_kit.retrieval.normalise import Normalisation
-from rag_kit.retrieval.ranked import FusedList, FusionSettings, RankedList, check_weights, first_places
 
 _log = logging.getLogger(__name__)
 _DEPTH = 100
@@ -176,8 +175,7 @@ class EnsembleRetriever(BranchingRetriever):
         notes = [f"degraded: {line}" for line in result.degradations]
         for note in notes:
             tell_degraded(_log, self.get_name(), note)
-        if not result.values:
-            _raise_all_failed(self.get_name(), result)
+        raise_all_failed(f"retrievers of {self.get_name()}", result)
         answered = [
             Found(query, None, branch.name, branch.weight, outcome.value or [], branch.number)
             for branch, outcome in zip(branches, result.outcomes, strict=True)
@@ -187,19 +185,16 @@ class EnsembleRetriever(BranchingRetriever):
         answered += further
         notes += [f"{found.retriever} found nothing" for found in answered if not found.documents]
         keys, fused = self._ranking(answered, self._depth(request))
-        details = fused if isinstance(fused, FusedList) else FusedList(fused)
         parts = self._new_parts(answered, keys, fused, request.k)
         ranking = fused[: request.k] if parts is None else [pair for pair in fused if pair[0] in parts]
         found = joined(
             answered,
             [first_places(list_keys) for list_keys in keys],
             ranking,
-            stage=f"fusion:{self.fusion}",
-            retriever=self.get_name(),
-            question=query,
-            notes=[*notes, *remarks, *details.notes],
-            extra=details.extra,
-            share=partial(_share, details),
+            Merging(query, self.get_name(), request.k, extra=fused.extra),
+            f"fusion:{self.fusion}",
+            notes=[*notes, *remarks, *fused.notes],
+            share=partial(_share, fused),
         )
         if parts is None:
             return found
@@ -240,9 +235,7 @@ class EnsembleRetriever(BranchingRetriever):
         """Further rankings that a subclass fuses with those of the retrievers, and notes on them."""
         return [], []
 
-    def _ranking(
-        self, answered: Sequence[Found], depth: int | None
-    ) -> tuple[list[list[str]], list[tuple[str, float]]]:
+    def _ranking(self, answered: Sequence[Found], depth: int | None) -> tuple[list[list[str]], FusedList]:
         """The keys of each answer's documents, and the fused keys with their scores."""
         keys = document_keys([found.documents for found in answered], self.id_key, hashed=False)
         ranked = []
@@ -253,7 +246,7 @@ class EnsembleRetriever(BranchingRetriever):
             known = depth if maximum else None
             ranked.append(RankedList(list_keys, scores, found.weight, found.retriever, maximum, known))
         settings = FusionSettings(rrf_k=self.rrf_k, normalisation=self.normalisation)
-        return keys, fusion_function(self.fusion)(ranked, settings)
+        return keys, fuse(self.fusion, ranked, settings)
 
 
 def _shortened(document: Document, part: Document) -> Document:
@@ -290,11 +283,3 @@ def _share(details: FusedList, number: int, key: str) -> dict[str, float]:
     if details.normalised:
         share["normalised"] = details.normalised[number][key]
     return share
-
-
-def _raise_all_failed(name: str, result: FanOut[list[Document]]) -> None:
-    errors = [outcome.error for outcome in result.outcomes]
-    for error in errors:
-        if isinstance(error, BudgetExceededError):
-            raise error
-    raise BranchError(f"All retrievers of {name} failed. {'; '.join(result.degradations)}") from errors[0]

@@ -1,4 +1,4 @@
-"""Join ranked lists: reciprocal rank fusion, and the register of the kinds there are.
+"""Ranked lists, what all kinds of fusion share, and reciprocal rank fusion.
 
 Paper: Cormack, Clarke, Büttcher: Reciprocal Rank Fusion outperforms Condorcet and individual rank learning
 methods, SIGIR 2009.
@@ -7,13 +7,17 @@ methods, SIGIR 2009.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import TypeVar
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.ranked import FusionSettings, RankedList, check_weights, first_places, ordered
 
 K = TypeVar("K", bound=Hashable)
+
+# Sums of the same shares in another order differ by rounding; closer scores than this are a tie.
+_TIE = 1e-12
 
 
 def reciprocal_rank_fusion(
@@ -68,57 +72,147 @@ def reciprocal_rank_fusion(
     return ordered(scores)
 
 
-FusionFunction = Callable[[Sequence[RankedList], FusionSettings], list[tuple[str, float]]]
+def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
+    """Check the weights of a fusion.
 
+    Args:
+        weights: One number a list, >= 0, at least one above 0; ``None`` for 1 each.
+        count: How many lists there are.
 
-def _rrf(lists: Sequence[RankedList], settings: FusionSettings) -> list[tuple[str, float]]:
-    return reciprocal_rank_fusion(
-        [ranked.keys for ranked in lists], weights=[ranked.weight for ranked in lists], k=settings.rrf_k
-    )
-
-
-def _convex(lists: Sequence[RankedList], settings: FusionSettings) -> list[tuple[str, float]]:
-    from rag_kit.retrieval.convex import fuse_convex
-
-    return fuse_convex(lists, settings)
-
-
-def _auto(lists: Sequence[RankedList], settings: FusionSettings) -> list[tuple[str, float]]:
-    from rag_kit.retrieval.auto_fusion import fuse_auto
-
-    return fuse_auto(lists, settings)
-
-
-FUSIONS: dict[str, FusionFunction] = {"rrf": _rrf, "convex": _convex, "auto": _auto}
-
-
-#: Fusions that look at ranks alone: who calls them need not read scores.
-BY_RANK = frozenset({"rrf"})
-
-
-def fusion_function(name: str) -> FusionFunction:
-    """The fusion of that name.
+    Returns:
+        The weights as floats.
 
     Raises:
-        InvalidInputError: If there is none; the message names those there are.
+        InvalidInputError: If they are not allowed.
 
     Example:
-        >>> fusion_function("rrf") is FUSIONS["rrf"]
-        True
+        >>> check_weights([1, 0.5], 2)
+        [1.0, 0.5]
     """
-    if name not in FUSIONS:
-        raise InvalidInputError(
-            f"fusion={name!r} was given; allowed: {', '.join(repr(known) for known in sorted(FUSIONS))}."
-        )
-    return FUSIONS[name]
+    if weights is None:
+        return [1.0] * count
+    if isinstance(weights, (str, bytes)) or not hasattr(weights, "__len__") or len(weights) != count:
+        raise InvalidInputError(f"weights={weights!r} was given for {count} lists; give one number each.")
+    for weight in weights:
+        try:
+            usable = not isinstance(weight, (bool, str)) and math.isfinite(weight) and weight >= 0
+        except TypeError:
+            usable = False
+        if not usable:
+            raise InvalidInputError(
+                f"The weight {weight!r} was given; weights must be numbers >= 0 (0 leaves a list out)."
+            )
+    if count and not any(weight > 0 for weight in weights):
+        raise InvalidInputError("All weights are 0; at least one must be above 0.")
+    return [float(weight) for weight in weights]
 
 
-def check_fusion(name: str, rrf_k: float) -> None:
-    """See that there is such a fusion, and that the ``k`` of reciprocal rank fusion makes sense.
+def first_places(keys: Sequence[K]) -> dict[K, int]:
+    """Where each key first stands in a list, from 0, in that order.
 
-    Raises:
-        InvalidInputError: If not.
+    Example:
+        >>> first_places(["a", "b", "a", "c"])
+        {'a': 0, 'b': 1, 'c': 3}
     """
-    fusion_function(name)
-    if rrf_k < 0:
-        raise InvalidInputError(f"rrf_k={rrf_k!r} was given; it must be >= 0 (60 is usual).")
+    places = dict(zip(keys, range(len(keys)), strict=True))
+    if len(places) == len(keys):
+        return places
+    places.clear()
+    for place, key in enumerate(keys):
+        if key not in places:
+            places[key] = place
+    return places
+
+
+@dataclass(frozen=True)
+class RankedList:
+    """One branch's result, as a fusion sees it.
+
+    Attributes:
+        keys: Identities, best first; repeats are possible.
+        scores: The branch's own score of each, higher is better, or ``None`` where it gave none; fusion by rank
+            does not read them, and they may be left out.
+        weight: The branch's weight, above 0.
+        name: What the branch is called in notes.
+        maximum: The highest score that the query can have, where the branch knows it.
+        depth: How many results were asked for, where what is not found scores 0 (keyword search).
+    """
+
+    keys: Sequence[str]
+    scores: Sequence[float | None]
+    weight: float
+    name: str = "a list"
+    maximum: float | None = None
+    depth: int | None = None
+
+
+@dataclass(frozen=True)
+class FusionSettings:
+    """The parameters a fusion may use.
+
+    Attributes:
+        rrf_k: The ``k`` of reciprocal rank fusion.
+        normalisation: How a convex combination brings scores to one scale.
+    """
+
+    rrf_k: float = 60
+    normalisation: str = "min-max"
+
+
+class FusedList(list[tuple[str, float]]):
+    """``(key, score)`` pairs, best first, and how they came about.
+
+    Args:
+        pairs: The pairs.
+        normalised: For each list, its keys' normalised scores; empty where the fusion looks at ranks.
+        weights: The weight that each list had, where it is not the branch's own.
+        extra: Plain JSON for the provenance of every document.
+        notes: What a reader should know, such as evidence that was missing.
+    """
+
+    def __init__(
+        self,
+        pairs: Iterable[tuple[str, float]],
+        *,
+        normalised: Sequence[Mapping[str, float]] = (),
+        weights: Sequence[float] = (),
+        extra: Mapping[str, object] | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        super().__init__(pairs)
+        self.normalised = list(normalised)
+        self.weights = list(weights)
+        self.extra = dict(extra or {})
+        self.notes = list(notes)
+
+
+def ordered(scores: dict[K, float]) -> list[tuple[K, float]]:
+    """Items by falling score; ties in the order of the mapping.
+
+    Example:
+        >>> ordered({"a": 1.0, "b": 2.0, "c": 1.0})
+        [('b', 2.0), ('a', 1.0), ('c', 1.0)]
+    """
+    return _settle_ties(sorted(scores.items(), key=itemgetter(1), reverse=True), scores)
+
+
+def _settle_ties(pairs: list[tuple[K, float]], first_seen: dict[K, float]) -> list[tuple[K, float]]:
+    """Put items whose scores differ by rounding only into the order in which they were first seen."""
+    unclear = False
+    before = math.inf
+    for _, score in pairs:
+        if 0 < before - score < _TIE:
+            unclear = True
+            break
+        before = score
+    if not unclear:
+        return pairs
+    order = {key: place for place, key in enumerate(first_seen)}
+    groups: list[list[tuple[K, float]]] = []
+    before = math.inf
+    for item in pairs:
+        if not groups or before - item[1] >= _TIE:
+            groups.append([])
+        groups[-1].append(item)
+        before = item[1]
+    return [item for group in groups for item in sorted(group, key=lambda pair: order[pair[0]])]

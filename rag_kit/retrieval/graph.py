@@ -14,9 +14,8 @@ from rag_kit.documents.provenance import peek_score
 from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.retrieval.expansion.legs import KeywordIndex, check_index, reader_of
 from rag_kit.retrieval.own_filter import own_filter
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
-from rag_kit.retrieval.rewrite_steps import in_thread
 
 _SEEDS = 20
 _FALL = 2.0  # ranks over which the weight of a first result falls to 1/e
@@ -79,14 +78,13 @@ class GraphRetriever(RefiningRetriever):
     def _wanted(self, k: int) -> int:
         return _SEEDS
 
-    async def _refine(self, documents: list[Document], call: RefineCall) -> list[Document]:
+    async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:
         where = combine_filters(
             call.request.filter, own_filter(self.retriever, call.request.config, strict=True)
         )
         keys = [doc.id or content_hash(doc.page_content) for doc in documents]
         seeds = {key: math.exp(-rank / _FALL) for rank, key in enumerate(keys)}
-        step = in_thread("graph", partial(self._spread, seeds, call.request.k, where))
-        found, unknown = await call.do(step.name, step.sync, step.native)
+        found, unknown = await call.do("graph", partial(self._spread, seeds, call.request.k, where))
         others = [doc for key, doc in zip(keys, documents, strict=True) if key in unknown]
         if others:
             call.note(f"degraded: {len(others)} of the first results are not in the index; they stand last")

@@ -16,9 +16,10 @@ from rag_kit.models.clients import aembed_documents, embed_documents
 from rag_kit.prompts.schemas import Passages
 from rag_kit.retrieval.by_vector import VectorSearch
 from rag_kit.retrieval.embedded import embedded
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
-from rag_kit.retrieval.rewrite_steps import Call
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
+from rag_kit.retrieval.searching import Search
+from rag_kit.retrieval.variants import texts_of
 from rag_kit.retrieval.vector import VectorRetriever
 
 if TYPE_CHECKING:
@@ -90,9 +91,9 @@ class HyDERetriever(RewritingRetriever):
             raise InvalidInputError("The vector store names no embedding model; give embeddings=.")
         return self
 
-    async def _rewrite(self, question: str, call: RewriteCall) -> list[Search]:
+    async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         asked = [{"question": question, "number": number, "count": self.n} for number in range(1, self.n + 1)]
-        answers = await call.ask(asked)
+        answers = await self._ask(asked, call)
         written = [text[:MAX_PASSAGE_CHARS] for text in texts_of(answers, "passages")]
         passages = self._usable(written, question, call, most=self.n, max_chars=MAX_PASSAGE_CHARS)
         if answers and not passages:
@@ -100,16 +101,17 @@ class HyDERetriever(RewritingRetriever):
         if self.mode == "text" or not passages:
             return [Search(passage, "passage") for passage in passages]
         texts = [question, *passages] if self.include_original else passages
-        vectors = await call.do(Call("embedding", partial(self._embed, texts), partial(self._aembed, texts)))
+        embedding = call.do("embedding", partial(self._embed, texts), partial(self._aembed, texts))
+        vectors = await call.attempt("embedding", embedding, "there is no vector of the passages")
         if vectors is None:
             return []
         import numpy as np
 
         call.extra["queries"] = texts
-        vector = [float(value) for value in np.average(vectors, axis=0, weights=call.weights(len(texts)))]
+        vector = [float(value) for value in np.average(vectors, axis=0, weights=self._weights(len(texts)))]
         return [Search(question, "passages", self._by_vector(vector))]
 
-    def _original(self, question: str, call: RewriteCall, rewritten: Sequence[Search]) -> list[Search]:
+    def _original(self, question: str, call: QueryCall, rewritten: Sequence[Search]) -> list[Search]:
         if self.mode == "vector" and rewritten:
             return []  # the question is part of the mean
         return super()._original(question, call, rewritten)
@@ -130,7 +132,7 @@ class HyDERetriever(RewritingRetriever):
         store: VectorStore = self.retriever.vectorstore  # type: ignore[attr-defined]
         return self.embeddings or store.embeddings
 
-    async def _steps(self, question: str, call: RewriteCall) -> list[Document]:
+    async def _steps(self, question: str, call: QueryCall) -> list[Document]:
         try:
             return await super()._steps(question, call)
         except BranchError as error:
@@ -140,7 +142,7 @@ class HyDERetriever(RewritingRetriever):
             model = type(self._embeddings()).__name__
             call.note(f"degraded: {self.task}: the search with the vector of {model} failed: {error}")
             call.note(f"degraded: {self.task}: searched with the question alone")
-            found = await call.search([Search(question, "original")])
+            found = await self._search([Search(question, "original")], call)
             return self._merge(question, call, found)
 
     def _embed(self, texts: list[str]) -> NDArray[np.float64]:

@@ -8,8 +8,10 @@ from pydantic import BaseModel, field_validator
 
 from rag_kit.prompts.schemas import Queries
 from rag_kit.retrieval.comparisons import entity_queries, uncovered
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
+from rag_kit.retrieval.searching import Search
+from rag_kit.retrieval.variants import texts_of
 
 _MAX_CHARS = 500
 
@@ -49,8 +51,8 @@ class MultiQueryRetriever(RewritingRetriever):
     def _n_is_allowed(cls, value: Any) -> int:
         return check_rewrites("n", value)
 
-    async def _rewrite(self, question: str, call: RewriteCall) -> list[Search]:
-        answers = await call.ask([{"question": question, "count": self.n}])
+    async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+        answers = await self._ask([{"question": question, "count": self.n}], call)
         written = texts_of(answers, "queries")
         variants = self._usable(written, question, call, most=self.n, max_chars=_MAX_CHARS)
         if answers and not variants:

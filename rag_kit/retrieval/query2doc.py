@@ -8,8 +8,10 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import BaseModel, field_validator, model_validator
 
 from rag_kit.prompts.schemas import Passages
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
+from rag_kit.retrieval.searching import Search
+from rag_kit.retrieval.variants import texts_of
 from rag_kit.retrieval.vector import VectorRetriever
 
 MAX_PASSAGE_CHARS = 2_000
@@ -70,8 +72,8 @@ class Query2DocRetriever(RewritingRetriever):
             values = {"mode": "dense", **values}
         return values
 
-    async def _rewrite(self, question: str, call: RewriteCall) -> list[Search]:
-        answers = await call.ask([{"question": question}])
+    async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+        answers = await self._ask([{"question": question}], call)
         written = [text[:MAX_PASSAGE_CHARS] for text in texts_of(answers, "passages")]
         passages = self._usable(written, question, call, most=1, max_chars=MAX_PASSAGE_CHARS)
         if answers and not passages:

@@ -12,14 +12,17 @@ from langchain_core.runnables import Runnable
 from pydantic import field_validator
 
 from rag_kit.concurrency.steps import Logic, arun, run
-from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.documents import add_note, document_keys
-from rag_kit.errors import InvalidInputError
+from rag_kit.errors import InvalidInputError, RagKitError
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bounded import BudgetedRetriever
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 
 _log = logging.getLogger(__name__)
+
+
+class RefiningError(RagKitError):
+    """A reranker or compressor gave something that does not belong to the documents it was given."""
 
 
 class RefiningRetriever(BudgetedRetriever):
@@ -55,7 +58,7 @@ class RefiningRetriever(BudgetedRetriever):
         return value
 
     @abstractmethod
-    def _refine(self, documents: list[Document], call: RefineCall) -> Logic[list[Document]]:
+    def _refine(self, documents: list[Document], call: QueryCall) -> Logic[list[Document]]:
         """Work on the documents, best first and without repeats; ``call.notes`` are added afterwards."""
 
     @abstractmethod
@@ -63,29 +66,25 @@ class RefiningRetriever(BudgetedRetriever):
         """How many documents to ask the inner retriever for, without a ``fetch_k``."""
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        call = RefineCall(self, query, request)
+        call = QueryCall(self, query, request)
         return run(self._steps(call), call.budget)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        call = RefineCall(self, query, request)
+        call = QueryCall(self, query, request)
         return await arun(self._steps(call), call.budget)
 
-    async def _steps(self, call: RefineCall) -> list[Document]:
+    async def _steps(self, call: QueryCall) -> list[Document]:
         k = call.request.k
         wanted = self._wanted(k) if self.fetch_k is None else self.fetch_k
-        found = await call.search(max(k, wanted))
+        found = await call.search(self.retriever, call.query, max(k, wanted))
         distinct = self._distinct(found, call)
         refined = (await self._refine(distinct, call)) if distinct else []
-        if cost := call.cost():
-            call.note(cost)
-        for note in call.notes:
-            if note.startswith("degraded"):
-                tell_degraded(_log, self.get_name(), note)
-            elif found and not refined:  # no document is left that could tell it
-                _log.info("%s: %s", self.get_name(), note)
-        return [_with_notes(doc, call.notes) for doc in refined]
+        notes = call.report()
+        if not refined:  # no document is left that could hold them
+            _log.info("%s: %s", self.get_name(), "; ".join(notes))
+        return [_with_notes(doc, notes) for doc in refined]
 
-    def _distinct(self, found: Sequence[Document], call: RefineCall) -> list[Document]:
+    def _distinct(self, found: Sequence[Document], call: QueryCall) -> list[Document]:
         """Each document once: a repeat would take a place, and be judged twice."""
         first: dict[str, Document] = {}
         for key, doc in zip(document_keys([found], self.id_key)[0], found, strict=True):

@@ -6,10 +6,10 @@ steps, and carried out either on threads or on an event loop.
 
 from __future__ import annotations
 
-import logging
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
@@ -18,21 +18,20 @@ from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 
+from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.concurrency.steps import Logic, arun, run
-from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import RewriteCache
 from rag_kit.models.rewrite_cache.identity import model_identity
 from rag_kit.retrieval.base import Request, check_count
 from rag_kit.retrieval.bounded import BudgetedRetriever
-from rag_kit.retrieval.fusion import check_fusion
-from rag_kit.retrieval.merging import Merging, merge
+from rag_kit.retrieval.fusion import check_weights
+from rag_kit.retrieval.merging import Found, Merging, check_fusion, merge
 from rag_kit.retrieval.prompting import LanguagePrompts
-from rag_kit.retrieval.ranked import check_weights
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search
+from rag_kit.retrieval.query_call import MODEL_SHARE, QueryCall
+from rag_kit.retrieval.searching import Search, search_all
 from rag_kit.retrieval.variants import dropped_note, usable_variants
 
-_log = logging.getLogger(__name__)
 MAX_REWRITES = 32
 
 
@@ -50,7 +49,7 @@ class RewritingRetriever(BudgetedRetriever):
             language (``{"en": ..., "zh": ...}``). ``None`` for the kit's own, in the language of the question.
         language: ``"en"`` or ``"zh"`` for the prompt; ``"auto"`` goes by the question.
         include_original: Search for the question too.
-        fusion: How several lists are fused; a name from ``rag_kit.retrieval.fusion.FUSIONS``.
+        fusion: How several lists are fused; ``"rrf"``, ``"convex"`` or ``"auto"``.
         rrf_k: The ``k`` of reciprocal rank fusion.
         weights: One weight a search, in order, the question first if it is included; the last one holds for all
             further ones, so ``[2, 1]`` counts the question twice as much as each rewrite. Searches of weight 0
@@ -170,67 +169,95 @@ class RewritingRetriever(BudgetedRetriever):
         """The prompts of a task."""
         return LanguagePrompts(name, given, (needs,), self.language)
 
-    def prompt_for(self, question: str) -> Any:
-        """The prompt in the language of a question, else in the one there is."""
-        return self._prompts.choose(question)
-
     @abstractmethod
-    def _rewrite(self, question: str, call: RewriteCall) -> Logic[list[Search]]:
+    def _rewrite(self, question: str, call: QueryCall) -> Logic[list[Search]]:
         """Ask the model, and say what to search with; an empty list leads to the plain search."""
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        call = RewriteCall(self, query, request)
+        call = QueryCall(self, query, request, model_share=MODEL_SHARE, cache=self.cache)
         return run(self._steps(query, call), call.budget)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        call = RewriteCall(self, query, request)
+        call = QueryCall(self, query, request, model_share=MODEL_SHARE, cache=self.cache)
         return await arun(self._steps(query, call), call.budget)
 
-    async def _steps(self, question: str, call: RewriteCall) -> list[Document]:
+    async def _steps(self, question: str, call: QueryCall) -> list[Document]:
         rewritten = await self._rewrite(question, call)
         if rewritten or call.settled:
             await call.memory.store()
-        searches = [*self._original(question, call, rewritten), *rewritten]
-        found = await call.search(searches)
+        found = await self._search([*self._original(question, call, rewritten), *rewritten], call)
         return self._merge(question, call, found)
 
-    def _original(self, question: str, call: RewriteCall, rewritten: Sequence[Search]) -> list[Search]:
+    async def _ask(
+        self,
+        values: Sequence[Mapping[str, Any]],
+        call: QueryCall,
+        *,
+        prompt: Any = None,
+        form: Any = None,
+        name: str = "",
+    ) -> list[Any]:
+        """Ask the model, once for each set of values; answers that failed are left out, and noted or raised."""
+        name = name or self.task
+        prompt = prompt or self._prompts.choose(call.query)
+        names = [name if len(values) == 1 else f"{name} {number}" for number in range(1, len(values) + 1)]
+        outcomes = await call.ask(self.llm, prompt, values, form or self.answer_form, names)
+        for outcome in outcomes:
+            if outcome.error is not None:
+                if self.on_error == "raise":
+                    raise outcome.error
+                call.note(f"degraded: {describe_failure(outcome.name, outcome.error)}")
+        return [outcome.value for outcome in outcomes if outcome.ok]
+
+    async def _search(self, searches: Sequence[Search], call: QueryCall, before: int = 0) -> list[Found]:
+        """Make searches, after others; those that failed, or have weight 0, are left out."""
+        weights = self._weights(before + len(searches))[before:]
+        weighted = [
+            replace(search, weight=weight) for search, weight in zip(searches, weights, strict=True) if weight
+        ]
+        k = call.request.fetch(self.fetch_k)
+        return await search_all(call, self.retriever, weighted, k, first=before + 1)
+
+    def _weights(self, count: int) -> list[float]:
+        """The weights of that many searches, the question's first if it is among them."""
+        given = list(self.weights or [1.0])
+        weights = (given + [given[-1]] * count)[:count]
+        # The plain search is made whatever weight the question has beside its rewrites.
+        return weights if any(weights) else [1.0] * count
+
+    def _original(self, question: str, call: QueryCall, rewritten: Sequence[Search]) -> list[Search]:
         """The question itself, if it is to be searched for or nothing else is left."""
         if not rewritten and not call.settled:
             call.note(f"degraded: {self.task}: searched with the question alone")
         return [Search(question, "original")] if self.include_original or not rewritten else []
 
     def _usable(
-        self,
-        written: Sequence[str],
-        question: str,
-        call: RewriteCall,
-        *,
-        most: int,
-        max_chars: int,
-        **more: Any,
+        self, written: Sequence[str], question: str, call: QueryCall, *, most: int, max_chars: int
     ) -> list[str]:
         """What is worth a search of what the model wrote; the rest is noted."""
-        kept, dropped = usable_variants(written, question, most=most, max_chars=max_chars, **more)
-        if note := dropped_note(dropped):
-            call.note(note)
+        kept, dropped = usable_variants(written, question, most=most, max_chars=max_chars)
+        if dropped:
+            call.note(dropped_note(dropped))
         return kept
 
-    def _merge(self, question: str, call: RewriteCall, found: Sequence[Any], **more: Any) -> list[Document]:
-        for note in call.notes:
-            if note.startswith("degraded"):
-                tell_degraded(_log, self.get_name(), note)
+    def _merge(
+        self, question: str, call: QueryCall, found: Sequence[Found], represent: str = ""
+    ) -> list[Document]:
         how = Merging(
             question=question,
             name=self.get_name(),
-            technique=self.task,
             k=call.request.k,
+            single=f"rewrite:{self.task}",
             fusion=self.fusion,
             rrf_k=self.rrf_k,
             id_key=self.id_key,
-            notes=[*call.notes, *call.costs()],
-            extra=call.extra,
-            **more,
+            represent=represent,
+            notes=call.report(),
+            extra={
+                "technique": self.task,
+                "queries": list(dict.fromkeys(one.query for one in found)),
+                **call.extra,
+            },
         )
         return merge(found, how)
 

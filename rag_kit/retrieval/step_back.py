@@ -7,8 +7,10 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from rag_kit.prompts.schemas import Query
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import RewritingRetriever
+from rag_kit.retrieval.searching import Search
+from rag_kit.retrieval.variants import texts_of
 
 _MAX_CHARS = 500
 
@@ -38,8 +40,8 @@ class StepBackRetriever(RewritingRetriever):
     task: ClassVar[str] = "step_back"
     answer_form: ClassVar[type[BaseModel]] = Query
 
-    async def _rewrite(self, question: str, call: RewriteCall) -> list[Search]:
-        answers = await call.ask([{"question": question}])
+    async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+        answers = await self._ask([{"question": question}], call)
         written = texts_of(answers, "query")
         usable = self._usable(written, question, call, most=1, max_chars=_MAX_CHARS)
         if answers and not usable:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import zip_longest
+from typing import Any
 
 from rag_kit.text import detect_language, fold
 
@@ -56,17 +58,29 @@ def usable_variants(
     return kept, dropped
 
 
-def dropped_note(dropped: Sequence[str]) -> str | None:
-    """One line about what was dropped, or ``None``.
+def dropped_note(dropped: Sequence[str]) -> str:
+    """One line about what was dropped.
 
     Example:
         >>> dropped_note(["empty", "another script", "empty"])
         'dropped 3 that the model wrote: 2 empty, 1 another script'
     """
-    if not dropped:
-        return None
     counted = ", ".join(f"{count} {why}" for why, count in Counter(dropped).items())
     return f"dropped {len(dropped)} that the model wrote: {counted}"
+
+
+def texts_of(answers: Sequence[Any], field: str) -> list[str]:
+    """The texts under a field of the answers: the first of each answer, then the second of each...
+
+    Example:
+        >>> texts_of([{"queries": ["a", "b"]}, {"queries": ["c"]}, {"queries": "d"}], "queries")
+        ['a', 'c', 'd', 'b']
+    """
+    lists = []
+    for answer in answers:
+        value = answer.get(field) if isinstance(answer, Mapping) else getattr(answer, field, None)
+        lists.append([value] if isinstance(value, str) else [str(item) for item in value or []])
+    return [text for texts in zip_longest(*lists) for text in texts if text is not None]
 
 
 def script_of(text: str) -> str:

@@ -10,7 +10,7 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewrite_steps import Call
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def check_embeddings(embeddings: Any) -> Embeddings:
 
 
 async def embed(
-    embeddings: Embeddings, query: str, texts: Sequence[str], call: RefineCall, name: str
+    embeddings: Embeddings, query: str, texts: Sequence[str], call: QueryCall, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Embed a query and texts, at the same time.
 
@@ -45,7 +45,7 @@ async def embed(
     """
     import numpy as np
 
-    outcomes = await call.do_all(
+    result = await call.do_all(
         [
             Call(
                 f"{name}, query embedding",
@@ -59,6 +59,7 @@ async def embed(
             ),
         ]
     )
+    outcomes = result.outcomes
     for outcome in outcomes:
         if not outcome.ok:
             raise call.failure(outcome)

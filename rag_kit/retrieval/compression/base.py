@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import Logic
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.showing import Shown
 from rag_kit.text import sentences
 from rag_kit.text.sentences import Sentence
@@ -58,7 +58,7 @@ class Compressor(Shown, ABC):
     name: str = "compressor"
 
     @abstractmethod
-    def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> Logic[list[Selection]]:
+    def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> Logic[list[Selection]]:
         """Choose sentences: a coroutine that does all waiting through ``call``.
 
         Args:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection, keep_by_score
 from rag_kit.retrieval.numbers import check_number
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 
 
@@ -41,7 +41,7 @@ class EmbeddingCompressor(Compressor):
         self.min_score = check_number("min_score", min_score, most=1.0)
         self.share = check_number("share", share, most=1.0)
 
-    async def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> list[Selection]:
+    async def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
         texts = [sentence.text for passage in passages for sentence in passage.sentences]
         distinct = list(dict.fromkeys(texts))

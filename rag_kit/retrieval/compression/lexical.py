@@ -10,7 +10,7 @@ from rag_kit.models.extractive.question import analyse
 from rag_kit.models.extractive.worth import LEAST_NEAR, worth
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection, keep_by_score
 from rag_kit.retrieval.numbers import check_number
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.text.analysis import warm_up
 
 _MAX_QUERY = 4_000
@@ -47,7 +47,7 @@ class LexicalCompressor(Compressor):
         warm_up()
         analyse("warm")
 
-    async def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> list[Selection]:
+    async def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
         question = analyse(query[:_MAX_QUERY])
         scores = [[0.0] * len(passage.sentences) for passage in passages]

@@ -14,7 +14,7 @@ from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection
 from rag_kit.retrieval.numbering import read_numbers
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 
 
 class ModelCompressor(Compressor):
@@ -51,7 +51,7 @@ class ModelCompressor(Compressor):
         self.prompts = LanguagePrompts("compress", prompt, ("question", "passages"), language)
         self.most_sentences = check_count("most_sentences", most_sentences)
 
-    async def select(self, query: str, passages: Sequence[Passage], call: RefineCall) -> list[Selection]:
+    async def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
         pieces = [
             (number, start, passage.sentences[start : start + self.most_sentences])

@@ -22,8 +22,8 @@ from rag_kit.retrieval.compression.lexical import LexicalCompressor
 from rag_kit.retrieval.compression.model import ModelCompressor
 from rag_kit.retrieval.document_compressor import DocumentCompressor
 from rag_kit.retrieval.numbers import check_number
-from rag_kit.retrieval.refine_call import RefineCall, RefiningError
-from rag_kit.retrieval.refining import RefiningRetriever
+from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.refining import RefiningError, RefiningRetriever
 
 _SHOWN_IDS = 5
 
@@ -129,7 +129,7 @@ class CompressionRetriever(RefiningRetriever):
     def _wanted(self, k: int) -> int:
         return k
 
-    async def _refine(self, documents: list[Document], call: RefineCall) -> list[Document]:
+    async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:
         passages = [passage for doc in documents if (passage := Passage.of(doc)).sentences]
         if empty := len(documents) - len(passages):
             call.note(f"{empty} passage{'' if empty == 1 else 's'} without text left out")
@@ -160,7 +160,7 @@ class CompressionRetriever(RefiningRetriever):
             call.note(f"{len(gone)} of {len(passages)} passages had no sentence that matters: {_ids(gone)}")
         return self._merge(kept, call)
 
-    async def _selections(self, passages: Sequence[Passage], call: RefineCall) -> list[Selection]:
+    async def _selections(self, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
         selections: list[Selection] = await self.compressor.select(call.query, passages, call)
         if len(selections) != len(passages) or any(
             place not in range(len(passage.sentences))
@@ -173,7 +173,7 @@ class CompressionRetriever(RefiningRetriever):
             )
         return selections
 
-    def _shorten(self, passage: Passage, selection: Selection, call: RefineCall) -> Document:
+    def _shorten(self, passage: Passage, selection: Selection, call: QueryCall) -> Document:
         doc, count = passage.document, len(passage.sentences)
         if selection.kept is None:
             places, spans = list(range(count)), [(0, len(doc.page_content))]
@@ -192,7 +192,7 @@ class CompressionRetriever(RefiningRetriever):
             evidence=selection.score,
         )
 
-    def _nothing(self, passages: Sequence[Passage], call: RefineCall) -> list[Document]:
+    def _nothing(self, passages: Sequence[Passage], call: QueryCall) -> list[Document]:
         """No passage has a sentence that matters."""
         found = f"no sentence of {len(passages)} passages matters for the query"
         if self.if_empty == "empty":
@@ -204,7 +204,7 @@ class CompressionRetriever(RefiningRetriever):
         )
         return self._merge([self._shorten(passage, Selection(None), call) for passage in whole], call)
 
-    def _merge(self, documents: list[Document], call: RefineCall) -> list[Document]:
+    def _merge(self, documents: list[Document], call: QueryCall) -> list[Document]:
         """Near-duplicates become one document; the ranks are counted anew."""
         threshold = self.merge_threshold
         firsts = list(range(len(documents)))

@@ -13,9 +13,10 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.schemas import Passages, Query
 from rag_kit.retrieval.conversational.history import History
 from rag_kit.retrieval.prompting import LanguagePrompts
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import RewritingRetriever
-from rag_kit.retrieval.variants import folded
+from rag_kit.retrieval.searching import Search
+from rag_kit.retrieval.variants import folded, texts_of
 
 _MAX_QUESTION = 1_000
 _MAX_DRAFT = 2_000
@@ -115,7 +116,7 @@ class ConversationalRetriever(RewritingRetriever):
 
         return RunnableLambda(find, afunc=afind, name=f"{self.get_name()}.chain")
 
-    async def _rewrite(self, question: str, call: RewriteCall) -> list[Search]:
+    async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         history = History.of(call.request.extra.get("history"), question, self.max_history_chars)
         if not history.turns:
             call.settled = True
@@ -123,10 +124,10 @@ class ConversationalRetriever(RewritingRetriever):
         summary = (await self._summary(question, history, call)) if history.is_long else None
         values = {"history": history.text(summary), "question": question}
         if self.mode == "answer":
-            answers = await call.ask([values], form=Passages, name="draft_answer")
+            answers = await self._ask([values], call, form=Passages, name="draft_answer")
             written = [text.strip()[:_MAX_DRAFT] for text in texts_of(answers, "passages")]
         else:
-            answers = await call.ask([values])
+            answers = await self._ask([values], call)
             written = [" ".join(text.split()) for text in texts_of(answers, "query")]
         # Not compared with the script of the question: a bare name may be asked about in any language.
         most = _MAX_DRAFT if self.mode == "answer" else _MAX_QUESTION
@@ -139,13 +140,13 @@ class ConversationalRetriever(RewritingRetriever):
         role = "draft_answer" if self.mode == "answer" else "condensed"
         return [Search(usable[0], role)] if usable else []
 
-    async def _summary(self, question: str, history: History, call: RewriteCall) -> str | None:
+    async def _summary(self, question: str, history: History, call: QueryCall) -> str | None:
         older, is_cut = history.older()
         if is_cut:
             call.note("the oldest turns of the history were left out of its summary")
         prompt = self._summary_prompts.choose(question)
         values = {"history": older, "max_chars": history.summary_chars}
-        written = await call.ask([values], prompt=prompt, form=str, name="summarise_history")
+        written = await self._ask([values], call, prompt=prompt, form=str, name="summarise_history")
         if not written:
             return None
         call.note("the older turns of the history were summarised")

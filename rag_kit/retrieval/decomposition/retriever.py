@@ -11,9 +11,12 @@ from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 from rag_kit.errors import InvalidInputError
 from rag_kit.prompts.schemas import SubQuestions
 from rag_kit.retrieval.decomposition.serial import Serial
+from rag_kit.retrieval.merging import Found
 from rag_kit.retrieval.prompting import LanguagePrompts
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
+from rag_kit.retrieval.searching import Search
+from rag_kit.retrieval.variants import texts_of
 
 _MAX_CHARS = 500
 ROLE = "sub_question"
@@ -94,8 +97,8 @@ class DecompositionRetriever(RewritingRetriever):
         """The prompt for the answers between the steps, in the language of the question."""
         return self._answer_prompts.choose(question)
 
-    async def _rewrite(self, question: str, call: RewriteCall) -> list[Search]:
-        answers = await call.ask([{"question": question, "count": self.n}])
+    async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
+        answers = await self._ask([{"question": question, "count": self.n}], call)
         parts = self.usable_parts(texts_of(answers, "queries"), question, call, most=self.n)
         call.settled = bool(answers) and not parts and self.on_empty(answers, call)
         if 0 < call.request.k < len(parts):
@@ -104,22 +107,22 @@ class DecompositionRetriever(RewritingRetriever):
             )
         return [Search(part, ROLE) for part in parts]
 
-    async def _steps(self, question: str, call: RewriteCall) -> list[Document]:
+    async def _steps(self, question: str, call: QueryCall) -> list[Document]:
         if self.mode == "parallel":
             return await super()._steps(question, call)
         found = await Serial(self, question, call).search()
         return self._merge(question, call, found)
 
-    def _merge(self, question: str, call: RewriteCall, found: Sequence[Any], **more: Any) -> list[Document]:
-        return super()._merge(question, call, found, represent=frozenset({ROLE}), **more)
+    def _merge(
+        self, question: str, call: QueryCall, found: Sequence[Found], represent: str = ROLE
+    ) -> list[Document]:
+        return super()._merge(question, call, found, represent)
 
-    def usable_parts(
-        self, written: Sequence[str], question: str, call: RewriteCall, *, most: int
-    ) -> list[str]:
+    def usable_parts(self, written: Sequence[str], question: str, call: QueryCall, *, most: int) -> list[str]:
         """The sub-questions worth a search."""
         return self._usable(written, question, call, most=most, max_chars=_MAX_CHARS)
 
-    def on_empty(self, answers: Sequence[Any], call: RewriteCall) -> bool:
+    def on_empty(self, answers: Sequence[Any], call: QueryCall) -> bool:
         """Say why there are no parts: none are needed, or what was written is of no use."""
         if any(texts_of(answers, "queries")):
             call.note(f"degraded: {self.task}: the model gave no usable sub-question")

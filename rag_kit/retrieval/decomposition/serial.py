@@ -12,8 +12,9 @@ from langchain_core.documents import Document
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.rendering import render_history
 from rag_kit.retrieval.merging import Found
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
-from rag_kit.retrieval.variants import folded
+from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.searching import Search
+from rag_kit.retrieval.variants import folded, texts_of
 from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED, is_declined
 
@@ -40,7 +41,7 @@ class Serial:
         call: The state of the call.
     """
 
-    def __init__(self, owner: Any, question: str, call: RewriteCall) -> None:
+    def __init__(self, owner: Any, question: str, call: QueryCall) -> None:
         self._owner = owner
         self._question = question
         self._call = call
@@ -50,13 +51,15 @@ class Serial:
         """Ask, search, answer, and again; the question itself is searched for beside the first sub-question."""
         owner, call = self._owner, self._call
         found: list[Found] = []
+        searched = 0
         while len(self._steps) < owner.n:
             part = await self._next_part()
             if part is None:
                 break
             own = owner._original(self._question, call, [part]) if not self._steps else []
-            latest = await call.search([*own, part])
+            latest = await owner._search([*own, part], call, searched)
             found += latest
+            searched += len(own) + 1
             answer = None
             if len(self._steps) + 1 < owner.n:
                 answer = await self._answer(
@@ -66,7 +69,7 @@ class Serial:
         if self._steps or call.settled:
             await call.memory.store()
         if not self._steps:
-            found = await call.search(owner._original(self._question, call, []))
+            found = await owner._search(owner._original(self._question, call, []), call)
         return found
 
     async def _next_part(self) -> Search | None:
@@ -76,7 +79,7 @@ class Serial:
             "history": render_history(self._turns(), max_chars=_MAX_HISTORY),
             "count": owner.n - len(self._steps),
         }
-        answers = await call.ask([values], name=f"sub-question {len(self._steps) + 1}")
+        answers = await owner._ask([values], call, name=f"sub-question {len(self._steps) + 1}")
         asked = {folded(step.question) for step in self._steps}
         written = [text for text in texts_of(answers, "queries") if folded(text) not in asked]
         parts = owner.usable_parts(written[:1], self._question, call, most=1)
@@ -88,8 +91,9 @@ class Serial:
         if not documents:
             return None
         passages = render_passages(documents[: self._call.request.k], max_chars=self._owner.max_passage_chars)
-        written = await self._call.ask(
+        written = await self._owner._ask(
             [{"question": part, "passages": passages}],
+            self._call,
             prompt=self._owner.answer_prompt_for(part),
             form=str,
             name=f"answer {len(self._steps) + 1}",

@@ -22,10 +22,10 @@ from rag_kit.retrieval.expansion.terms import Added, new_terms, usable_terms
 from rag_kit.retrieval.expansion.thesaurus import Entries, Thesaurus
 from rag_kit.retrieval.expansion.weighted import WeightedTermsRetriever
 from rag_kit.retrieval.indexed import KeywordIndexRetriever
-from rag_kit.retrieval.rewrite_call import RewriteCall, Search, texts_of
-from rag_kit.retrieval.rewrite_steps import in_thread
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rewriting import RewritingRetriever, check_rewrites
-from rag_kit.retrieval.variants import dropped_note
+from rag_kit.retrieval.searching import Search
+from rag_kit.retrieval.variants import dropped_note, texts_of
 from rag_kit.text import fold
 
 
@@ -190,7 +190,7 @@ class ExpansionRetriever(RewritingRetriever):
             )
         return self
 
-    async def _rewrite(self, question: str, call: RewriteCall) -> list[Search]:
+    async def _rewrite(self, question: str, call: QueryCall) -> list[Search]:
         added = await self._from_model(question, call)
         matched = self.thesaurus.find(question) if self.thesaurus is not None else {}
         added += [Added(term, "thesaurus") for related in matched.values() for term in related]
@@ -205,18 +205,18 @@ class ExpansionRetriever(RewritingRetriever):
             call.note("expansion: nothing to add")
         return searches
 
-    async def _from_model(self, question: str, call: RewriteCall) -> list[Added]:
+    async def _from_model(self, question: str, call: QueryCall) -> list[Added]:
         if self.llm is None:
             return []
-        answers = await call.ask([{"question": question, "count": self.n}])
+        answers = await self._ask([{"question": question, "count": self.n}], call)
         terms, dropped = usable_terms(texts_of(answers, "queries"), question, self.n)
-        if note := dropped_note(dropped):
-            call.note(note)
+        if dropped:
+            call.note(dropped_note(dropped))
         if answers and not terms:
             call.note(f"degraded: {self.task}: the model gave no usable term")
         return [Added(term, "model") for term in terms]
 
-    def _kept(self, added: Sequence[Added], question: str, call: RewriteCall) -> list[Added]:
+    def _kept(self, added: Sequence[Added], question: str, call: QueryCall) -> list[Added]:
         """What is new, and not too much of it."""
         new = new_terms(added, question)
         if len(new) > self.max_terms:
@@ -224,13 +224,14 @@ class ExpansionRetriever(RewritingRetriever):
         return new[: self.max_terms]
 
     async def _weighted(
-        self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: RewriteCall
+        self, leg: KeywordRetriever, question: str, added: Sequence[Added], call: QueryCall
     ) -> list[Search]:
         """One search of the index with the question's terms and the added ones."""
         texts = [question, *(text for text, _ in added)]
         analysed = partial(terms_of, leg.index, texts)
         if isinstance(leg, KeywordIndexRetriever):  # reads the store
-            lists = await call.do(in_thread("keyword index", analysed))
+            reading = call.do("keyword index", analysed)
+            lists = await call.attempt("keyword index", reading, "nothing is added")
             if lists is None:
                 return []
         else:
@@ -241,7 +242,8 @@ class ExpansionRetriever(RewritingRetriever):
         if self.feedback is not None:
             where = combine_filters(leg.filter, call.request.filter)
             learn = partial(self.feedback.weights, question, where)
-            weights = (await call.do(in_thread("feedback", learn))) or weights
+            learning = call.do("feedback", learn)
+            weights = (await call.attempt("feedback", learning, "it adds nothing")) or weights
             sources_of = {
                 term: {"term": term, "weight": round(weight, 6), "source": "feedback"}
                 for term, weight in weights.items()
@@ -267,7 +269,7 @@ class ExpansionRetriever(RewritingRetriever):
         )
         return [Search(question, "expansion", retriever=searcher, shown=shown)]
 
-    def _appended(self, question: str, added: Sequence[Added], call: RewriteCall) -> list[Search]:
+    def _appended(self, question: str, added: Sequence[Added], call: QueryCall) -> list[Search]:
         """One search with a longer text, for a retriever that knows no weights."""
         if not added:
             return []
@@ -283,7 +285,7 @@ class ExpansionRetriever(RewritingRetriever):
         new = [query for query in dict.fromkeys(queries) if fold(query) != fold(question)]
         return [Search(query, "template") for query in new[: self.max_templates]]
 
-    def _original(self, question: str, call: RewriteCall, rewritten: Sequence[Search]) -> list[Search]:
+    def _original(self, question: str, call: QueryCall, rewritten: Sequence[Search]) -> list[Search]:
         if any(search.retriever is not None for search in rewritten):
             return []  # the question's words are part of that search
         return super()._original(question, call, rewritten)

@@ -17,7 +17,8 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Logic
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.refine_call import RefineCall, RefiningError
+from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.refining import RefiningError
 from rag_kit.retrieval.showing import Shown
 
 
@@ -59,7 +60,7 @@ class Reranker(Shown, ABC):
         self.depth = None if depth is None else check_count("depth", depth)
 
     @abstractmethod
-    def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Logic[Ranking]:
+    def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Logic[Ranking]:
         """Order documents: a coroutine that does all waiting through ``call``.
 
         Args:
@@ -115,7 +116,7 @@ class FunctionReranker(Reranker):
         given = getattr(func, "__name__", "function")
         self.name = name or ("function" if given == "<lambda>" else given)
 
-    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         given = [doc.model_copy(deep=True) for doc in documents]
         scores = await call.do(f"rerank:{self.name}", *both_ways(self.func, query, given))

@@ -9,7 +9,7 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, both_ways, by_scores, check_scores
 
 
@@ -61,7 +61,7 @@ class CrossEncoderReranker(Reranker):
             )
         self.model = model
 
-    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         pairs = [(query, doc.page_content) for doc in documents]
         scores = await call.do(f"rerank:{self.name}", *both_ways(self.model.score, pairs))

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 
@@ -40,7 +40,7 @@ class EmbeddingReranker(Reranker):
         super().__init__(depth=depth)
         self.embeddings = check_embeddings(embeddings)
 
-    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
         one, many = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")

@@ -14,7 +14,7 @@ from rag_kit.prompts.schemas import RankedPassages
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.numbering import read_numbers
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
 
 _MAX_CHARS = 2_000
@@ -77,7 +77,7 @@ class ListwiseReranker(Reranker):
         self.max_chars = check_count("max_chars", max_chars)
         self.prompts = LanguagePrompts("rerank_listwise", prompt, ("question", "passages"), language)
 
-    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         prompt = self.prompts.choose(query)
         order = list(range(len(documents)))
@@ -113,7 +113,7 @@ class ListwiseReranker(Reranker):
             notes.append(f"degraded: rerank:{self.name}: original order")
         return Ranking(order, [None] * len(documents), notes=notes)
 
-    async def _ask(self, prompt: Any, values: dict[str, Any], label: str, call: RefineCall) -> list[Any]:
+    async def _ask(self, prompt: Any, values: dict[str, Any], label: str, call: QueryCall) -> list[Any]:
         (outcome,) = await call.ask(self.llm, prompt, [values], RankedPassages, [label])
         if not outcome.ok:
             raise call.failure(outcome)

@@ -12,7 +12,7 @@ from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.normalise import NORMALISATIONS, normalise
 from rag_kit.retrieval.numbers import check_number
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.signals import Signal
 
@@ -79,7 +79,7 @@ class MetadataReranker(Reranker):
         self.shown = shown if callable(shown) else check_ids("shown", shown)
         self.shown_penalty = check_number("shown_penalty", shown_penalty)
 
-    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         shown = check_ids("shown", self.shown() if callable(self.shown) else self.shown)
         shown |= check_ids("shown", call.request.extra.get("shown") or ())

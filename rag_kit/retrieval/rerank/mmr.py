@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.normalise import normalise
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
 from rag_kit.retrieval.vectors import check_embeddings, embed, unit
 
@@ -70,7 +70,7 @@ class MMRReranker(Reranker):
         self.lambda_mult = float(lambda_mult)
         self.relevance = relevance
 
-    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         texts = [doc.page_content for doc in documents]
         one, many = await embed(self.embeddings, query, texts, call, f"rerank:{self.name}")

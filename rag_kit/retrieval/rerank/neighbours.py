@@ -7,17 +7,19 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.documents import combine_filters, compile_filter, get_provenance, with_provenance
+from rag_kit.documents import Filter, compile_filter, get_provenance, with_provenance
 from rag_kit.documents.identity import document_key
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.own_filter import own_filter
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import both_ways
 from rag_kit.retrieval.rewrite_steps import Call
 
 
 async def fetch_neighbours(
-    func: Callable[[Document], Sequence[Document]], documents: Sequence[Document], call: RefineCall
+    func: Callable[[Document], Sequence[Document]],
+    documents: Sequence[Document],
+    call: QueryCall,
+    where: Filter | None,
 ) -> list[list[Document]]:
     """The neighbours of each document, side by side, those left out that the filter does not let through.
 
@@ -25,6 +27,7 @@ async def fetch_neighbours(
         func: Gives the neighbours of a document.
         documents: The documents.
         call: The call.
+        where: The filter.
 
     Returns:
         One list a document. A failure is noted (``on_error="skip"``) or raised.
@@ -33,8 +36,7 @@ async def fetch_neighbours(
     for number, doc in enumerate(documents, start=1):
         sync, native = both_ways(func, doc.model_copy(deep=True))
         calls.append(Call(f"neighbours of passage {number}", sync, native))
-    outcomes = await call.do_all(calls)
-    where = combine_filters(call.request.filter, own_filter(call.owner.retriever, call.request.config))
+    outcomes = (await call.do_all(calls)).outcomes
     passes = compile_filter(where) if where else None
     found: list[list[Document]] = []
     failures = []
@@ -51,7 +53,7 @@ async def fetch_neighbours(
     return found
 
 
-def as_neighbour(doc: Document, of: Document, call: RefineCall) -> Document:
+def as_neighbour(doc: Document, of: Document, call: QueryCall) -> Document:
     """A copy of a neighbour that says whose neighbour it is."""
     return with_provenance(
         doc,

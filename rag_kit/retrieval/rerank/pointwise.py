@@ -12,7 +12,7 @@ from rag_kit.documents import redact
 from rag_kit.prompts import render_passages
 from rag_kit.prompts.schemas import Grade
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, by_scores
 from rag_kit.retrieval.rerank.grades import grade_field, grade_score
 
@@ -64,7 +64,7 @@ class PointwiseReranker(Reranker):
         self.max_chars = max_chars
         render_passages([], max_chars=max_chars)  # refuses what is no length
 
-    async def rank(self, query: str, documents: Sequence[Document], call: RefineCall) -> Ranking:
+    async def rank(self, query: str, documents: Sequence[Document], call: QueryCall) -> Ranking:
         """Order the documents; see ``Reranker.rank``."""
         values = [
             {"question": query, "passages": render_passages([doc], max_chars=self.max_chars)}

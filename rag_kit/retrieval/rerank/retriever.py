@@ -9,14 +9,15 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from pydantic import field_validator, model_validator
 
-from rag_kit.documents import get_provenance, with_provenance
+from rag_kit.documents import combine_filters, get_provenance, with_provenance
 from rag_kit.documents.identity import document_key
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.tokens import estimate_tokens
 from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.document_compressor import DocumentCompressor
-from rag_kit.retrieval.refine_call import RefineCall
+from rag_kit.retrieval.own_filter import own_filter
+from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.retrieval.refining import RefiningRetriever
 from rag_kit.retrieval.rerank.base import Ranking, Reranker, check_ranking
 from rag_kit.retrieval.rerank.coerce import as_rerankers
@@ -143,7 +144,7 @@ class RerankRetriever(RefiningRetriever):
     def _wanted(self, k: int) -> int:
         return min(max(_LEAST_FETCHED, _FETCH_FACTOR * k), _MOST_FETCHED)
 
-    async def _refine(self, documents: list[Document], call: RefineCall) -> list[Document]:
+    async def _refine(self, documents: list[Document], call: QueryCall) -> list[Document]:
         cuttable: set[int] | None = None
         for reranker in self.reranker:
             documents, cuttable = await self._rerank(reranker, documents, call)
@@ -160,7 +161,7 @@ class RerankRetriever(RefiningRetriever):
         return documents
 
     async def _rerank(
-        self, reranker: Reranker | DocumentCompressor, documents: list[Document], call: RefineCall
+        self, reranker: Reranker | DocumentCompressor, documents: list[Document], call: QueryCall
     ) -> tuple[list[Document], set[int] | None]:
         """Apply one reranker: the new order, and the places that it could not judge; ``None`` if it judged none."""
         if isinstance(reranker, DocumentCompressor):
@@ -204,11 +205,11 @@ class RerankRetriever(RefiningRetriever):
             )
         return ranked, {rank for rank, place in enumerate(order) if place in ranking.failed}
 
-    async def _ranking(self, reranker: Reranker, head: Sequence[Document], call: RefineCall) -> Ranking:
+    async def _ranking(self, reranker: Reranker, head: Sequence[Document], call: QueryCall) -> Ranking:
         ranking = await reranker.rank(call.query, head, call)
         return check_ranking(ranking, len(head))
 
-    def _cut(self, documents: list[Document], failed: set[int], call: RefineCall) -> list[Document]:
+    def _cut(self, documents: list[Document], failed: set[int], call: QueryCall) -> list[Document]:
         """By threshold, then by gap; documents that could not be judged are no evidence for either."""
         kept = list(enumerate(documents))
         if self.score_threshold is not None:
@@ -230,12 +231,13 @@ class RerankRetriever(RefiningRetriever):
                     )
         return [doc for _, doc in kept]
 
-    async def _fill(self, documents: list[Document], call: RefineCall) -> list[Document]:
+    async def _fill(self, documents: list[Document], call: QueryCall) -> list[Document]:
         """Documents, each followed by its neighbours, as long as there is room."""
         k = call.request.k
         groups: list[list[Document]] = [[] for _ in documents]
         if self.neighbours is not None and documents:
-            groups[:k] = await fetch_neighbours(self.neighbours, documents[:k], call)
+            where = combine_filters(call.request.filter, own_filter(self.retriever, call.request.config))
+            groups[:k] = await fetch_neighbours(self.neighbours, documents[:k], call, where)
         own = {document_key(doc, self.id_key): doc for doc in documents}
         chosen: dict[str, Document] = {}
         left: set[str] = set()

@@ -1,67 +1,107 @@
-"""The decision: ask the router, and settle what happens if nothing fits or the router fails."""
+"""The decision: ask the model, the function or the scores, and settle what follows if nothing fits or that fails."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency import Budget
+from rag_kit.concurrency.bridge import acall_function, call_function
 from rag_kit.concurrency.outcome import describe_failure
-from rag_kit.concurrency.seconds import check_seconds
-from rag_kit.concurrency.telling import tell_degraded
-from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.retrieval.base import check_count
-from rag_kit.retrieval.routing.by_function import FunctionRouter
-from rag_kit.retrieval.routing.by_model import ModelRouter
-from rag_kit.retrieval.routing.by_similarity import SimilarityRouter
-from rag_kit.retrieval.routing.by_words import KeywordRouter
-from rag_kit.retrieval.routing.options import MAX_OPTIONS, Option, check_options
-from rag_kit.retrieval.routing.route import Choice, NoRouteError, Outcome, Route
-from rag_kit.retrieval.routing.routers import Router, RouterCall
+from rag_kit.errors import InvalidInputError
+from rag_kit.models.clients import acall_runnable
+from rag_kit.prompts.routing import routes_among
+from rag_kit.retrieval.prompting import LanguagePrompts, check_model
+from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.rewrite_steps import Call
+from rag_kit.retrieval.routing.by_score import Decision, KeywordWay, SimilarityWay
+from rag_kit.retrieval.routing.route import Choice, NoRouteError, Route, RoutingError
+from rag_kit.retrieval.routing.source import MAX_SOURCES, Source
+from rag_kit.text import detect_language
 
-_log = logging.getLogger(__name__)
-# The rest of a deadline is for the search.
-_SHARE_OF_ROUTER = 0.75
-WAYS = ("model", "similarity", "keywords")
 OnNone = Literal["empty", "all", "raise"]
 
 
-def make_router(
-    how: Any = None,
-    *,
-    llm: Any = None,
-    embeddings: Any = None,
-    prompt: Any = None,
-    language: str = "auto",
-    pooling: str = "mean",
-    threshold: float | None = None,
-    margin: float | None = None,
-) -> Router:
-    """Make the router that the arguments of ``RoutingRetriever`` and ``route_prompt`` describe.
+class ModelWay:
+    """Have a model choose, by names and descriptions; the schema of the answer lists the names that are allowed."""
+
+    name = "model"
+
+    def __init__(self, llm: Any, prompt: Any, language: str) -> None:
+        self._llm = check_model(llm)
+        self._prompts = LanguagePrompts("route", prompt, ("question", "sources"), language)
+
+    async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
+        """Ask the model."""
+        prompt = self._prompts.choose(call.query)
+        metadata = getattr(prompt, "metadata", None) or {}
+        language = metadata.get("language") or detect_language(call.query)
+        lines = "\n".join(source.line(language) for source in sources)
+        values = {"question": call.query, "sources": lines, "most": most}
+        form = routes_among(tuple(source.name for source in sources))
+        (outcome,) = await call.ask(self._llm, prompt, [values], form, ["route"], form_holds=True)
+        if outcome.error is not None:
+            raise outcome.error
+        answer: Any = outcome.value
+        return [Choice(choice.name, None, choice.reason) for choice in answer.choices], {}
+
+
+class FunctionWay:
+    """Have a function of the question choose; it may be asynchronous, or a LangChain runnable."""
+
+    name = "function"
+
+    def __init__(self, func: Any) -> None:
+        if not callable(func) and not isinstance(func, Runnable):
+            raise InvalidInputError(f"how is {type(func).__name__}; it must be a function of the question.")
+        self._func = func
+
+    async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
+        """Call the function."""
+        func, config = self._func, call.request.child("route")
+        if isinstance(func, Runnable):
+            sync: Any = partial(func.invoke, call.query, config)
+            native: Any = partial(acall_runnable, func, call.query, config)
+        else:
+            sync = partial(call_function, func, call.query)
+            native = partial(acall_function, func, call.query)
+        (outcome,) = (await call.ask_all([Call("function", sync, native)], call.owner.timeout)).outcomes
+        if not outcome.ok:
+            raise call.failure(outcome)
+        given = outcome.value if outcome.value is not None else []
+        named: list[Any] = (
+            [given] if isinstance(given, str) else [*given] if isinstance(given, Iterable) else [None]
+        )
+        if not all(isinstance(name, str) for name in named):
+            raise InvalidInputError(
+                f"The routing function gave {given!r:.80}; it must give a name, a list of names, a mapping of name "
+                "to reason, or None."
+            )
+        reasons = given if isinstance(given, Mapping) else {}
+        return [Choice(name, None, str(reasons.get(name, ""))) for name in named], {}
+
+
+Way = ModelWay | FunctionWay | KeywordWay | SimilarityWay
+
+
+def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -> Way:
+    """What decides: the model, a function, or a score.
 
     Args:
-        how: ``"model"``, ``"similarity"``, ``"keywords"``, a function, a runnable or a ``Router``; ``None`` for
-            the model if there is one, else the embeddings if there are any, else keywords.
-        llm: For ``"model"``.
-        embeddings: For ``"similarity"``.
-        prompt: For ``"model"``.
-        language: For ``"model"``.
-        pooling: For ``"similarity"``.
-        threshold: For ``"similarity"`` and ``"keywords"``.
-        margin: The same.
+        how: As for ``RoutingRetriever``.
+        sources: All sources.
+        settings: The arguments of ``RoutingRetriever`` that belong to one of them.
 
     Raises:
         InvalidInputError: If the way is unknown, or what it needs is missing, or another argument has no use.
-
-    Example:
-        >>> make_router().name
-        'keywords'
     """
+    llm, embeddings, prompt, language, pooling, threshold, margin = (
+        settings[name]
+        for name in ("llm", "embeddings", "prompt", "language", "pooling", "threshold", "margin")
+    )
     if how is None:
         how = "model" if llm is not None else "similarity" if embeddings is not None else "keywords"
     if how == "similarity" and isinstance(llm, Embeddings):
@@ -70,167 +110,105 @@ def make_router(
         "model": {"llm", "prompt"},
         "similarity": {"embeddings", "threshold", "margin"},
         "keywords": {"threshold", "margin"},
-    }.get(how if isinstance(how, str) else "", set())
-    given = {"llm": llm, "embeddings": embeddings, "prompt": prompt, "threshold": threshold, "margin": margin}
-    if isinstance(how, str) and how not in WAYS:
+    }
+    if isinstance(how, str) and how not in used:
         raise InvalidInputError(
-            f"how={how!r} was given; allowed: {', '.join(map(repr, WAYS))}, or a function of the question."
+            f"how={how!r} was given; allowed: {', '.join(map(repr, used))}, or a function of the question."
         )
-    idle = [name for name, value in given.items() if value is not None and name not in used]
-    if idle:
+    known = used[how] if isinstance(how, str) else set()
+    of_one_way = ("llm", "embeddings", "prompt", "threshold", "margin")
+    if idle := [name for name in of_one_way if settings[name] is not None and name not in known]:
         way = repr(how) if isinstance(how, str) else "a function"
         raise InvalidInputError(f"{', '.join(idle)} has no use with how={way}; leave it out.")
     if how == "model":
-        return ModelRouter(llm, prompt, language)
+        return ModelWay(llm, prompt, language)
     if how == "similarity":
-        return SimilarityRouter(embeddings, pooling=pooling, threshold=threshold, margin=margin)
-    if how == "keywords":
-        return KeywordRouter(threshold, margin)
-    return how if isinstance(how, Router) else FunctionRouter(how)
+        return SimilarityWay(sources, embeddings, pooling, threshold, margin)
+    return KeywordWay(sources, threshold, margin) if how == "keywords" else FunctionWay(how)
 
 
-@dataclass(frozen=True)
-class Policy:
-    """What holds for every decision of a part.
-
-    Attributes:
-        most: Most choices; ``None`` for all that fit.
-        fallback: Where to go if nothing fits.
-        on_none: What to do if nothing fits and there is no fallback.
-        on_error: Whether a failing router leads to all options or raises.
-        timeout: Seconds one request of the router may take.
-        deadline: Seconds for the whole call; the router gets three quarters of them.
-    """
-
-    most: int | None = 1
-    fallback: str | None = None
-    on_none: OnNone = "empty"
-    on_error: Literal["raise", "skip"] = "skip"
-    timeout: float | None = None
-    deadline: float | None = None
-
-
-class Decider:
-    """Options, the router that chooses among them, and the policy.
+async def decide(
+    call: QueryCall,
+    sources: Sequence[Source],
+    way: Way,
+    most: int | None,
+    fallback: str | None,
+    on_none: OnNone,
+) -> Route:
+    """Decide where a question goes.
 
     Args:
-        options: The options.
-        router: The router.
-        policy: The policy.
-        what: What the options are called in messages.
+        call: The call; notes about names that were left out are the route's.
+        sources: What this caller may use.
+        way: What decides.
+        most: Most choices.
+        fallback: Where to go if nothing fits.
+        on_none: What to do if nothing fits, and the fallback is not allowed.
 
     Raises:
-        InvalidInputError: If something does not fit.
+        NoRouteError: Nothing fits, and ``on_none="raise"``.
+        RagKitError: The decision failed, and ``on_error="raise"``.
+        InvalidInputError: It was asked wrongly; it would fail every time.
     """
-
-    def __init__(self, options: Sequence[Option], router: Router, policy: Policy, what: str) -> None:
-        self.options = check_options(options, what)
-        self.router = router
-        self.policy = policy
-        self.what = what
-        names = [option.name for option in self.options]
-        if policy.most is not None:
-            check_count("most", policy.most)
-        if policy.fallback is not None and policy.fallback not in names:
-            raise InvalidInputError(
-                f"fallback={policy.fallback!r} was given; it must be one of the {what}: {', '.join(names)}."
-            )
-        for name, value, allowed in (
-            ("on_none", policy.on_none, ("empty", "all", "raise")),
-            ("on_error", policy.on_error, ("skip", "raise")),
-        ):
-            if value not in allowed:
-                raise InvalidInputError(f"{name}={value!r} was given; allowed: {', '.join(allowed)}.")
-        check_seconds("timeout", policy.timeout)
-        check_seconds("deadline", policy.deadline)
-        router.prepare(self.options)
-
-    async def decide(self, question: str, allowed: Sequence[Option], config: RunnableConfig) -> Route:
-        """Decide where a question goes.
-
-        Args:
-            question: The question.
-            allowed: The options that this caller may use.
-            config: For models and runnables.
-
-        Raises:
-            NoRouteError: Nothing fits, and ``on_none="raise"``.
-            RagKitError: The router failed, and ``on_error="raise"``.
-            InvalidInputError: The router was used wrongly; it would fail every time.
-        """
-        how, policy = self.router.name, self.policy
-        if not allowed or not question.strip():
-            why = "the question is empty" if allowed else f"none of the {self.what} is allowed"
-            return self._none(question, [], (f"route: {why}",), {})
-        seconds = None if policy.deadline is None else policy.deadline * _SHARE_OF_ROUTER
-        call = RouterCall(
-            question,
-            allowed,
-            min(policy.most or MAX_OPTIONS, len(allowed)),
-            config,
-            policy.timeout,
-            Budget(deadline=seconds),
-            seconds,
-        )
+    scores: Mapping[str, float] = {}
+    notes: list[str] = []
+    if sources and call.query.strip():
+        limit = min(most or MAX_SOURCES, len(sources))
         try:
-            ruling = await self.router.decide(call)
+            given, scores = await way.decide(call, sources, limit)
+            chosen = _known(given, sources, limit, notes)
         except InvalidInputError:
             raise
         except Exception as error:
-            if policy.on_error == "raise":
+            if call.owner.on_error == "raise":
                 raise
-            note = f"degraded: {describe_failure('route', error)}; all {self.what} are used"
-            tell_degraded(_log, "route", note)
-            return self._all(question, allowed, "degraded", note)
-        notes = tuple(call.notes)
-        if ruling.choices:
-            return Route(question, how, "chosen", tuple(ruling.choices), dict(ruling.scores), notes)
-        return self._none(question, allowed, notes, dict(ruling.scores))
-
-    def _none(
-        self, question: str, allowed: Sequence[Option], notes: tuple[str, ...], scores: dict[str, float]
-    ) -> Route:
-        how, policy = self.router.name, self.policy
-        note = f"route: none of the {self.what} fits the question"
-        if any(option.name == policy.fallback for option in allowed):
-            text = f"{note}; the fallback {policy.fallback!r} is used"
-            return self.fallback(question, *notes, text, scores=scores)
-        if policy.on_none == "raise":
-            known = ", ".join(option.name for option in allowed) or "none is allowed"
-            raise NoRouteError(
-                f"None of the {self.what} ({known}) fits the question. Give a fallback=, or on_none='empty' or 'all'."
-            )
-        if policy.on_none == "all" and allowed:
-            route = self._all(question, allowed, "all", f"{note}; all are used")
-            return Route(question, how, "all", route.choices, scores, (*notes, *route.notes))
-        _log.info("%s", note)
-        return Route(question, how, "none", (), scores, (*notes, note))
-
-    def fallback(self, question: str, *notes: str, scores: dict[str, float] | None = None) -> Route:
-        """The route to the fallback, which the policy names."""
-        choice = Choice(self.policy.fallback or "", None, "fallback")
-        return Route(question, self.router.name, "fallback", (choice,), scores or {}, notes)
-
-    def _all(self, question: str, allowed: Sequence[Option], outcome: Outcome, note: str) -> Route:
-        reason = "the router failed" if outcome == "degraded" else "nothing fits"
-        choices = tuple(Choice(option.name, None, reason) for option in allowed)
-        return Route(question, self.router.name, outcome, choices, {}, (note,))
+            note = f"degraded: {describe_failure('route', error)}; all sources are used"
+            return Route(call.query, way.name, "degraded", _all(sources, "the router failed"), {}, (note,))
+        if chosen:
+            return Route(call.query, way.name, "chosen", tuple(chosen), dict(scores), tuple(notes))
+    note = "route: none of the sources fits the question"
+    outcome: Literal["fallback", "all", "none"] = "none"
+    choices: tuple[Choice, ...] = ()
+    if any(source.name == fallback for source in sources):
+        outcome, choices = "fallback", (Choice(fallback or "", None, "fallback"),)
+        note += f"; the fallback {fallback!r} is used"
+    elif on_none == "raise":
+        names = ", ".join(source.name for source in sources) or "none is allowed"
+        raise NoRouteError(
+            f"None of the sources ({names}) fits the question. Give a fallback=, or on_none='empty' or 'all'."
+        )
+    elif on_none == "all" and sources:
+        outcome, choices = "all", _all(sources, "nothing fits")
+        note += "; all are used"
+    return Route(call.query, way.name, outcome, choices, dict(scores), (*notes, note))
 
 
-def runnables_of(router: Router) -> list[Runnable[Any, Any]]:
-    """The runnables inside a router."""
-    parts = [getattr(router, "llm", None), getattr(router, "func", None)]
-    return [part for part in parts if isinstance(part, Runnable)]
+def _known(given: Sequence[Choice], sources: Sequence[Source], most: int, notes: list[str]) -> list[Choice]:
+    """The choices that are sources, each once; the others are noted."""
+    exact = {source.name: source.name for source in sources}
+    loose = {_loose(name): name for name in exact}
+    kept: dict[str, Choice] = {}
+    unknown = []
+    for choice in given:
+        name = exact.get(choice.name) or loose.get(_loose(choice.name))
+        if name is None:
+            unknown.append(repr(choice.name[:40]))
+        else:
+            kept.setdefault(name, Choice(name, choice.score, choice.reason))
+    if unknown:
+        # What the router wrote may be anything, so it is cut short.
+        said = ", ".join(unknown[:3])
+        if not kept:
+            raise RoutingError(f"The router named {said}, which is no source that may be searched.")
+        notes.append(f"route: {said} left out: no source that may be searched")
+    if len(kept) > most:
+        notes.append(f"route: {len(kept)} sources chosen, the first {most} kept")
+    return list(kept.values())[:most]
 
 
-def spent(budget: Budget, seconds: float | None) -> float | None:
-    """What is left of a deadline.
+def _all(sources: Sequence[Source], reason: str) -> tuple[Choice, ...]:
+    return tuple(Choice(source.name, None, reason) for source in sources)
 
-    Raises:
-        BudgetExceededError: Nothing.
-    """
-    if seconds is None:
-        return None
-    if (left := seconds - budget.seconds) <= 0:
-        raise BudgetExceededError("deadline", seconds)
-    return left
+
+def _loose(name: str) -> str:
+    return name.strip(" \t\n\"'`“”‘’「」.。").casefold()

@@ -2,52 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
 from langchain_core.prompt_values import PromptValue
+from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ensure_config, patch_config
+from langchain_core.runnables.config import patch_config
 
-from rag_kit.concurrency import Budget
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import InvalidInputError
+from rag_kit.prompts import load_prompt
 from rag_kit.prompts.format import LANGUAGES
-from rag_kit.retrieval.routing.deciding import Decider, OnNone, Policy, make_router
-from rag_kit.retrieval.routing.options import allowed_among
+from rag_kit.retrieval.routing.retriever import RoutingRetriever
 from rag_kit.retrieval.routing.route import NoRouteError, Route, RoutingError
-from rag_kit.retrieval.routing.routed_prompt import RoutedPrompt, read_prompts
+from rag_kit.retrieval.routing.source import Source
+from rag_kit.text import detect_language
 
-_SETTINGS = ("how", "llm", "embeddings", "prompt", "language", "pooling", "threshold", "margin")
-_POLICY = ("fallback", "on_none", "on_error", "timeout", "deadline")
-_CAPS = ("max_calls", "max_tokens")
+_SETTINGS = frozenset(
+    {"how", "llm", "embeddings", "prompt", "language", "pooling", "threshold", "margin", "fallback"}
+    | {"on_none", "on_error", "timeout", "deadline", "max_calls", "max_tokens"}
+)
+_MAX_DESCRIPTION = 4_000
 
 
 class PromptRouter(Runnable[Any, PromptValue]):
-    """Picks the prompt that suits a question, and fills it in; made by ``prompt_router``."""
+    """A runnable that picks the prompt that suits a question and fills it in: ``{"question": ...} | router | model``.
+
+    Args:
+        prompts: Names of prompt files (a list), or a mapping of name to template, to the name of a prompt file, to
+            ``{"en": ..., "zh": ...}``, or to ``(template, description)`` or ``(template, description, examples)``.
+        question_key: Where the question is in the input.
+        name: Its name in traces.
+        **settings: ``how``, ``llm``, ``embeddings``, ``prompt``, ``language``, ``threshold``, ``margin``,
+            ``pooling``, ``fallback``, ``on_error``, ``timeout``, ``max_calls``, ``max_tokens``, ``deadline`` as for
+            ``RoutingRetriever``; ``on_none``: ``"empty"`` or ``"raise"``. If the decision fails, the fallback is
+            used, and without one there is an exception.
+
+    Raises:
+        InvalidInputError: For arguments that are unknown or not allowed.
+        PromptError: If a prompt file does not exist or is wrong.
+
+    Example:
+        >>> router = PromptRouter(["tutor_physics", "tutor_maths"])
+        >>> router.route("Why does a magnet attract iron?").names
+        ('tutor_physics',)
+        >>> print(router.invoke({"question": "How do I solve an equation?"}).to_messages()[0].content[:24])
+        <task>tutor_maths</task>
+    """
 
     def __init__(
         self, prompts: Any, *, question_key: str = "question", name: str | None = None, **settings: Any
     ) -> None:
-        allowed = (*_SETTINGS, *_POLICY, *_CAPS)
-        if unknown := sorted(set(settings) - set(allowed)):
-            raise InvalidInputError(f"Unknown arguments {unknown}; allowed: {', '.join(allowed)}.")
-        self.name = name
-        self.question_key = question_key
-        self._language = settings.get("language", "auto")
-        if self._language not in ("auto", *LANGUAGES):
-            raise InvalidInputError(f"language={self._language!r} was given; allowed: 'auto', 'en', 'zh'.")
-        self._caps = {key: settings.get(key) for key in _CAPS}
-        Budget(**self._caps)
-        router = make_router(**{key: settings[key] for key in _SETTINGS if key in settings})
-        policy = Policy(**{key: settings[key] for key in _POLICY if key in settings})
-        if policy.on_none == "all":
+        if unknown := sorted(set(settings) - _SETTINGS):
+            raise InvalidInputError(f"Unknown arguments {unknown}; allowed: {', '.join(sorted(_SETTINGS))}.")
+        if settings.get("on_none") == "all":
             raise InvalidInputError(
                 "on_none='all' was given; only one prompt can be used: 'empty' or 'raise'."
             )
-        self._decider = Decider(read_prompts(prompts), router, policy, "prompts")
+        self.name = name
+        self.question_key = question_key
+        self._templates, sources = _read(prompts)
+        # A template is a runnable as a retriever is; the router is asked for routes alone.
+        self._router = RoutingRetriever(sources=sources, **settings)
 
     def route(
         self, question: str, config: RunnableConfig | None = None, *, prompts: Sequence[str] | None = None
@@ -64,31 +82,15 @@ class PromptRouter(Runnable[Any, PromptValue]):
 
         Raises:
             NoRouteError: None suits (``on_none="raise"``).
-            RagKitError: The router failed, and there is no fallback or ``on_error="raise"``.
+            RagKitError: The decision failed, and there is no fallback or ``on_error="raise"``.
         """
-        return run(self._route(question, config, prompts), Budget(**self._caps))
+        return self._usable(self._router.route(question, config, sources=prompts))
 
     async def aroute(
         self, question: str, config: RunnableConfig | None = None, *, prompts: Sequence[str] | None = None
     ) -> Route:
         """As ``route``, natively asynchronous."""
-        return await arun(self._route(question, config, prompts), Budget(**self._caps))
-
-    def choose(
-        self, question: str, config: RunnableConfig | None = None, *, prompts: Sequence[str] | None = None
-    ) -> Any:
-        """The template that suits a question, in its language; ``None`` if none does.
-
-        Raises:
-            As ``route``.
-        """
-        return self._template(self.route(question, config, prompts=prompts))
-
-    async def achoose(
-        self, question: str, config: RunnableConfig | None = None, *, prompts: Sequence[str] | None = None
-    ) -> Any:
-        """As ``choose``, natively asynchronous."""
-        return self._template(await self.aroute(question, config, prompts=prompts))
+        return self._usable(await self._router.aroute(question, config, sources=prompts))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> PromptValue:
         """Pick the prompt for ``input["question"]`` and fill it in with ``input``.
@@ -120,18 +122,17 @@ class PromptRouter(Runnable[Any, PromptValue]):
 
         return await self._acall_with_config(cast(Any, run), input, config)
 
-    async def _route(self, question: Any, config: RunnableConfig | None, names: Any) -> Route:
-        if not isinstance(question, str):
-            raise InvalidInputError(f"A question must be a string, not {type(question).__name__}.")
-        allowed = allowed_among(self._decider.options, names, "prompts")
-        route = await self._decider.decide(question, allowed, ensure_config(config))
+    def _usable(self, route: Route) -> Route:
+        """Of sources all can be asked where the decision failed; of prompts only one can be used."""
         if not route.degraded:
             return route
-        # Of sources all can be asked; of prompts only one can be used.
-        text = route.notes[-1].partition("; all")[0]
-        if any(option.name == self._decider.policy.fallback for option in allowed):
-            return self._decider.fallback(question, f"{text}; the fallback is used")
-        raise RoutingError(f"No prompt could be chosen. {text.removeprefix('degraded: ')}. Give a fallback=.")
+        text, fallback = route.notes[0].partition("; all")[0], self._router.fallback
+        chosen = tuple(choice for choice in route.choices if choice.name == fallback)
+        if not chosen:
+            raise RoutingError(
+                f"No prompt could be chosen. {text.removeprefix('degraded: ')}. Give a fallback=."
+            )
+        return Route(route.question, route.how, "fallback", chosen, notes=(f"{text}; the fallback is used",))
 
     def _question(self, values: Any) -> tuple[str, Any]:
         if isinstance(values, str):
@@ -145,77 +146,35 @@ class PromptRouter(Runnable[Any, PromptValue]):
     def _template(self, route: Route) -> Any:
         if not route:
             return None
-        by_name = {option.name: option for option in self._decider.options}
-        option = by_name[route.names[0]]
-        assert isinstance(option, RoutedPrompt)
-        return option.template(route.question, self._language)
+        templates, language = self._templates[route.names[0]], self._router.language
+        tongue = detect_language(route.question) if language == "auto" else language
+        return templates.get(tongue) or next(iter(templates.values()))
 
     def _filled(self, route: Route) -> Any:
-        template = self._template(route)
-        if template is None:
+        if not route:
             raise NoRouteError(
                 "None of the prompts suits the question, and a chain cannot go on without one. Give a fallback=."
             )
-        return template
-
-
-def prompt_router(prompts: Any, **settings: Any) -> PromptRouter:
-    """Make a runnable that picks the prompt that suits a question, for ``{"question": ...} | router | model``.
-
-    Args:
-        prompts: Names of prompt files (a list), or a mapping of name to template, to the name of a prompt file, to
-            ``{"en": ..., "zh": ...}``, or to ``(template, description)`` or ``(template, description, examples)``.
-        **settings: ``how``, ``llm``, ``embeddings``, ``prompt``, ``language``, ``threshold``, ``margin``,
-            ``pooling``, ``fallback``, ``on_error``, ``timeout``, ``max_calls``, ``max_tokens``, ``deadline`` as for
-            ``RoutingRetriever``; ``on_none``: ``"empty"`` or ``"raise"``; ``question_key``: where the question is
-            in the input, by default ``"question"``. If the router fails, the fallback is used, and without one
-            there is an exception.
-
-    Returns:
-        A runnable with ``route``, ``choose`` and their asynchronous forms besides.
-
-    Raises:
-        InvalidInputError: For arguments that are unknown or not allowed.
-        PromptError: If a prompt file does not exist or is wrong.
-
-    Example:
-        >>> router = prompt_router(["tutor_physics", "tutor_maths"])
-        >>> router.route("Why does a magnet attract iron?").names
-        ('tutor_physics',)
-        >>> print(router.invoke({"question": "How do I solve an equation?"}).to_messages()[0].content[:24])
-        <task>tutor_maths</task>
-    """
-    return PromptRouter(prompts, **settings)
+        return self._template(route)
 
 
 def route_prompt(
-    question: str,
-    prompts: Any,
-    *,
-    how: Any = None,
-    config: RunnableConfig | None = None,
-    on_none: OnNone = "empty",
-    **settings: Any,
+    question: str, prompts: Any, *, config: RunnableConfig | None = None, **settings: Any
 ) -> Any:
-    """Pick the prompt that suits a question.
-
-    Use ``prompt_router`` for many questions: it reads and embeds the descriptions once.
+    """Pick the prompt that suits a question; a ``PromptRouter`` reads and embeds descriptions once for many.
 
     Args:
         question: The question.
-        prompts: As for ``prompt_router``.
-        how: ``"model"``, ``"similarity"``, ``"keywords"``, or a function of the question.
+        prompts: As for ``PromptRouter``.
         config: LangChain's config.
-        on_none: ``"empty"`` gives ``None`` if no prompt suits, ``"raise"`` raises.
-        **settings: As for ``prompt_router``.
+        **settings: As for ``PromptRouter``.
 
     Returns:
         The template, in the language of the question where there are several; ``None`` if none suits.
 
     Raises:
         NoRouteError: None suits (``on_none="raise"``).
-        RagKitError: The router failed, and there is no fallback or ``on_error="raise"``.
-        InvalidInputError: For arguments that are unknown or not allowed.
+        RagKitError: The decision failed, and there is no fallback or ``on_error="raise"``.
 
     Example:
         >>> route_prompt("怎样解这个方程？", ["tutor_physics", "tutor_maths"]).title
@@ -223,22 +182,70 @@ def route_prompt(
         >>> route_prompt("Who wrote Emma?", ["tutor_physics", "tutor_maths"]) is None
         True
     """
-    return PromptRouter(prompts, how=how, on_none=on_none, **settings).choose(question, config)
+    router = PromptRouter(prompts, **settings)
+    return router._template(router.route(question, config))
 
 
 async def aroute_prompt(
-    question: str,
-    prompts: Any,
-    *,
-    how: Any = None,
-    config: RunnableConfig | None = None,
-    on_none: OnNone = "empty",
-    **settings: Any,
+    question: str, prompts: Any, *, config: RunnableConfig | None = None, **settings: Any
 ) -> Any:
     """As ``route_prompt``, natively asynchronous."""
     # Prompt files are read on a thread: the event loop must not wait for them.
-    router = await run_in_thread(partial(PromptRouter, prompts, how=how, on_none=on_none, **settings))
-    return await router.achoose(question, config)
+    router = await run_in_thread(partial(PromptRouter, prompts, **settings))
+    return router._template(await router.aroute(question, config))
+
+
+def _read(given: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
+    """Templates by name and language, and each as something that can be routed to."""
+    if isinstance(given, (str, Runnable)) or not isinstance(given, Iterable):
+        raise InvalidInputError(
+            f"prompts is {type(given).__name__}; give a list of names of prompt files, or a mapping of name to prompt."
+        )
+    named = given if isinstance(given, Mapping) else {name: name for name in map(_file_name, given)}
+    templates: dict[str, Mapping[str, Any]] = {}
+    sources = []
+    for name, value in named.items():
+        prompt, *described = value if isinstance(value, tuple) else (value,)
+        own = templates[name] = _by_language(name, prompt)
+        if not described:
+            texts = {language: _description(template) for language, template in own.items()}
+            described = [texts.get("", texts)]
+        sources.append(Source(name, next(iter(own.values())), *described))
+    return templates, sources
+
+
+def _file_name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidInputError(
+            f"prompts holds {type(value).__name__}; a list holds names of prompt files; give templates in a mapping "
+            "of name to template."
+        )
+    return value
+
+
+def _by_language(name: str, prompt: Any) -> Mapping[str, Any]:
+    if isinstance(prompt, str):
+        return {language: load_prompt(prompt, language=language) for language in LANGUAGES}
+    templates = dict(prompt) if isinstance(prompt, Mapping) else {"": prompt}
+    for language, template in (templates or {"": None}).items():
+        if language not in ("", *LANGUAGES) or not isinstance(template, BasePromptTemplate):
+            raise InvalidInputError(
+                f"The prompt {name!r} is {type(template).__name__}; it must be a LangChain prompt, one for each "
+                f"of {', '.join(LANGUAGES)}, or the name of a prompt file."
+            )
+    return templates
+
+
+def _description(template: Any) -> str:
+    """What a template says of itself."""
+    known = getattr(template, "description", "") or (template.metadata or {}).get("description", "")
+    if isinstance(known, str) and known.strip():
+        return known
+    parts = getattr(template, "messages", None) or [template]
+    texts = [
+        getattr(getattr(part, "prompt", part), "template", getattr(part, "content", "")) for part in parts
+    ]
+    return " ".join(text for text in texts if isinstance(text, str))[:_MAX_DESCRIPTION]
 
 
 def _marked(config: RunnableConfig, route: Route) -> RunnableConfig:

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self, cast
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from pydantic import PrivateAttr, field_validator, model_validator
 
-from rag_kit.concurrency import Budget
-from rag_kit.concurrency.outcome import FanOut
 from rag_kit.concurrency.steps import arun, run
-from rag_kit.concurrency.telling import tell_degraded
-from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
+from rag_kit.documents import document_keys
+from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import Request, check_count
 from rag_kit.retrieval.bounded import BudgetedRetriever
-from rag_kit.retrieval.compose import acall_retriever, call_retriever
-from rag_kit.retrieval.fusion import check_fusion
-from rag_kit.retrieval.rewrite_steps import Call, side_by_side
-from rag_kit.retrieval.routing.deciding import Decider, Policy, make_router, runnables_of, spent
-from rag_kit.retrieval.routing.joining import FromSource, Joining, join
-from rag_kit.retrieval.routing.options import allowed_among
+from rag_kit.retrieval.merging import Found, Merging, check_fusion, merge
+from rag_kit.retrieval.query_call import MODEL_SHARE, QueryCall
+from rag_kit.retrieval.routing.by_score import check_limit
+from rag_kit.retrieval.routing.deciding import OnNone, Way, decide, make_way
 from rag_kit.retrieval.routing.route import Route
-from rag_kit.retrieval.routing.source import Source, read_sources
-
-_log = logging.getLogger(__name__)
+from rag_kit.retrieval.routing.source import Source, allowed_among, read_sources
+from rag_kit.retrieval.searching import Search, search_all
 
 
 class RoutingRetriever(BudgetedRetriever):
@@ -63,7 +57,7 @@ class RoutingRetriever(BudgetedRetriever):
         on_none: If none fits and there is no fallback: ``"empty"``, ``"all"`` sources, or ``"raise"``.
         allow: A function from the config to the list of names that may be used, empty for none. Without one
             all may be used.
-        fusion: How the lists of several sources are fused; a name from ``rag_kit.retrieval.fusion.FUSIONS``.
+        fusion: How the lists of several sources are fused; ``"rrf"``, ``"convex"`` or ``"auto"``.
         rrf_k: The ``k`` of reciprocal rank fusion.
         k: Most documents to return.
         fetch_k: How many each source is asked for; ``None`` for ``k``. Never fewer than ``k``.
@@ -110,12 +104,12 @@ class RoutingRetriever(BudgetedRetriever):
     margin: float | None = None
     pooling: Literal["max", "mean"] = "mean"
     fallback: str | None = None
-    on_none: Literal["empty", "all", "raise"] = "empty"
+    on_none: OnNone = "empty"
     allow: Callable[[RunnableConfig], Any] | None = None
     fusion: str = "rrf"
     rrf_k: float = 60
 
-    _decider: Decider = PrivateAttr()
+    _way: Way = PrivateAttr()
 
     @classmethod
     def from_llm(cls, llm: Any, sources: Any, *, prompt: Any = None, k: int = 4, **settings: Any) -> Self:
@@ -143,21 +137,20 @@ class RoutingRetriever(BudgetedRetriever):
     def _most_is_allowed(cls, value: Any) -> Any:
         return None if value is None else check_count("most", value)
 
+    @field_validator("threshold", "margin", mode="before")
+    @classmethod
+    def _limits_are_allowed(cls, value: Any, info: Any) -> float | None:
+        return check_limit(info.field_name, value, -1 if info.field_name == "threshold" else 0)
+
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         check_fusion(self.fusion, self.rrf_k)
-        router = make_router(
-            self.how,
-            llm=self.llm,
-            embeddings=self.embeddings,
-            prompt=self.prompt,
-            language=self.language,
-            pooling=self.pooling,
-            threshold=self.threshold,
-            margin=self.margin,
-        )
-        policy = Policy(self.most, self.fallback, self.on_none, self.on_error, self.timeout, self.deadline)
-        self._decider = Decider(self.sources, router, policy, "sources")
+        names = [source.name for source in self.sources]
+        if self.fallback is not None and self.fallback not in names:
+            raise InvalidInputError(
+                f"fallback={self.fallback!r} was given; it must be one of: {', '.join(names)}."
+            )
+        self._way = make_way(self.how, self.sources, dict(self))
         return self
 
     def route(
@@ -176,32 +169,30 @@ class RoutingRetriever(BudgetedRetriever):
         Raises:
             As ``invoke``.
         """
-        return run(self._route(question, ensure_config(config), sources), self._budget())
+        call = _outside(self, question, config)
+        return run(self._route(call, sources), call.budget)
 
     async def aroute(
         self, question: str, config: RunnableConfig | None = None, *, sources: Sequence[str] | None = None
     ) -> Route:
         """As ``route``, natively asynchronous."""
-        return await arun(self._route(question, ensure_config(config), sources), self._budget())
+        call = _outside(self, question, config)
+        return await arun(self._route(call, sources), call.budget)
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:
-        budget = self._budget()
-        return run(self._steps(query, request, budget), budget)
+        call = QueryCall(self, query, request, model_share=MODEL_SHARE)
+        return run(self._steps(call), call.budget)
 
     async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        budget = self._budget()
-        return await arun(self._steps(query, request, budget), budget)
+        call = QueryCall(self, query, request, model_share=MODEL_SHARE)
+        return await arun(self._steps(call), call.budget)
 
-    def _budget(self) -> Budget:
-        return Budget(max_calls=self.max_calls, max_tokens=self.max_tokens)
-
-    async def _route(self, question: Any, config: RunnableConfig, names: Any) -> Route:
-        if not isinstance(question, str):
-            raise InvalidInputError(f"A question must be a string, not {type(question).__name__}.")
-        return await self._decider.decide(question, self._allowed(config, names), config)
+    async def _route(self, call: QueryCall, names: Any) -> Route:
+        allowed = self._allowed(call.request.config, names)
+        return await decide(call, allowed, self._way, self.most, self.fallback, self.on_none)
 
     def _allowed(self, config: RunnableConfig, names: Any) -> list[Source]:
-        allowed = allowed_among(self.sources, names)
+        allowed = allowed_among(self.sources, names, "sources")
         if self.allow is None:
             return allowed
         given = self.allow(config)
@@ -223,62 +214,75 @@ class RoutingRetriever(BudgetedRetriever):
             raise InvalidInputError(f"route leads to {refused}, which this call may not use.")
         return route
 
-    async def _steps(self, question: str, request: Request, budget: Budget) -> list[Document]:
-        clock = Budget()
-        names, given = request.extra.get("sources"), request.extra.get("route")
-        config = request.child("route")
+    async def _steps(self, call: QueryCall) -> list[Document]:
+        names, given = call.request.extra.get("sources"), call.request.extra.get("route")
         if given is None:
-            allowed = self._allowed(request.config, names)
-            route = await self._decider.decide(question, allowed, config)
+            route = await self._route(call, names)
         else:
-            route = self._given(given, request.config, names)
+            route = self._given(given, call.request.config, names)
+        for note in route.notes:
+            call.note(note)
         if not route:
+            call.report()
             return []
         by_name = {source.name: source for source in self.sources}
-        chosen = [by_name[name] for name in route.names]
-        result = await side_by_side(
-            [self._search(source, question, request) for source in chosen],
-            self.on_error,
-            self.timeout,
-            spent(clock, self.deadline),
-            self.max_concurrency or request.config.get("max_concurrency"),
-        )
-        if not result.values:
-            _raise_all_failed(self.get_name(), result)
-        found = [
-            FromSource(choice, source.retriever.get_name(), outcome.value or [])
-            for choice, source, outcome in zip(route.choices, chosen, result.outcomes, strict=True)
-            if outcome.ok
-        ]
-        notes = [f"degraded: {line}" for line in result.degradations]
-        for note in notes:  # with no document there is no other place that could tell it
-            tell_degraded(_log, self.get_name(), note)
-        if budget.calls:
-            plural = "" if budget.calls == 1 else "s"
-            notes.append(f"model: {budget.calls} call{plural}, {budget.tokens} tokens")
-        how = Joining(self.get_name(), request.k, self.fusion, self.rrf_k, self.id_key, notes)
-        return join(found, route, how)
+        searches = []
+        for choice in route.choices:
+            stage: dict[str, Any] = {"stage": f"route:{route.how}", "retriever": self.get_name()}
+            stage |= {"source": choice.name, "source_score": choice.score, "reason": choice.reason}
+            stage["outcome"] = route.outcome
+            searches.append(Search(call.query, None, by_name[choice.name].retriever, route=stage))
+        found = await search_all(call, None, searches, call.request.fetch(self.fetch_k))
+        return self._merge(call, found)
 
-    def _search(self, source: Source, question: str, request: Request) -> Call:
-        settings: dict[str, Any] = {
-            "config": request.child(f"source_{source.name}"),
-            "k": max(request.k, self.fetch_k or 0),
-            "filter": request.filter,
-        }
-        return Call(
-            f"source {source.name!r}",
-            partial(call_retriever, source.retriever, question, **settings),
-            partial(acall_retriever, source.retriever, question, **settings),
+    def _merge(self, call: QueryCall, found: list[Found]) -> list[Document]:
+        """Join what the sources found, with the route in the provenance."""
+        stage = dict(found[0].route)
+        extra: dict[str, Any] = {"routed_to": [one.route["source"] for one in found]}
+        if len(found) == 1:  # the route is the last stage
+            found = [replace(found[0], route={})]
+            extra = {name: stage[name] for name in stage if name not in ("stage", "retriever")}
+        how = Merging(
+            question=call.query,
+            name=self.get_name(),
+            k=call.request.k,
+            single=stage["stage"],
+            fusion=self.fusion,
+            rrf_k=self.rrf_k,
+            id_key=self.id_key,
+            notes=call.report(),
+            extra=extra,
         )
+        return merge(found, how, None if self.id_key or len(found) == 1 else _keys(found))
 
     def _parts(self) -> Iterator[Runnable[Any, Any]]:
         yield from (source.retriever for source in self.sources)
-        yield from runnables_of(self._decider.router)
+        yield from (part for part in (self.llm, self.how) if isinstance(part, Runnable))
 
 
-def _raise_all_failed(name: str, result: FanOut[Any]) -> None:
-    errors = [outcome.error for outcome in result.outcomes]
-    for error in errors:
-        if isinstance(error, BudgetExceededError):
-            raise error
-    raise BranchError(f"All sources of {name} failed. {'; '.join(result.degradations)}") from errors[0]
+def _keys(found: Sequence[Found]) -> list[list[str]]:
+    """The documents' keys. Sources number their documents apart from each other: one id may mean two texts."""
+    keys = document_keys([one.documents for one in found])
+    texts: dict[str, set[str]] = {}
+    for one, of_one in zip(found, keys, strict=True):
+        for key, doc in zip(of_one, one.documents, strict=True):
+            texts.setdefault(key, set()).add(doc.page_content)
+    return [
+        [f"{key}\0{one.route['source']}" if len(texts[key]) > 1 else key for key in of_one]
+        for one, of_one in zip(found, keys, strict=True)
+    ]
+
+
+class _Outside(Request):
+    """What is asked outside of any run of a retriever: parts hang on the caller's own config."""
+
+    def child(self, tag: str | None = None) -> RunnableConfig:
+        """The caller's config."""
+        return self.config
+
+
+def _outside(retriever: RoutingRetriever, question: Any, config: RunnableConfig | None) -> QueryCall:
+    if not isinstance(question, str):
+        raise InvalidInputError(f"A question must be a string, not {type(question).__name__}.")
+    request = _Outside(1, None, ensure_config(config), cast("Any", None), {})
+    return QueryCall(retriever, question, request, model_share=MODEL_SHARE)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from rag_kit.documents import clean_text
 from rag_kit.documents.plain import to_plain
 from rag_kit.errors import RagKitError
 
@@ -26,16 +24,13 @@ class Choice:
 
     Attributes:
         name: Its name.
-        score: How well it fits; ``None`` where the router gives no number (a model, a function).
+        score: How well it fits; ``None`` where there is no number (a model, a function).
         reason: Why, in words.
     """
 
     name: str
     score: float | None = None
     reason: str = ""
-
-
-Outcome = Literal["chosen", "none", "fallback", "all", "degraded"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +44,7 @@ class Route:
             ``"fallback"`` and ``"all"``: nothing fits, so the question goes to the fallback or to all sources.
             ``"degraded"``: the router failed, so the question goes to all sources.
         choices: Where to go, best first.
-        scores: The score of each source that was considered, where the router gives numbers.
+        scores: The score of each source that was considered, where there are numbers.
         notes: What else happened, for people.
 
     Example:
@@ -60,7 +55,7 @@ class Route:
 
     question: str
     how: str
-    outcome: Outcome
+    outcome: Literal["chosen", "none", "fallback", "all", "degraded"]
     choices: tuple[Choice, ...] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -88,24 +83,7 @@ class Route:
     def __bool__(self) -> bool:
         return bool(self.choices)
 
-    def _repr_html_(self) -> str:
-        """For Jupyter: the outcome, and each choice with its score and reason."""
-        rows = "".join(
-            f"<tr><td>{_shown(choice.name)}</td><td>{'' if choice.score is None else f'{choice.score:.3f}'}</td>"
-            f"<td style='text-align:left'>{_shown(choice.reason)}</td></tr>"
-            for choice in self.choices
-        )
-        notes = "".join(f"<li>{_shown(note)}</li>" for note in self.notes)
-        return (
-            f"<div>{_shown(self.question)} &rarr; <b>{_shown(self.outcome)}</b> (by {_shown(self.how)})"
-            f"<table>{rows}</table><ul>{notes}</ul></div>"
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """The route as plain JSON."""
         plain: dict[str, Any] = to_plain(asdict(self))
         return plain
-
-
-def _shown(text: str) -> str:
-    return html.escape(clean_text(text))

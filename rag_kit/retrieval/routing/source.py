@@ -1,19 +1,25 @@
-"""A data source that questions can be routed to."""
+"""What a question can be routed to: a retriever, and what it is good for."""
 
 from __future__ import annotations
 
+import json
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.runnables import Runnable
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.routing.options import Option
+from rag_kit.prompts.format import LANGUAGES
+
+MAX_SOURCES = 100
+_MAX_NAME = 64
+_PROMPT_EXAMPLES = 5
 
 
-@dataclass(frozen=True, init=False, eq=False)
-class Source(Option):
+@dataclass(frozen=True, eq=False)
+class Source:
     """A data source: a retriever, and what it is good for.
 
     Args:
@@ -27,33 +33,61 @@ class Source(Option):
 
     Example:
         >>> from rag_kit.retrieval import BM25Retriever
-        >>> Source("tea", BM25Retriever.from_texts(["Green tea"]), "Leaves, pots, cups").name
-        'tea'
+        >>> words = BM25Retriever.from_texts(["Green tea"])
+        >>> Source("tea", words, "Leaves, pots, cups", ["How hot is the water?"]).texts
+        ('tea: Leaves, pots, cups', 'How hot is the water?')
     """
 
-    retriever: Runnable[str, Any] = field(init=False)
+    name: str
+    retriever: Runnable[str, Any]
+    description: str | Mapping[str, str] = ""
+    examples: Sequence[str] = ()
 
-    def __init__(
-        self,
-        name: str,
-        retriever: Runnable[str, Any],
-        description: str | Mapping[str, str] = "",
-        examples: Sequence[str] = (),
-    ) -> None:
-        object.__setattr__(self, "retriever", retriever)
-        super().__init__(name, description, examples)
-        if not isinstance(retriever, Runnable):
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if not isinstance(self.retriever, Runnable):
             raise InvalidInputError(
-                f"The retriever of source {name!r} is {type(retriever).__name__}; it must be a LangChain retriever "
-                "(or another runnable from a string to documents)."
+                f"The retriever of source {self.name!r} is {type(self.retriever).__name__}; it must be a LangChain "
+                "retriever (or another runnable from a string to documents)."
             )
+        if unknown := [language for language in self.descriptions if language not in ("", *LANGUAGES)]:
+            raise InvalidInputError(
+                f"The description of {self.name!r} has the languages {unknown}; allowed: {', '.join(LANGUAGES)}."
+            )
+        examples = None if isinstance(self.examples, str) else self.examples
+        for what, texts in (("description", self.descriptions.values()), ("examples", examples)):
+            if not isinstance(texts, Iterable) or not all(isinstance(text, str) for text in texts):
+                raise InvalidInputError(
+                    f"{what} of {self.name!r} was given as {getattr(self, what)!r:.80}; description must be a text, or "
+                    "one a language, and examples a list of texts."
+                )
+
+    @property
+    def descriptions(self) -> Mapping[str, str]:
+        """The description of each language that has one; under ``""`` where it is one for all."""
+        return self.description if isinstance(self.description, Mapping) else {"": self.description}
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that questions are compared with."""
+        described = [f"{self.name}: {text}" if text else self.name for text in self.descriptions.values()]
+        return (*described, *self.examples)
+
+    def line(self, language: str) -> str:
+        """The source as one line of a prompt, so that no description can pose as another source."""
+        known = self.descriptions
+        text = known.get(language) or next(iter(known.values()), "")
+        if self.examples:
+            label = "例如：" if language == "zh" else "for example: "
+            text += f" ({label}{'; '.join(self.examples[:_PROMPT_EXAMPLES])})"
+        return f"- {json.dumps(self.name, ensure_ascii=False)}: {' '.join(text.split())}"
 
 
 def read_sources(given: Any) -> tuple[Source, ...]:
-    """Read sources: a list of ``Source``, or a mapping of name to ``Source``-like parts.
+    """Read sources: a list of ``Source``, or a mapping of name to retriever, with or without a description.
 
     Raises:
-        InvalidInputError: If it is something else.
+        InvalidInputError: If it is something else, or two names can be taken for each other.
 
     Example:
         >>> from rag_kit.retrieval import BM25Retriever
@@ -62,34 +96,60 @@ def read_sources(given: Any) -> tuple[Source, ...]:
         ['Leaves', '']
     """
     if isinstance(given, Mapping):
-        return tuple(_of_pair(name, value) for name, value in given.items())
-    if isinstance(given, (str, Runnable)) or not isinstance(given, Iterable):
+        sources = [_named(name, value) for name, value in given.items()]
+    else:
+        sources = [] if isinstance(given, (str, Runnable)) or not isinstance(given, Iterable) else list(given)
+        if not sources or not all(isinstance(source, Source) for source in sources):
+            raise InvalidInputError(
+                f"sources={given!r:.80} was given; it must be a list of Source(name, retriever, description), or a "
+                "mapping of name to retriever, (retriever, description) or (retriever, description, examples)."
+            )
+    if not 1 <= len(sources) <= MAX_SOURCES:
+        raise InvalidInputError(f"{len(sources)} sources were given; 1 to {MAX_SOURCES} are allowed.")
+    if len({source.name.casefold() for source in sources}) < len(sources):
         raise InvalidInputError(
-            f"sources is {type(given).__name__}; give a list of Source(name, retriever, description), or a mapping "
-            "of name to retriever or (retriever, description)."
+            f"Of {[source.name for source in sources]} two are the same; names must differ."
         )
-    sources = tuple(given)
-    for source in sources:
-        if not isinstance(source, Source):
-            raise InvalidInputError(
-                f"sources holds {type(source).__name__}; each must be Source(name, retriever, description)."
-            )
-    return sources
+    return tuple(sources)
 
 
-def _of_pair(name: Any, value: Any) -> Source:
-    if isinstance(value, Source):
-        if value.name != name:
-            raise InvalidInputError(f"sources[{name!r}] is called {value.name!r}; give one name.")
-        return value
-    if isinstance(value, Mapping):
-        allowed = {"retriever", "description", "examples"}
-        if "retriever" not in value or set(value) - allowed:
-            raise InvalidInputError(
-                f"sources[{name!r}] has the keys {sorted(map(str, value))}; allowed: retriever (needed), "
-                "description, examples."
-            )
+def _named(name: str, value: Any) -> Source:
+    if isinstance(value, Mapping) and {"retriever"} <= value.keys() <= {
+        "retriever",
+        "description",
+        "examples",
+    }:
         return Source(name, **value)
-    if isinstance(value, tuple) and 1 <= len(value) <= 3:
-        return Source(name, *value)
-    return Source(name, value)
+    return Source(name, *(value if isinstance(value, tuple) else (value,)))
+
+
+def allowed_among(sources: Sequence[Source], names: Any, what: str) -> list[Source]:
+    """The sources that an allow-list names, in their own order.
+
+    Args:
+        sources: All sources.
+        names: The names allowed; ``None`` for all, an empty list for none.
+        what: Whose list it is, for messages.
+
+    Raises:
+        InvalidInputError: If it is no list of names, or a name is unknown.
+    """
+    if names is None:
+        return list(sources)
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidInputError(f"{what}={names!r} was given; it must be a list of names, or None for all.")
+    wanted = list(names)
+    known = [source.name for source in sources]
+    if unknown := [name for name in wanted if name not in known]:
+        raise InvalidInputError(f"{what} names {unknown}; there are: {', '.join(known)}.")
+    return [source for source in sources if source.name in wanted]
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name.strip() or name != name.strip() or len(name) > _MAX_NAME:
+        raise InvalidInputError(
+            f"The name {str(name)[:80]!r} is not allowed; it must be a text of 1 to {_MAX_NAME} characters without "
+            "blanks at its ends."
+        )
+    if any(unicodedata.category(character)[0] == "C" or character in "\u2028\u2029" for character in name):
+        raise InvalidInputError(f"The name {name!r} holds control or invisible characters; leave them out.")

@@ -17,9 +17,8 @@ from rag_kit.indexing.document_index.index import DocumentIndex
 from rag_kit.retrieval import BM25Retriever, EnsembleRetriever, index_retriever
 from rag_kit.retrieval.auto_fusion import dense_share, fuse_auto, lead
 from rag_kit.retrieval.base import RagKitRetriever, Request
-from rag_kit.retrieval.fusion import reciprocal_rank_fusion
+from rag_kit.retrieval.fusion import FusionSettings, RankedList, reciprocal_rank_fusion
 from rag_kit.retrieval.normalise import normalise
-from rag_kit.retrieval.ranked import FusionSettings, RankedList
 
 SETTINGS = FusionSettings()
 

@@ -18,13 +18,11 @@ from support.embedding import WordEmbeddings
 from support.openai_server import OpenAIServer
 from support.rewriters import Scripted, Words, corpus
 
-from rag_kit.documents import get_provenance
 from rag_kit.errors import BranchError, InvalidInputError, ModelOutputError
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.routing import Routes, routes_among
 from rag_kit.retrieval import RoutingRetriever, Source
-from rag_kit.retrieval.routing.route import Choice
-from rag_kit.retrieval.routing.routers import Router, Ruling, Selection
+from rag_kit.retrieval.routing.by_score import best_names
 
 WORDS = Words(docs=corpus(a="one"))
 QUESTION = "Which engines want oil?"
@@ -304,23 +302,6 @@ async def test_functions_of_many_kinds() -> None:
     assert reasons.route(QUESTION).reasons == {"tea": "leaves", "cars": "oil"}
 
 
-def test_a_router_of_ones_own() -> None:
-    """A subclass of Router is a way of its own, with scores and a name in the provenance."""
-
-    class Longest(Router):
-        name = "longest"
-
-        async def decide(self, call: Any) -> Any:
-            scores = {option.name: float(len(option.name)) for option in call.options}
-            best = max(scores, key=lambda name: scores[name])
-            return Ruling([Choice(best, scores[best], "longest name")], scores)
-
-    retriever = RoutingRetriever(sources={"a": WORDS, "bbb": WORDS}, how=Longest())
-    (found,) = retriever.invoke("one")
-    assert get_provenance(found)["stages"][-1]["stage"] == "route:longest"
-    assert retriever.route("one").scores == {"a": 1.0, "bbb": 3.0}
-
-
 @given(
     st.dictionaries(st.sampled_from("abcdef"), st.floats(-1, 1, allow_nan=False), max_size=6),
     st.floats(-1, 1),
@@ -330,7 +311,7 @@ def test_a_router_of_ones_own() -> None:
 @settings(max_examples=200, deadline=None)
 def test_selection_properties(scores: dict[str, float], threshold: float, margin: Any, most: int) -> None:
     """What is chosen fits, is sorted, is within the margin and is never fewer than it could be."""
-    chosen = Selection(threshold, margin).names(scores, most)
+    chosen = best_names(scores, threshold, margin, most)
     values = [scores[name] for name in chosen]
     assert len(chosen) <= most and values == sorted(values, reverse=True)
     assert all(value >= threshold for value in values)

@@ -27,7 +27,7 @@ from rag_kit.retrieval import (
     RagKitRetriever,
     RerankRetriever,
 )
-from rag_kit.retrieval.refine_call import RefiningError
+from rag_kit.retrieval.refining import RefiningError
 from rag_kit.retrieval.rerank.base import Ranking, Reranker
 from rag_kit.retrieval.rerank.cutting import ScoreGap
 from rag_kit.retrieval.rerank.listwise import ListwiseReranker
