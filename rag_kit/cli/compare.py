@@ -52,10 +52,6 @@ def add_parser(commands: Any) -> None:
         help="a question counts as got from this value on (default 0.5); adds McNemar's test for the metric",
     )  # fmt: skip
     parser.add_argument(
-        "--correction", choices=["holm", "bh", "none"], default="holm",
-        help="how p-values are corrected for their number (default holm)",
-    )  # fmt: skip
-    parser.add_argument(
         "--level", type=float, default=0.95, metavar="SHARE", help="share of the intervals (default 0.95)"
     )
     parser.add_argument(
@@ -80,7 +76,6 @@ def run(arguments: argparse.Namespace) -> int:
     thresholds = numbers(arguments.thresholds, "--threshold", "METRIC=VALUE, such as faithfulness=0.8")
     comparison = compare(
         results, metrics=arguments.metric, baseline=arguments.baseline, level=arguments.level,
-        correction=arguments.correction,
         thresholds=thresholds or None, **options,
     )  # fmt: skip
     found = diagnose_all(results, arguments.language or "auto")

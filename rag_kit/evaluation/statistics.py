@@ -1,10 +1,9 @@
-"""Is a difference more than chance? Bootstrap intervals, the sign-flip test, McNemar's test, corrections for many."""
+"""Is a difference more than chance? Bootstrap intervals, the sign-flip test, McNemar's test, Holm's correction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
 
@@ -13,9 +12,6 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = Sequence[float] | np.ndarray
 
-#: How p-values are corrected for their number: Holm (1979) bounds the chance of one false alarm in all; ``bh`` is
-#: Benjamini and Hochberg's bound on the share of false alarms; ``none`` leaves them as they are.
-Correction = Literal["holm", "bh", "none"]
 Interval: TypeAlias = tuple[float | None, float | None]
 
 _DRAWN = 4_000_000  # drawn positions in memory at once: 32 MB, whatever the number of questions
@@ -50,49 +46,17 @@ def bootstrap_interval(
         >>> round(low, 4), round(high, 4)
         (0.05, 0.1625)
     """
-    return bootstrap_intervals({"value": values}, level=level, n=n, seed=seed)["value"]
-
-
-def bootstrap_intervals(
-    columns: Mapping[str, Numbers], *, level: float = 0.95, n: int = 10_000, seed: int = 0
-) -> dict[str, tuple[float, float]]:
-    """Intervals of several columns of one table of questions; each resample draws whole rows.
-
-    Args:
-        columns: Name -> one value a question; all of the same length.
-        level: As for `bootstrap_interval`, as are ``n`` and ``seed``.
-        n: Resamples.
-        seed: Seed.
-
-    Raises:
-        InvalidInputError: As `bootstrap_interval`, or if the columns differ in length.
-    """
-    import numpy as np
-
     check_level(level)
     if type(n) is not int or not 1 <= n <= 1_000_000:
         raise InvalidInputError(f"n is {n!r:.80}; give from 1 to 1000000 resamples")
     if type(seed) is not int or seed < 0:
         raise InvalidInputError(f"seed is {seed!r:.80}; give a whole number from 0 on")
-    try:
-        arrays = [np.asarray(column, dtype=np.float64) for column in columns.values()]
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(f"a value is no number ({error}); give lists of numbers as values") from error
-    if not arrays:
-        return {}
-    if any(array.ndim != 1 for array in arrays) or len({len(array) for array in arrays}) != 1:
-        raise InvalidInputError(
-            "the values have different lengths, or are no list; give one value a question"
-        )
-    table = np.column_stack(arrays)
-    if not table.size:
-        raise InvalidInputError("there are no values; an interval needs at least one")
-    if not np.isfinite(table).all():
-        raise InvalidInputError("a value is not finite; leave out what has no score instead of giving nan")
-    return dict(zip(columns, _resample(table, level, n, seed), strict=True))
+    return _resample(_finite(values)[:, None], level, n, seed)[0]
 
 
-def column_intervals(table: np.ndarray, *, level: float = 0.95, n: int = 10_000) -> list[Interval]:
+def column_intervals(
+    table: np.ndarray, *, level: float = 0.95, n: int = 10_000, seed: int = 0
+) -> list[Interval]:
     """Interval of the mean of each column, over the questions that it has a value for.
 
     All columns share their resamples, which draw from all questions: in a column with gaps the number of values
@@ -102,6 +66,7 @@ def column_intervals(table: np.ndarray, *, level: float = 0.95, n: int = 10_000)
         table: Questions by columns; NaN where there is no value.
         level: As for `bootstrap_interval`.
         n: Resamples.
+        seed: Seed of the draws.
 
     Returns:
         One for each column; ``(None, None)`` below two values.
@@ -116,7 +81,7 @@ def column_intervals(table: np.ndarray, *, level: float = 0.95, n: int = 10_000)
     enough = (~np.isnan(table)).sum(axis=0) > 1
     if not enough.any():
         return [(None, None)] * table.shape[1]
-    found = iter(_resample(table[:, enough], level, n, 0))
+    found = iter(_resample(table[:, enough], level, n, seed))
     return [next(found) if each else (None, None) for each in enough]
 
 
@@ -140,17 +105,8 @@ def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
-@dataclass(frozen=True)
-class SignFlip:
-    """Result of a sign-flip test: two-sided p, by which sign patterns, and how many differences are not zero."""
-
-    p: float
-    method: Literal["exact", "permutation", "none"]
-    nonzero: int
-
-
-def sign_flip_test(differences: Numbers, *, seed: int = 0) -> SignFlip:
-    """Two-sided test of a mean difference of zero, by flipping the signs of the differences (Fisher, 1935).
+def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
+    """Two-sided p-value of a mean difference of zero, by flipping the signs of the differences (Fisher, 1935).
 
     If both systems are equally good, each difference could as well have had the other sign. The p-value is the
     share of sign patterns whose sum is as far from zero as the one that was seen. Every pattern counts where there are
@@ -169,47 +125,40 @@ def sign_flip_test(differences: Numbers, *, seed: int = 0) -> SignFlip:
         >>> a = [.9, .8, .7, .6, .9, .8, .75, .85]
         >>> b = [.7, .8, .6, .5, .7, .8, .70, .65]
         >>> sign_flip_test([x - y for x, y in zip(a, b)])
-        SignFlip(p=0.03125, method='exact', nonzero=6)
+        0.03125
     """
-    import numpy as np
-
-    column = np.asarray(differences, dtype=np.float64)
-    if column.ndim != 1 or not len(column):
-        raise InvalidInputError("differences is empty or no flat list; give one number for each question")
-    return sign_flip_tests(column[:, None], seed=seed)[0]
+    return sign_flip_tests(_finite(differences)[:, None], seed=seed)[0]
 
 
-def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[SignFlip]:
-    """The test for every column of a table; above 50 columns with ten times as many random patterns.
+def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
+    """The p-value of every column of a table; above 50 columns with ten times as many random patterns.
 
     A question that is in no pair has a difference of 0, which changes no sum.
     """
     import numpy as np
 
-    if not np.isfinite(table).all():
-        raise InvalidInputError("a difference is not finite; leave out questions without a score")
     largest = np.abs(table).max(axis=0, initial=0.0)
     # scaled, so that what counts as the same sum does not depend on the metric's unit; 0.9 - 0.7 is not quite 0.2
     scaled = np.round(table / np.where(largest > 0, largest, 1.0), _DECIMALS + 3)
-    found: dict[int, SignFlip] = {}
+    found = [1.0] * table.shape[1]
     large = []
     for number in range(table.shape[1]):
         column = scaled[scaled[:, number] != 0, number]
         if not len(column):
-            found[number] = SignFlip(1.0, "none", 0)
-        elif np.ptp(np.abs(column)) == 0:  # then the number of one sign is binomial
+            continue
+        if np.ptp(np.abs(column)) == 0:  # then the number of one sign is binomial
             positive = int((column > 0).sum())
-            found[number] = SignFlip(mcnemar_p(positive, len(column) - positive), "exact", len(column))
+            found[number] = mcnemar_p(positive, len(column) - positive)
         elif 2 ** len(column) <= _PATTERNS:
-            found[number] = SignFlip(_p_values(column[:, None], _PATTERNS, seed)[0], "exact", len(column))
+            found[number] = _p_values(column[:, None], _PATTERNS, seed)[0]
         else:
             large.append(number)
     patterns = _PATTERNS if table.shape[1] <= _FEW_TESTS else _MORE_PATTERNS
     for start in range(0, len(large), _COLUMNS):
         block = large[start : start + _COLUMNS]
         for number, p in zip(block, _p_values(scaled[:, block], patterns, seed), strict=True):
-            found[number] = SignFlip(p, "permutation", int(np.count_nonzero(scaled[:, number])))
-    return [found[number] for number in range(table.shape[1])]
+            found[number] = p
+    return found
 
 
 def _p_values(table: np.ndarray, patterns: int, seed: int) -> list[float]:
@@ -238,30 +187,20 @@ def mcnemar_p(only_first: int, only_second: int) -> float:
     return float(_scipy_stats().binomtest(only_first, only_first + only_second, 0.5).pvalue)
 
 
-def adjust(p_values: Sequence[float], correction: Correction = "holm") -> list[float]:
-    """Correct the p-values of all tests that are looked at together; the order stays.
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct the p-values of all tests that are looked at together (Holm, 1979); the order stays.
 
-    Raises:
-        InvalidInputError: If a value is no probability, or the correction is unknown.
+    Below .05 the chance of one false alarm in all is below .05. SciPy has no such function.
 
     Example:
-        >>> [round(p, 4) for p in adjust([0.01, 0.04, 0.03, 0.005])]
+        >>> [round(p, 4) for p in holm([0.01, 0.04, 0.03, 0.005])]
         [0.03, 0.06, 0.06, 0.02]
     """
-    check_correction(correction)
-    values = [float(p) for p in p_values]
-    for p in values:
-        if not 0 <= p <= 1:  # nan is neither
-            raise InvalidInputError(f"{p!r} is no p-value; give numbers from 0 to 1")
-    if correction == "none" or not values:
-        return values
-    if correction == "bh":
-        return [float(p) for p in _scipy_stats().false_discovery_control(values, method="bh")]
-    adjusted, largest = [0.0] * len(values), 0.0
-    for step, index in enumerate(sorted(range(len(values)), key=values.__getitem__)):  # SciPy has no Holm
-        largest = max(largest, min(1.0, (len(values) - step) * values[index]))
-        adjusted[index] = largest
-    return adjusted
+    corrected, largest = [0.0] * len(p_values), 0.0
+    for step, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - step) * p_values[index]))
+        corrected[index] = largest
+    return corrected
 
 
 def check_level(level: Any) -> None:
@@ -270,12 +209,21 @@ def check_level(level: Any) -> None:
         raise InvalidInputError(f"level is {level!r:.80}; give a number between 0 and 1, such as 0.95")
 
 
-def check_correction(correction: Any) -> None:
-    """Refuse an unknown correction."""
-    if correction not in get_args(Correction):
+def _finite(values: Any) -> np.ndarray:
+    """A flat array of one or more finite numbers."""
+    import numpy as np
+
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"a value is no number ({error}); give a list of numbers") from error
+    if array.ndim != 1 or not len(array):
         raise InvalidInputError(
-            f"correction is {correction!r:.80}; allowed are {', '.join(get_args(Correction))}"
+            "there are no values, or they are no flat list; give one number for each question"
         )
+    if not np.isfinite(array).all():
+        raise InvalidInputError("a value is not finite; leave out questions without a score")
+    return array
 
 
 def _scipy_stats() -> Any:

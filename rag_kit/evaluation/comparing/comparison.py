@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
-from rag_kit.evaluation.comparing.pairs import Complementarity, Pair, compare_pairs, complementarity
-from rag_kit.evaluation.comparing.scores import (
-    Matched,
-    Score,
-    Slice,
-    check_slices,
-    match_results,
-    scores,
-    slice_scores,
-)
-from rag_kit.evaluation.statistics import Correction, check_correction, check_level
+from rag_kit.evaluation.comparing.complementarity import Complementarity, complementarity
+from rag_kit.evaluation.comparing.matched import Matched, match_results
+from rag_kit.evaluation.comparing.pairs import Pair, compare_pairs
+from rag_kit.evaluation.comparing.scores import Score, Slice, check_slices, scores, slice_scores
+from rag_kit.evaluation.statistics import check_level
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rag_kit.evaluation.runs.results import Results
 
-#: Names of the tables of `Comparison.to_pandas`.
-Table = Literal["table", "pairs", "slices", "complementarity"]
-
-_THRESHOLD = 0.5
+_TABLES = ("table", "pairs", "slices", "complementarity")
 _Row = TypeVar("_Row")
 
 
+@dataclass(repr=False, eq=False)
 class Comparison:
     """What `compare` found. ``print`` it, leave it as the last expression of a Jupyter cell, or read its tables.
 
@@ -42,53 +34,36 @@ class Comparison:
         metrics: What was compared.
         baseline: The one that all others are tested against; ``None`` where every two were.
         level: Share of the intervals; ``1 - level`` is what a corrected p-value must be below.
-        correction: How p-values were corrected for their number.
         sliced_by: What `slices` goes by.
         thresholds: Metric -> value from which on a question counts as got.
         questions: Questions in all.
-        tests: Number of tests that p-values were corrected for.
+        table: A score for each pipeline and metric.
+        pairs: A test for each two of them.
+        tests: Number of tests that p-values were corrected for, by Holm's method.
         notes: What a reader should know before believing a difference.
+        results: The results compared, in the order of `pipelines`.
+        lower_is_better: Metrics of which less is better.
     """
 
-    def __init__(
-        self,
-        matched: Matched,
-        *,
-        baseline: str | None,
-        level: float,
-        correction: Correction,
-        slices: Iterable[str] | str,
-        thresholds: Mapping[str, float] | float | None,
-        prices: Any,
-    ) -> None:
-        given = _thresholds(thresholds, matched)
-        self._matched = matched
-        self.sliced_by = check_slices(matched.examples.values(), slices)
-        self.pipelines = matched.names
-        self.metrics = matched.metrics
-        self.baseline = baseline
-        self.level = level
-        self.correction = correction
-        self.thresholds = {metric: given.get(metric, _THRESHOLD) for metric in matched.metrics}
-        self.questions = matched.questions
-        self.notes = list(matched.notes)
-        self.table: list[Score] = scores(matched, level=level, prices=prices)
-        self.pairs: list[Pair] = compare_pairs(
-            matched, baseline=baseline, level=level, correction=correction, thresholds=given
-        )
-        self.tests = sum(
-            (pair.p is not None) + (pair.mcnemar_p is not None and not pair.one_test) for pair in self.pairs
-        )
+    _matched: Matched
+    baseline: str | None
+    level: float
+    sliced_by: tuple[str, ...]
+    thresholds: dict[str, float]
+    table: list[Score]
+    pairs: list[Pair]
+    tests: int
+    pipelines: tuple[str, ...] = field(init=False)
+    metrics: tuple[str, ...] = field(init=False)
+    questions: int = field(init=False)
+    notes: list[str] = field(init=False)
+    results: tuple[Results, ...] = field(init=False)
+    lower_is_better: frozenset[str] = field(init=False)
 
-    @property
-    def results(self) -> tuple[Results, ...]:
-        """The results compared, in the order of `pipelines`."""
-        return self._matched.runs
-
-    @property
-    def lower_is_better(self) -> frozenset[str]:
-        """Metrics of which less is better."""
-        return self._matched.lower
+    def __post_init__(self) -> None:
+        matched = self._matched
+        self.pipelines, self.metrics, self.questions = matched.names, matched.metrics, matched.questions
+        self.notes, self.results, self.lower_is_better = list(matched.notes), matched.runs, matched.lower
 
     @cached_property
     def complementarity(self) -> dict[str, Complementarity]:
@@ -110,8 +85,7 @@ class Comparison:
         Raises:
             InvalidInputError: If there is no such pipeline or metric.
         """
-        rows = {(row.pipeline, row.metric): row for row in self.table}
-        return _row("score", rows, pipeline, metric)
+        return _row({(row.pipeline, row.metric): row for row in self.table}, pipeline, metric)
 
     def pair(self, pipeline: str, other: str, metric: str) -> Pair:
         """The test of one pipeline against another, in the order in which they were compared.
@@ -119,10 +93,11 @@ class Comparison:
         Raises:
             InvalidInputError: If they were not compared in this order.
         """
-        rows = {(row.pipeline, row.other, row.metric): row for row in self.pairs}
-        return _row("pair", rows, pipeline, other, metric)
+        return _row(
+            {(row.pipeline, row.other, row.metric): row for row in self.pairs}, pipeline, other, metric
+        )
 
-    def to_pandas(self, table: Table = "table") -> pd.DataFrame:
+    def to_pandas(self, table: str = "table") -> pd.DataFrame:
         """One of the tables as a frame.
 
         Args:
@@ -136,21 +111,18 @@ class Comparison:
             import pandas as pd
         except ImportError:
             raise MissingExtraError("eval", "Comparison.to_pandas") from None
+        if table not in _TABLES:
+            raise InvalidInputError(f"there is no table {table!r:.80}; allowed are {', '.join(_TABLES)}")
         if table == "complementarity":
             return pd.DataFrame([line for item in self.complementarity.values() for line in item.records()])
-        if table not in get_args(Table):
-            raise InvalidInputError(
-                f"there is no table {table!r:.80}; allowed are {', '.join(get_args(Table))}"
-            )
         return pd.DataFrame(self.to_json()[table])
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain JSON."""
         return {
             "pipelines": list(self.pipelines), "metrics": list(self.metrics), "baseline": self.baseline,
-            "level": self.level, "correction": self.correction, "tests": self.tests,
-            "questions": self.questions, "thresholds": self.thresholds, "notes": self.notes,
-            "table": [row.to_json() for row in self.table],
+            "level": self.level, "tests": self.tests, "questions": self.questions, "thresholds": self.thresholds,
+            "notes": self.notes, "table": [row.to_json() for row in self.table],
             "pairs": [asdict(row) for row in self.pairs],
             "complementarity": {name: asdict(item) for name, item in self.complementarity.items()},
             "slices": [asdict(row) for row in self.slices],
@@ -177,7 +149,6 @@ def compare(
     metrics: Iterable[str] | str | None = None,
     baseline: str | None = None,
     level: float = 0.95,
-    correction: Correction = "holm",
     slices: Iterable[str] | str = ("type", "language", "length"),
     thresholds: Mapping[str, float] | float | None = None,
     prices: Any = None,
@@ -186,7 +157,7 @@ def compare(
 
     Two pipelines are compared on the questions that both have an ok cell for, and how many those are stands beside
     each difference: with paired bootstrap intervals, the sign-flip test, McNemar's exact test for hits, all
-    p-values corrected together. A cell that failed, or has no value, is never a number.
+    p-values corrected together by Holm's method. A cell that failed, or has no value, is never a number.
 
     Args:
         results: At least two; or name -> results. A folder that a run wrote is loaded.
@@ -194,7 +165,6 @@ def compare(
         baseline: Name of the one that all others are tested against; default: every two are. With a baseline there
             are fewer tests, so that less has to be corrected for.
         level: Share of the intervals.
-        correction: ``holm``, ``bh`` or ``none``.
         slices: ``type``, ``language``, ``length``, or any tag of the examples.
         thresholds: Metric -> value from which on a question counts as got (one number: for all); default: 0.5.
             A metric that is no metric of hits gets McNemar's test only where a threshold is given.
@@ -220,41 +190,39 @@ def compare(
         (0.10625, 0.03125, 0.05, 0.1625, 'a')
     """
     check_level(level)
-    check_correction(correction)
     matched = match_results(results, metrics)
     if baseline is not None and baseline not in matched.names:
         raise InvalidInputError(
             f"the baseline {baseline!r:.80} is none of the pipelines; there are {', '.join(matched.names)}"
         )
-    return Comparison(
-        matched, baseline=baseline, level=level, correction=correction, slices=slices, thresholds=thresholds,
-        prices=prices,
-    )  # fmt: skip
+    given = _thresholds(thresholds, matched)
+    sliced_by = check_slices(matched.examples.values(), slices)
+    pairs, tests = compare_pairs(matched, baseline=baseline, level=level, thresholds=given)
+    table = scores(matched, level=level, prices=prices)
+    known = {metric: given.get(metric, 0.5) for metric in matched.metrics}
+    return Comparison(matched, baseline, level, sliced_by, known, table, pairs, tests)
 
 
-def _row(kind: str, rows: Mapping[Any, _Row], *key: str) -> _Row:
+def _row(rows: Mapping[Any, _Row], *key: str) -> _Row:
     if key not in rows:
-        raise InvalidInputError(
-            f"there is no {kind} {key!r:.200}; there are {', '.join(map(str, rows)):.1000}"
-        )
+        raise InvalidInputError(f"there is no {key!r:.200}; there are {', '.join(map(str, rows)):.1000}")
     return rows[key]
 
 
 def _thresholds(thresholds: Any, matched: Matched) -> dict[str, float]:
     if thresholds is None:
         return {}
-    if _is_number(thresholds):
+    if not isinstance(thresholds, Mapping):
         thresholds = dict.fromkeys(matched.metrics, thresholds)
-    if not isinstance(thresholds, Mapping) or not all(map(_is_number, thresholds.values())):
-        raise InvalidInputError(f"thresholds is {thresholds!r:.120}; give a number, or numbers by metric")
-    if unknown := [metric for metric in thresholds if metric not in matched.metrics]:
-        raise InvalidInputError(
-            f"thresholds has {unknown!r:.120}, not compared; there are {', '.join(matched.metrics)}"
-        )
+    for metric, value in thresholds.items():
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not abs(value) <= sys.float_info.max
+        ):
+            raise InvalidInputError(f"a threshold is {value!r:.80}; give a number, or numbers by metric")
+        if metric not in matched.metrics:
+            raise InvalidInputError(
+                f"thresholds has {metric!r:.80}, not compared; there are {', '.join(matched.metrics)}"
+            )
     return {metric: float(value) for metric, value in thresholds.items()}
-
-
-def _is_number(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
-    )

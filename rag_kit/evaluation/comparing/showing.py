@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import html
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.tables import Table, one_line, tables_html, tables_text
 from rag_kit.evaluation.runs.results import interval_text
 
-_CORRECTIONS = {
-    "holm": "corrected by Holm",
-    "bh": "corrected by Benjamini and Hochberg",
-    "none": "not corrected",
-}
+if TYPE_CHECKING:
+    from rag_kit.evaluation.comparing.comparison import Comparison
 
 
-def comparison_text(comparison: Any) -> str:
+def comparison_text(comparison: Comparison) -> str:
     """The tables, one below the other; the slices, by far the longest, are only named."""
     below = _notes(comparison)
     if comparison.sliced_by:
@@ -25,13 +22,13 @@ def comparison_text(comparison: Any) -> str:
     return tables_text(_title(comparison), _tables(comparison), ["", *below])
 
 
-def slices_text(comparison: Any) -> str:
+def slices_text(comparison: Comparison) -> str:
     """The table of the slices; empty where no way of slicing gives two parts."""
     table = _slices(comparison)
     return table.text().strip() if table.rows else ""
 
 
-def comparison_html(comparison: Any) -> str:
+def comparison_html(comparison: Comparison) -> str:
     """The same for Jupyter; the slices are folded."""
     slices = _slices(comparison)
     by = html.escape(one_line(", ".join(comparison.sliced_by)))
@@ -52,16 +49,16 @@ def p_text(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _table(heading: str, header: list[str], rows: list[list[Any]], right: list[int]) -> Table:
-    return Table(header, rows, heading, right, most=60)
+def _table(heading: str, header: str, rows: list[list[Any]], right: list[int]) -> Table:
+    return Table(header.split("|"), rows, heading, right, most=60)
 
 
-def _title(comparison: Any) -> str:
+def _title(comparison: Comparison) -> str:
     against = f", against {comparison.baseline}" if comparison.baseline else ""
     return f"{len(comparison.pipelines)} pipelines on {comparison.questions} questions{against}"
 
 
-def _tables(comparison: Any) -> list[Table]:
+def _tables(comparison: Comparison) -> list[Table]:
     """All but the slices. Metrics without a value in any pipeline are left out of the longer ones."""
     level = f"{100 * comparison.level:g}% interval"
     empty = _without_values(comparison)
@@ -73,63 +70,47 @@ def _tables(comparison: Any) -> list[Table]:
         if metric not in empty
         for record in item.records()
     ]
-    scores = _table(
-        "Scores",
-        ["metric", "pipeline", "mean", level, "n / total", "coverage"],
-        [
-            [one.metric, one.pipeline, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}",
-             f"{one.coverage:.0%}"]
-            for one in comparison.table
-        ],
-        [2, 4, 5],
-    )  # fmt: skip
-    question = _table(
-        "A question takes",
-        ["pipeline", "p50 s", "p95 s", "calls", "tokens", "money"],
-        [
-            [one.pipeline, one.p50_seconds, one.p95_seconds, _number(one.calls, 4), _number(one.tokens, 4),
-             _number(one.money, 3)]
-            for one in costs
-        ],
-        [1, 2, 3, 4, 5],
-    )  # fmt: skip
-    differences = _table(
-        "Differences",
-        ["metric", "pipeline", "other", "difference", level, "n", "p", "corrected", "better"],
-        [
-            [pair.metric, pair.pipeline, pair.other,
-             "-" if pair.difference is None else f"{pair.difference:+.3f}",
-             interval_text(pair.low, pair.high), pair.n, p_text(pair.p), p_text(pair.p_adjusted),
-             pair.better or ("not significant" if pair.n else "no common questions")]
-            for pair in pairs
-        ],
-        [3, 5, 6, 7],
-    )  # fmt: skip
-    hits = _table(
-        "Hits",
-        ["metric", "pipeline", "other", "got", "only it", "only other", "n", "McNemar p", "corrected"],
-        [
-            [pair.metric, pair.pipeline, pair.other, pair.hits["pipeline"], pair.hits["only_pipeline"],
-             pair.hits["only_other"], pair.n, p_text(pair.mcnemar_p), p_text(pair.mcnemar_p_adjusted)]
-            for pair in comparison.pairs
-            if pair.hits is not None
-        ],
-        [3, 4, 5, 6, 7, 8],
-    )  # fmt: skip
-    complementary = _table(
-        "Complementary",
-        ["metric", "pipeline", "gets", "only it gets", "place", "adds", "set gets", "union", "n / total"],
-        [
-            [each["metric"], each["pipeline"], each["got"], each["only"], each["place"], each["gain"],
-             each["share_with_it"], each["union"], f"{each['n']} / {each['total']}"]
-            for each in together
-        ],
-        [2, 3, 4, 5, 6, 7, 8],
-    )  # fmt: skip
-    return [scores, question, differences, hits, complementary]
+    scores = [
+        [one.metric, one.pipeline, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}",
+         f"{one.coverage:.0%}"]
+        for one in comparison.table
+    ]  # fmt: skip
+    question = [
+        [one.pipeline, one.p50_seconds, one.p95_seconds, _number(one.calls, 4), _number(one.tokens, 4),
+         _number(one.money, 3)]
+        for one in costs
+    ]  # fmt: skip
+    differences = [
+        [pair.metric, pair.pipeline, pair.other,
+         "-" if pair.difference is None else f"{pair.difference:+.3f}",
+         interval_text(pair.low, pair.high), pair.n, p_text(pair.p), p_text(pair.p_adjusted),
+         pair.better or ("not significant" if pair.n else "no common questions")]
+        for pair in pairs
+    ]  # fmt: skip
+    hits = [
+        [pair.metric, pair.pipeline, pair.other, pair.hits["pipeline"], pair.hits["only_pipeline"],
+         pair.hits["only_other"], pair.n, p_text(pair.mcnemar_p), p_text(pair.mcnemar_p_adjusted)]
+        for pair in pairs
+        if pair.hits is not None
+    ]  # fmt: skip
+    complementary = [
+        [each["metric"], each["pipeline"], each["got"], each["only"], each["place"], each["gain"],
+         each["share_with_it"], each["union"], f"{each['n']} / {each['total']}"]
+        for each in together
+    ]  # fmt: skip
+    return [
+        _table("Scores", f"metric|pipeline|mean|{level}|n / total|coverage", scores, [2, 4, 5]),
+        _table("A question takes", "pipeline|p50 s|p95 s|calls|tokens|money", question, [1, 2, 3, 4, 5]),
+        _table("Differences", f"metric|pipeline|other|difference|{level}|n|p|corrected|better", differences,
+               [3, 5, 6, 7]),
+        _table("Hits", "metric|pipeline|other|got|only it|only other|n|McNemar p|corrected", hits,
+               [3, 4, 5, 6, 7, 8]),
+        _table("Complementary", "metric|pipeline|gets|only it gets|place|adds|set gets|union|n / total",
+               complementary, [2, 3, 4, 5, 6, 7, 8]),
+    ]  # fmt: skip
 
 
-def _slices(comparison: Any) -> Table:
+def _slices(comparison: Comparison) -> Table:
     """Every score on every part; a way of slicing that gives only one part is left out."""
     parts: dict[str, set[str]] = {}
     for one in comparison.slices:
@@ -140,19 +121,18 @@ def _slices(comparison: Any) -> Table:
         for one in comparison.slices
         if len(parts[one.by]) > 1
     ]  # fmt: skip
-    level = f"{100 * comparison.level:g}% interval"
-    return _table("Slices", ["by", "part", "metric", "pipeline", "mean", level, "n / total"], rows, [4, 6])
+    header = f"by|part|metric|pipeline|mean|{100 * comparison.level:g}% interval|n / total"
+    return _table("Slices", header, rows, [4, 6])
 
 
-def _notes(comparison: Any) -> list[str]:
+def _notes(comparison: Comparison) -> list[str]:
     """What is needed to read the tables right."""
     tests = f"{comparison.tests} test{'' if comparison.tests == 1 else 's'}"
     thresholds = ", ".join(f"{name} {value:g}" for name, value in comparison.thresholds.items())
     found = [
         *comparison.notes,
         "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
-        f"p: two-sided sign-flip test, {_CORRECTIONS[comparison.correction]} for {tests}; better: below "
-        f"{1 - comparison.level:.2g}.",
+        f"p: two-sided sign-flip test, corrected by Holm for {tests}; better: below {1 - comparison.level:.2g}.",
         f"A question is got from this value on: {thresholds}.",
     ]
     if empty := _without_values(comparison):
@@ -162,7 +142,7 @@ def _notes(comparison: Any) -> list[str]:
     return found
 
 
-def _without_values(comparison: Any) -> list[str]:
+def _without_values(comparison: Comparison) -> list[str]:
     known = {one.metric for one in comparison.table if one.n}
     return [metric for metric in comparison.metrics if metric not in known]
 

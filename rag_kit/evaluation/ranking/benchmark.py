@@ -19,7 +19,7 @@ from rag_kit.evaluation.ranking.metrics import qrels, require_ir_measures, retri
 from rag_kit.evaluation.ranking.pipelines import RECIPES, Parts, Pipeline
 from rag_kit.evaluation.ranking.running import PipelineRun, Progress, run_pipeline
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
-from rag_kit.evaluation.statistics import bootstrap_intervals
+from rag_kit.evaluation.statistics import column_intervals
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -231,22 +231,22 @@ def _span_recall(data: EvaluationSet, queries: Sequence[Example], budget: int) -
 
 def _cells(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[str, dict[str, float]]:
     """Mean and interval of every metric; fewer queries may have gold spans, so that interval is drawn alone."""
+    import numpy as np
+
     columns: dict[str, list[float]] = {}
     for row in values.values():
         for metric, value in row.items():
             columns.setdefault(metric, []).append(value)
-    ends: dict[str, tuple[float, float]] = {}
+    cells = {}
     for count in {len(column) for column in columns.values()}:
-        together = {metric: column for metric, column in columns.items() if len(column) == count}
-        ends |= bootstrap_intervals(together, level=_LEVEL, n=resamples, seed=_SEED)
-    return {
-        metric: {
-            "value": round(math.fsum(column) / len(column), 6),
-            "low": round(ends[metric][0], 6),
-            "high": round(ends[metric][1], 6),
-        }
-        for metric, column in columns.items()
-    }
+        together = [metric for metric, column in columns.items() if len(column) == count]
+        table = np.column_stack([columns[metric] for metric in together])
+        found = column_intervals(table, level=_LEVEL, n=resamples, seed=_SEED)
+        for metric, (low, high) in zip(together, found, strict=True):
+            mean = math.fsum(columns[metric]) / count
+            ends = (mean, mean) if low is None or high is None else (low, high)  # of one query alone
+            cells[metric] = {"value": round(mean, 6), "low": round(ends[0], 6), "high": round(ends[1], 6)}
+    return {metric: cells[metric] for metric in columns}
 
 
 def _entry(

@@ -135,8 +135,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     together = record["complementarity"]
     return {
         **{
-            key: record[key]
-            for key in ("pipelines", "metrics", "level", "correction", "tests", "notes", "pairs", "slices")
+            key: record[key] for key in ("pipelines", "metrics", "level", "tests", "notes", "pairs", "slices")
         },
         "complementarity": {
             name: {key: one[key] for key in ("n", "only", "nobody")} for name, one in together.items()

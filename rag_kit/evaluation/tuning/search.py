@@ -523,7 +523,7 @@ def worse_than(best: Mapping[str, float], own: Mapping[str, float], higher_is_be
     differences = [sign * (own[key] - best[key]) for key in shared]
     if not differences or sum(differences) >= 0:
         return ""
-    p = sign_flip_test(differences).p / 2  # the test is two-sided and symmetric
+    p = sign_flip_test(differences) / 2  # the test is two-sided and symmetric
     if p > _LEVEL:
         return ""
     means = [statistics.fmean(scores[key] for key in shared) for scores in (own, best)]

@@ -77,7 +77,7 @@ def test_names_slices_thresholds_and_language(two: Path, capsys: pytest.CaptureF
     """NAME=FOLDER renames, a threshold adds McNemar's test, the diagnosis speaks Chinese."""
     code = main(
         ["compare", "before=one", "after=two", "--threshold", "answer_correctness=0.6", "--slice", "length",
-         "--language", "zh", "--correction", "bh", "--level", "0.9"]
+         "--language", "zh", "--level", "0.9"]
     )  # fmt: skip
     assert code == exits.OK
     out = capsys.readouterr().out

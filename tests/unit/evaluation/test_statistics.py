@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.statistics import bootstrap_interval, bootstrap_intervals
+from rag_kit.evaluation.statistics import bootstrap_interval
 
 A = [0.9, 0.8, 0.7, 0.6, 0.9, 0.8, 0.75, 0.85]
 
@@ -54,9 +54,3 @@ def test_bad_input_is_refused(values, settings, message):
     """Empty, nan and out-of-range input is refused."""
     with pytest.raises(InvalidInputError, match=message):
         bootstrap_interval(values, **settings)
-
-
-def test_columns_of_different_length_are_refused():
-    """A table must be whole."""
-    with pytest.raises(InvalidInputError, match="different lengths"):
-        bootstrap_intervals({"a": [1.0], "b": [1.0, 2.0]})

@@ -26,7 +26,7 @@ function renderComparison() {
       together && together.n ? onlyLinks(together) : null,
       slicesTable(metric),
       comparison.notes.length ? el("ul", { class: "small muted" }, comparison.notes.map((note) => el("li", {}, iso(sentence(note))))) : null,
-      el("p", { class: "small muted" }, t(`correction_${comparison.correction}`, { n: comparison.tests }))));
+      el("p", { class: "small muted" }, t("correction", { n: comparison.tests }))));
 }
 
 function pairsTable(pairs) {
