@@ -12,12 +12,12 @@ import inspect
 import sys
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from contextvars import copy_context
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from functools import partial, wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from rag_kit.concurrency.branch import Branch, current_branch
 from rag_kit.concurrency.pool import PoolExecutor, shared_pool
@@ -29,6 +29,7 @@ else:
     from asyncio import SelectorEventLoop as _Loop
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _CANCEL_SECONDS = 30.0
 _SIGNS = ("Event loop is closed", "attached to a different loop", "bound to a different event loop")
@@ -195,6 +196,25 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
                 loop.call_soon_threadsafe(task.cancel)
                 wait([done], _CANCEL_SECONDS)
         raise
+
+
+def blocking(function: Callable[P, Coroutine[Any, Any, T]], name: str) -> Callable[P, T]:
+    """The blocking form of a coroutine function, under another name: same arguments, same documentation.
+
+    Example:
+        >>> async def adouble(x):
+        ...     return 2 * x
+        >>> double = blocking(adouble, "double")
+        >>> double(2), double.__name__
+        (4, 'double')
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **settings: P.kwargs) -> T:
+        return run_coroutine(function(*args, **settings))
+
+    call.__name__ = call.__qualname__ = name
+    return call
 
 
 async def call_client(

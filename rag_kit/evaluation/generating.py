@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 
 from rag_kit.concurrency import afan_out_map
-from rag_kit.concurrency.bridge import run_coroutine, run_in_thread
+from rag_kit.concurrency.bridge import blocking, run_in_thread
 from rag_kit.concurrency.budget import budget_scope
 from rag_kit.documents.append_log import AppendLog, read_log
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelOutputError, NothingGeneratedError
@@ -67,19 +67,6 @@ class GeneratedSet(EvaluationSet):
         return f"{super()._repr_html_()}<pre>{html.escape(self.report())}</pre>"
 
 
-def generate(documents: Any, llm: BaseChatModel | str | None = None, **settings: Any) -> GeneratedSet:
-    """`agenerate` for scripts and Jupyter; the arguments are the same.
-
-    Example:
-        >>> texts = ["The Mizar pump was built in 1912 by Grace Weber. It moves water from the lake to the mill, and "
-        ...          "it is the oldest pump of the town."]
-        >>> written = generate(texts, "extractive", n=1, kinds=["single_hop"])
-        >>> written[0].question, written[0].answers
-        ('When was the Mizar pump built?', ('1912',))
-    """
-    return run_coroutine(agenerate(documents, llm, **settings))
-
-
 async def agenerate(
     documents: Any,
     llm: BaseChatModel | str | None = None,
@@ -97,6 +84,8 @@ async def agenerate(
     deadline: float | None = None,
 ) -> GeneratedSet:
     """Let a model write an evaluation set from documents: questions with answers, gold passages and gold spans.
+
+    `generate` is the same for scripts and Jupyter.
 
     A ``single_hop`` question is answered by one passage, a ``multi_hop`` question by two that speak of the same
     things. The model is shown passages and writes; code then refuses what asks for nothing, is in another language,
@@ -127,6 +116,13 @@ async def agenerate(
         ModelError: If the model cannot be reached or refuses the key; what was done is in the file.
         NothingGeneratedError: If no question was kept; the message says what was refused and why.
         BudgetExceededError: If a cap was reached before a single question was looked at.
+
+    Example:
+        >>> texts = ["The Mizar pump was built in 1912 by Grace Weber. It moves water from the lake to the mill, and "
+        ...          "it is the oldest pump of the town."]
+        >>> written = generate(texts, "extractive", n=1, kinds=["single_hop"])
+        >>> written[0].question, written[0].answers
+        ('When was the Mizar pump built?', ('1912',))
     """
     if isinstance(kinds, str) or not kinds or set(kinds) - set(KINDS):
         raise InvalidInputError(f"kinds is {kinds!r:.120}; give a list of {' and '.join(KINDS)}")
@@ -158,6 +154,9 @@ async def agenerate(
     if target is not None:
         await run_in_thread(found.save, target)
     return found
+
+
+generate = blocking(agenerate, "generate")
 
 
 class _Writer:

@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 
-from rag_kit.concurrency.bridge import acall_function, run_coroutine, run_in_thread
+from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
 from rag_kit.documents.tables import Table, tables_html, tables_text
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Cell
@@ -129,22 +129,6 @@ class AbilityReport:
         return self.results.name, [Table(head, rows)], [f"ended early: {stopped}"] if stopped else []
 
 
-def abilities(pipeline: Any, source: EvaluationSet | Path | str, **settings: Any) -> AbilityReport:
-    """`aabilities` for scripts and Jupyter; the arguments are the same.
-
-    Example:
-        >>> from rag_kit.evaluation import EvaluationSet
-        >>> texts = ("The moon pulls the sea.", "The sea is salty.")
-        >>> one = Example("q1", "What pulls the sea?", answers=("moon",), reference_contexts=texts[:1])
-        >>> tides = EvaluationSet("tides", [one], corpus=texts)
-        >>> report = abilities(lambda question, passages: passages[0].page_content, tides, progress=False,
-        ...                    abilities=["noise_robustness", "negative_rejection"], noise_rates=[0.0], passages=1)
-        >>> [(figure, score.mean) for (_, figure, _, _), score in report.scores.items()]
-        [('accuracy', 1.0), ('rejection', 0.0)]
-    """
-    return run_coroutine(aabilities(pipeline, source, **settings))
-
-
 async def aabilities(
     pipeline: Any,
     source: EvaluationSet | Path | str,
@@ -157,6 +141,8 @@ async def aabilities(
     **run: Any,
 ) -> AbilityReport:
     """Measure what RGB measures (Chen et al., 2023, https://arxiv.org/abs/2309.01431), by its own rules.
+
+    `abilities` is the same for scripts and Jupyter.
 
     - ``noise_robustness``: share of right answers while a share of the passages is noise, for each noise rate
     - ``negative_rejection``: share of declines where all of them are noise
@@ -183,6 +169,16 @@ async def aabilities(
 
     Raises:
         InvalidInputError: If an argument is not allowed, or the source holds nothing for these abilities.
+
+    Example:
+        >>> from rag_kit.evaluation import EvaluationSet
+        >>> texts = ("The moon pulls the sea.", "The sea is salty.")
+        >>> one = Example("q1", "What pulls the sea?", answers=("moon",), reference_contexts=texts[:1])
+        >>> tides = EvaluationSet("tides", [one], corpus=texts)
+        >>> report = abilities(lambda question, passages: passages[0].page_content, tides, progress=False,
+        ...                    abilities=["noise_robustness", "negative_rejection"], noise_rates=[0.0], passages=1)
+        >>> [(figure, score.mean) for (_, figure, _, _), score in report.scores.items()]
+        [('accuracy', 1.0), ('rejection', 0.0)]
     """
     model = isinstance(pipeline, BaseChatModel)
     if not model and not callable(pipeline):
@@ -194,6 +190,9 @@ async def aabilities(
     run.setdefault("name", getattr(pipeline, "__name__", type(pipeline).__name__))
     results = await aevaluate(_asker(pipeline), examples, metrics, make_input=lambda example: example, **run)
     return AbilityReport(results)
+
+
+abilities = blocking(aabilities, "abilities")
 
 
 def _asker(pipeline: Any) -> Callable[[Example], Awaitable[Any]]:

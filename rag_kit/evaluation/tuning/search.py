@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_kit._redact import redact
-from rag_kit.concurrency.bridge import acall_function, run_coroutine, run_in_thread
+from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
 from rag_kit.documents import clean_text
 from rag_kit.documents.append_log import AppendLog
 from rag_kit.documents.plain import to_plain
@@ -51,7 +51,7 @@ _MIN_COVERAGE = 0.8  # share of the questions that the default has a value for
 _LEVEL = 0.05  # one-sided chance at which a setting is called worse
 
 
-def tune(
+async def atune(
     make_pipeline: Callable[[dict[str, Any]], Any] | SearchSpace,
     dataset: Iterable[Example],
     metric: str | Metric,
@@ -70,6 +70,8 @@ def tune(
     progress: bool | Callable[[str], None] = True,
 ) -> TuningResult:
     """Search for the setting of a pipeline with the best mean of a metric, and judge it on other questions.
+
+    `tune` is the same for scripts and Jupyter.
 
     The questions are cut in two. Settings are tried on the first part, the default one first, the others as Optuna's
     TPE proposes them (Bergstra et al., 2011). Each is asked block after block of questions, and is given up where
@@ -106,28 +108,6 @@ def tune(
             has no value on any question.
         MissingExtraError: If Optuna is not installed.
     """
-    return run_coroutine(atune(**locals()))
-
-
-async def atune(
-    make_pipeline: Callable[[dict[str, Any]], Any] | SearchSpace,
-    dataset: Iterable[Example],
-    metric: str | Metric,
-    *,
-    space: SearchSpace | Mapping[str, Any] | None = None,
-    out: Path | str,
-    judge: Judge | None = None,
-    n_trials: int = 50,
-    max_calls: int | None = None,
-    max_seconds: float | None = None,
-    held_aside: float = 0.3,
-    pruning: Any = "paired",
-    max_concurrency: int = 8,
-    timeout: float | None = None,
-    seed: int = 0,
-    progress: bool | Callable[[str], None] = True,
-) -> TuningResult:
-    """`tune`, for code that runs in an event loop already."""
     caps = {"calls": max_calls, "seconds": max_seconds}
     for name, value in ({"n_trials": n_trials} | {f"max_{kind}": cap for kind, cap in caps.items()}).items():
         if value is not None and not (isinstance(value, int | float) and value > 0):
@@ -181,6 +161,9 @@ async def atune(
         ) from error
     finally:
         await run_in_thread(log.close)
+
+
+tune = blocking(atune, "tune")
 
 
 class _Ended(Exception):
