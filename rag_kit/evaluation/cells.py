@@ -1,11 +1,12 @@
-"""One score of one question: a value, or why there is none. A failed cell never turns into a number."""
+"""One score of one question: a value, or why there is none; and what many say together."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, cast, get_args
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
 
 from rag_kit.documents.plain import to_plain
 from rag_kit.errors import InvalidInputError
@@ -14,8 +15,6 @@ from rag_kit.errors import InvalidInputError
 #: ``error``: it could not be computed (model, time-out, value out of range); ``not_applicable``: the question or
 #: the pipeline lacks what the metric reads (no reference, no passages).
 Status = Literal["ok", "undefined", "error", "not_applicable"]
-
-STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True)
@@ -48,19 +47,17 @@ class Cell:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.status not in STATUSES:
-            raise InvalidInputError(f"status is {self.status!r}; allowed are {', '.join(STATUSES)}")
-        if self.status == "ok":
-            number = isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
-            if not number or not abs(cast("float", self.value)) <= sys.float_info.max:  # NaN is not, either
-                raise InvalidInputError(
-                    f"an ok cell has the value {self.value!r:.80}; give a number, or Cell.undefined with a reason"
-                )
-        elif self.value is not None:
-            raise InvalidInputError(f"a cell that is {self.status} has no value; {self.value!r} was given")
+        if self.status not in get_args(Status):
+            raise InvalidInputError(f"status is {self.status!r}; allowed are {', '.join(get_args(Status))}")
+        if (self.status == "ok") != (_is_finite(self.value)) or (
+            self.status != "ok" and self.value is not None
+        ):
+            raise InvalidInputError(
+                f"a cell that is {self.status} has the value {self.value!r:.80}; give a finite number where it is ok, "
+                "else none: Cell.undefined with a reason"
+            )
         for name in ("calls", "tokens", "seconds"):
-            number = getattr(self, name)
-            if type(number) not in (int, float) or not 0 <= number <= sys.float_info.max:
+            if not _is_finite(number := getattr(self, name)) or number < 0:
                 raise InvalidInputError(f"{name} is {number!r:.80}; give a number from 0 on")
 
     @classmethod
@@ -85,10 +82,8 @@ class Cell:
 
     def to_json(self) -> dict[str, Any]:
         """The cell as plain JSON; empty fields are left out."""
-        record = {
-            "value": self.value, "status": self.status, "reason": self.reason, "calls": self.calls,
-            "tokens": self.tokens, "seconds": round(self.seconds, 6), "details": to_plain(self.details),
-        }  # fmt: skip
+        record = {name: to_plain(getattr(self, name)) for name in self.__dataclass_fields__}
+        record["seconds"] = round(self.seconds, 6)
         return {key: item for key, item in record.items() if item or key in ("value", "status")}
 
     @classmethod
@@ -97,14 +92,58 @@ class Cell:
 
         Raises:
             InvalidInputError: If it is no such record.
+        """
+        names = set(cls.__dataclass_fields__)
+        if not isinstance(record, Mapping) or not {"value", "status"} <= set(record) <= names:
+            raise InvalidInputError(f"{record!r:.200} is no cell; it needs value and status")
+        return cls(**record)
+
+
+def _is_finite(value: Any) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and abs(value) <= sys.float_info.max
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What one metric says of all questions: a mean with its bootstrap interval, and how many cells are of which kind.
+
+    ``n + undefined + errors + not_applicable + missing == total``. ``mean`` is ``None`` without a value, ``low`` and
+    ``high`` below two. ``missing`` are examples that the run has not come to yet.
+    """
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+    total: int
+    undefined: int = 0
+    errors: int = 0
+    not_applicable: int = 0
+    missing: int = 0
+
+    @classmethod
+    def of(cls, cells: Iterable[Cell], total: int, **interval: Any) -> Summary:
+        """Summarize the cells of some of ``total`` examples; ``interval`` are arguments of `bootstrap_interval`.
 
         Example:
-            >>> Cell.from_json(Cell.ok(1.0, statements=["a"]).to_json()) == Cell.ok(1.0, statements=["a"])
-            True
+            >>> Summary.of([Cell.ok(1.0), Cell.ok(0.5), Cell.error("time-out")], 4).mean
+            0.75
         """
-        if not isinstance(record, Mapping) or not {"value", "status"} <= set(record) <= set(_FIELDS):
-            raise InvalidInputError(f"{record!r:.200} is no cell; it needs value and status")
-        return cls(**cast("dict[str, Any]", dict(record)))
+        from rag_kit.evaluation.statistics import bootstrap_interval
 
+        known = list(cells)
+        counts = Counter(cell.status for cell in known)
+        values = [float(cell.value) for cell in known if cell.value is not None]
+        low, high = bootstrap_interval(values, **interval) if len(values) > 1 else (None, None)
+        others = (counts["undefined"], counts["error"], counts["not_applicable"], total - len(known))
+        return cls(sum(values) / len(values) if values else None, low, high, len(values), total, *others)
 
-_FIELDS = ("value", "status", "reason", "calls", "tokens", "seconds", "details")
+    @property
+    def coverage(self) -> float:
+        """Share of the examples that the mean speaks of."""
+        return self.n / self.total if self.total else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary as plain JSON."""
+        return asdict(self)

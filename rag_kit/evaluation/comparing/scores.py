@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.runs.results import Results, Summary
+from rag_kit.evaluation.cells import Summary
+from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.statistics import column_intervals
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from rag_kit.evaluation.reporting.questions import Heads, cleaned, masked, plain
 from rag_kit.evaluation.runs.results import higher_is_better, why_empty
 
 if TYPE_CHECKING:
+    from rag_kit.evaluation.cells import Summary
     from rag_kit.evaluation.comparing.comparison import Comparison
     from rag_kit.evaluation.diagnosis import Diagnosis
-    from rag_kit.evaluation.runs.results import Results, Summary
+    from rag_kit.evaluation.runs.results import Results
 
 #: What is compared where only one metric can be: the first of these that has values.
 PREFERRED = (

@@ -16,13 +16,13 @@ from langchain_core.retrievers import BaseRetriever
 from rag_kit.concurrency.bridge import acall_function, blocking, run_in_thread
 from rag_kit.documents.tables import Table, tables_html, tables_text
 from rag_kit.errors import InvalidInputError
-from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.rgb.questions import ABILITIES, examples_of
 from rag_kit.evaluation.runs.evaluating import aevaluate
-from rag_kit.evaluation.runs.results import Results, Summary
+from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.models import atext_call

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ParamSpec
 from uuid import uuid4
 
-from rag_kit.concurrency import Budget
 from rag_kit.concurrency.bridge import acall_function, run_coroutine, run_in_thread
 from rag_kit.concurrency.seconds import check_seconds
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.runs.metering import Progress, read_prices, reporting
+from rag_kit.evaluation.runs.metering import Progress, RunBudget, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import RunFolder, digest
 from rag_kit.evaluation.runs.run import Job, Limits, Run
@@ -60,9 +62,8 @@ async def aevaluate(
 ) -> Results:
     """Ask a pipeline every example of a set and score what it gives.
 
-    `evaluate` works in scripts and in Jupyter, where an event loop runs already; `aevaluate` is for async code. Metrics
-    of one example are computed while the pipeline is asked the next ones. Whatever fails becomes a cell with a reason;
-    it ends neither the run nor counts as a number.
+    `evaluate` works in scripts and in Jupyter, where an event loop runs already; `aevaluate` is for async code.
+    Whatever fails becomes a cell with a reason; it neither ends the run nor counts as a number.
 
     With ``out`` every finished step is kept in that folder at once. Run again, only what is missing or was computed
     from something else is computed: the pipeline is asked again where its name or version, the question or the
@@ -83,14 +84,12 @@ async def aevaluate(
         max_concurrency: Most questions that the pipeline is asked at a time.
         timeout: Seconds the pipeline may take for one example.
         metric_timeout: Seconds one metric may take for one example, waiting for the judge included.
-        max_calls: Most model calls of this run, pipeline and judge together; reached, the run ends and keeps what is
-            there.
+        max_calls: Most model calls, pipeline and judge together; then the run ends and keeps what is there.
         max_tokens: Most tokens, likewise.
         deadline: Seconds for the whole run, likewise.
         prices: ``{"model": {"input": 0.15, "output": 0.6}}`` for a million tokens each, ``"*"`` for any other model,
             or one number for a million tokens; in whatever currency.
-        progress: A bar with rate, cost so far and time left (where somebody looks); ``False``: none; or a function
-            that gets a `Progress`.
+        progress: A bar where somebody looks; ``False``: none; or a function that gets a `Progress`.
         make_input: What the pipeline is called with, for an example; default: what its kind takes.
         retry_errors: Whether cells that failed in an earlier run are computed again.
 
@@ -117,34 +116,31 @@ async def aevaluate(
     caps = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
 
     def prepare() -> tuple[Job, Limits, Path | None]:
-        """Check the arguments, read the set, import the metrics."""
-        for what, text in (("name", name), ("version", version)):
-            if text is not None and (not isinstance(text, str) or not text.strip()):
-                raise InvalidInputError(f"{what} is {text!r:.80}; give a text that is not blank")
-        if type(max_concurrency) is not int or not 1 <= max_concurrency <= 10_000:
-            raise InvalidInputError(f"max_concurrency is {max_concurrency!r:.80}; give 1 to 10000")
-        if not isinstance(progress, bool) and not callable(progress):
-            raise InvalidInputError(f"progress is {progress!r:.80}; give True, False or a function")
-        if judge is not None and not hasattr(judge, "fingerprint"):
-            raise InvalidInputError(
-                f"judge is a {type(judge).__name__}; give a Judge (as Judge(...)), or None"
-            )
+        """Check the arguments, read the set, import the metrics: on a thread, since it reads files."""
+        _check(version is None or bool(_text(version)), "version", version, "a text that is not blank")
+        _check(name is None or bool(_text(name)), "name", name, "a text that is not blank")
+        wide = type(max_concurrency) is int and 1 <= max_concurrency <= 10_000
+        _check(wide, "max_concurrency", max_concurrency, "a whole number from 1 to 10000")
+        shows = isinstance(progress, bool) or callable(progress)
+        _check(shows, "progress", progress, "True, False or a function")
+        _check(
+            judge is None or hasattr(judge, "fingerprint"), "judge", judge, "a Judge (as Judge(...)), or None"
+        )
         check_seconds("timeout", timeout)
         check_seconds("metric_timeout", metric_timeout)
-        Budget(**caps)  # type: ignore[arg-type] # refuses what makes no sense
+        RunBudget(**caps)  # type: ignore[arg-type] # refuses what makes no sense
+        limits = Limits(max_concurrency, timeout, metric_timeout, retry_errors, caps, read_prices(prices))
         asked = resolve(pipeline)
-        given = EvaluationSet.load(dataset) if isinstance(dataset, (str, Path)) else dataset
-        examples = take_examples(given)
-        own_name = name or default_name(asked)
-        identity = version or [_settings_of(asked), make_input and _settings_of(make_input)]
-        set_name = each if isinstance(each := getattr(given, "name", None), str) else None
-        seen = _seen if make_input is None else Example.to_json
+        questions = EvaluationSet.load(dataset) if isinstance(dataset, (str, Path)) else dataset
+        examples = take_examples(questions)
         scorers = default_metrics(examples) if metrics is None else get_metrics(metrics)
-        job = Job(own_name, version, digest([own_name, identity]), ask_function(asked, make_input), seen, set_name,
-                  examples, scorers, judge)  # fmt: skip
-        prepared = read_prices(prices)
-        path = None if out is None else as_path(out, "out")
-        return job, Limits(max_concurrency, timeout, metric_timeout, retry_errors, caps, prepared), path
+        own_name = name or _name_of(asked)
+        key = digest([own_name, version or [_settings_of(asked), make_input and _settings_of(make_input)]])
+        job = Job(
+            own_name, version, key, _ask_function(asked, make_input), make_input is not None,
+            _text(getattr(questions, "name", None)), examples, scorers, judge,
+        )  # fmt: skip
+        return job, limits, None if out is None else as_path(out, "out")
 
     job, limits, path = await run_in_thread(prepare)
     folder = None if path is None else await run_in_thread(RunFolder, path)
@@ -170,34 +166,31 @@ def _blocking(function: Callable[P, Coroutine[Any, Any, Results]]) -> Callable[P
 evaluate = _blocking(aevaluate)
 
 
+def _check(right: bool, name: str, value: Any, allowed: str) -> None:
+    if not right:
+        raise InvalidInputError(f"{name} is {value!r:.80}; give {allowed}")
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
 def take_examples(dataset: Any) -> tuple[Example, ...]:
     """The examples of a set or a sequence.
 
     Raises:
         InvalidInputError: If there is none, one is no example, or an id comes twice.
     """
-    try:
-        examples = tuple(dataset)
-    except TypeError:
-        raise InvalidInputError(
-            f"the dataset is a {type(dataset).__name__}; give an EvaluationSet, a list of Examples, or a path"
-        ) from None
+    examples = tuple(dataset) if isinstance(dataset, Iterable) else ()
     wrong = [type(each).__name__ for each in examples if not isinstance(each, Example)]
-    if wrong:
-        frame = callable(getattr(dataset, "to_dict", None))
-        how = "EvaluationSet.from_pandas reads a frame" if frame else "EvaluationSet.load reads a file"
-        raise InvalidInputError(f"the dataset holds a {wrong[0]}; give objects of the class Example ({how})")
-    if not examples:
-        raise InvalidInputError("the dataset holds no example; there is nothing to evaluate")
-    ids = Counter(example.id for example in examples)
-    if twice := [each for each, count in ids.items() if count > 1]:
-        raise InvalidInputError(f"the id {twice[0]!r:.80} comes twice in the dataset; give each its own")
+    if wrong or not examples:
+        raise InvalidInputError(
+            f"the dataset is a {type(dataset).__name__} of {wrong[0] if wrong else 'no example'}; give a list of "
+            "Examples, or an EvaluationSet: EvaluationSet.load reads a file, EvaluationSet.from_pandas a frame"
+        )
+    ((id, count),) = Counter(example.id for example in examples).most_common(1)
+    _check(count == 1, "dataset", id, "each example an id of its own; this one comes twice")
     return examples
-
-
-def _seen(example: Example) -> Any:
-    """What of an example a pipeline sees without `make_input`."""
-    return [example.question, example.history]
 
 
 def resolve(pipeline: Any) -> Any:
@@ -209,26 +202,20 @@ def resolve(pipeline: Any) -> Any:
     if isinstance(pipeline, str):
         from rag_kit.evaluation.ranking.pipelines import load_object
 
-        if ":" not in pipeline:
-            raise InvalidInputError(
-                f"the pipeline is the text {pipeline!r:.80}; give 'module:object', or for the folder of an index "
-                f"index_retriever(DocumentIndex.open({pipeline!r:.80}))"
-            )
+        how = "'module:object', or for the folder of an index index_retriever(DocumentIndex.open(...))"
+        _check(":" in pipeline, "pipeline", pipeline, how)
         pipeline = load_object(pipeline)
     if isinstance(pipeline, type) or not (callable(pipeline) or _is_runnable(pipeline)):
-        kind = pipeline if isinstance(pipeline, type) else type(pipeline)
-        if callable(close := getattr(pipeline, "close", None)) and kind.__name__ == "coroutine":
-            close()  # else Python warns of it too
+        if asyncio.iscoroutine(pipeline):
+            pipeline.close()  # else Python warns of it too
         raise InvalidInputError(
-            f"the pipeline is {'the class' if kind is pipeline else 'a'} {kind.__name__}; give a LangChain Runnable, "
-            "retriever or graph, 'module:object', or a function from a question to an answer (the function itself, "
-            "and do not call it)"
+            f"the pipeline is {pipeline!r:.80}; give a LangChain Runnable, retriever or graph, 'module:object', or a "
+            "function from a question to an answer (the function itself, and do not call it)"
         )
     return pipeline
 
 
-def default_name(pipeline: Any) -> str:
-    """A pipeline's own name, else that of its class."""
+def _name_of(pipeline: Any) -> str:
     if callable(get_name := getattr(pipeline, "get_name", None)):
         return str(get_name())
     name = getattr(pipeline, "__name__", type(pipeline).__name__)
@@ -236,15 +223,11 @@ def default_name(pipeline: Any) -> str:
 
 
 def _settings_of(pipeline: Any) -> Any:
-    """What identifies a pipeline without a version: LangChain's own dump of it, or the code of a function.
-
-    Nodes of a graph count by their names. Contents of an index, what a function closes over, and what it calls are
-    not seen.
-    """
+    """What identifies a pipeline without a version: LangChain's dump of it, nodes of a graph, a function's code."""
     from langchain_core.load import dumps
 
-    if callable(get_graph := getattr(pipeline, "get_graph", None)) and hasattr(pipeline, "channels"):
-        return get_graph().to_json()
+    if _is_graph(pipeline):
+        return pipeline.get_graph().to_json()
     if _is_runnable(pipeline):
         return re.sub(r" at 0x[0-9a-f]+", "", dumps(pipeline))
     code = getattr(pipeline, "__code__", None) or getattr(type(pipeline).__call__, "__code__", None)
@@ -258,48 +241,34 @@ def _code(value: Any) -> Any:
     return [value.co_code, value.co_names, [_code(each) for each in value.co_consts]]
 
 
-def ask_function(pipeline: Any, make_input: MakeInput | None) -> Ask:
-    """A graph gets ``{"question": ...}`` (or ``messages`` where it takes those), a retriever or a function the
-    question, another Runnable what its input schema names."""
+def _ask_function(pipeline: Any, make_input: MakeInput | None) -> Ask:
     if not _is_runnable(pipeline):
-        make = make_input or _question
+        make = make_input or (lambda example: example.question)
         return lambda example: acall_function(pipeline, make(example))
-    if hasattr(pipeline, "aupdate_state") and hasattr(pipeline, "channels"):
-        return _graph(pipeline, make_input)
-    make = make_input or _input_of_runnable(pipeline)
+    fields = _input_fields(pipeline)
+    make = make_input or partial(_input, fields)
+    if _is_graph(pipeline):
+        takes_history = make_input is not None or bool(fields & {"messages", *_HISTORY})
+        return partial(_ask_graph, pipeline, make, takes_history)
     if _only_sync(pipeline):
         return lambda example: run_in_thread(pipeline.invoke, make(example), _config(example))
     return lambda example: acall_runnable(pipeline, make(example), _config(example))
 
 
-def _graph(graph: Any, make_input: MakeInput | None) -> Ask:
-    fields = set(graph.get_input_jsonschema().get("properties", ()))
-    channels = set(graph.channels)
+async def _ask_graph(graph: Any, make: MakeInput, takes_history: bool, example: Example) -> Any:
+    config, asked = _config(example), graph
+    if graph.checkpointer not in (None, False):
+        # each example is a conversation of its own, also when the same one is asked again
+        config["configurable"] = {"thread_id": f"evaluate-{uuid4().hex}"}
+    if example.history and not takes_history:
+        if "history" not in graph.channels:
+            raise InvalidInputError("the example has a history, and the graph takes none; give make_input")
+        asked, config["configurable"] = await _with_history(graph, example)
     # beside what the graph gives back: what was searched for, which a report shows
     gives = getattr(graph, "output_channels", None)
-    keys = [*gives, *({"search_query"} & channels - set(gives))] if isinstance(gives, list) else None
-    by_messages = "messages" in fields and not fields & set(_QUESTION)
-    takes_history = make_input is not None or by_messages or bool(fields & set(_HISTORY))
-
-    def default(example: Example) -> Any:
-        if by_messages:
-            return {"messages": [*_messages(example), ("user", example.question)]}
-        return _mapping(example, fields or {"question"})
-
-    async def ask(example: Example) -> Any:
-        config, asked = _config(example), graph
-        if graph.checkpointer not in (None, False):
-            # each example is a conversation of its own, also when the same one is asked again
-            config["configurable"] = {"thread_id": f"evaluate-{uuid4().hex}"}
-        if example.history and not takes_history:
-            if "history" not in channels:
-                raise InvalidInputError(
-                    "the example has a history, and the graph takes none; give make_input"
-                )
-            asked, config["configurable"] = await _with_history(graph, example)
-        return await acall_runnable(asked, (make_input or default)(example), config, output_keys=keys)
-
-    return ask
+    searched = {"search_query"} & set(graph.channels)
+    keys = [*gives, *(searched - set(gives))] if isinstance(gives, list) else None
+    return await acall_runnable(asked, make(example), config, output_keys=keys)
 
 
 async def _with_history(graph: Any, example: Example) -> tuple[Any, dict[str, str]]:
@@ -314,41 +283,38 @@ async def _with_history(graph: Any, example: Example) -> tuple[Any, dict[str, st
     return remembering, thread
 
 
-def _input_of_runnable(runnable: Any) -> MakeInput:
+def _input_fields(runnable: Any) -> set[str]:
+    """Names of the mapping that a Runnable takes; none where it takes the question itself."""
     from langchain_core.retrievers import BaseRetriever
 
-    if isinstance(runnable, BaseRetriever):
-        return _question
-    try:
-        schema = runnable.get_input_jsonschema()
-    except Exception:  # noqa: BLE001 - a schema is a hint; many Runnables cannot give one
-        return _question
+    schema: dict[str, Any] = {}
+    if not isinstance(runnable, BaseRetriever):
+        with suppress(Exception):  # a schema is a hint; many Runnables cannot give one
+            schema = runnable.get_input_jsonschema()
     fields = set(schema.get("properties", ())) if schema.get("type") == "object" else set()
-    if fields & set(_QUESTION):
-        return lambda example: _mapping(example, fields)
-    if len(fields) == 1 and fields != {"messages"}:
-        (name,) = fields
-        return lambda example: {name: example.question}
-    return _question
+    known = fields & {"messages", *_QUESTION} or len(fields) == 1
+    return fields if known else {"question"} if _is_graph(runnable) else set()
 
 
-def _mapping(example: Example, fields: set[str]) -> dict[str, Any]:
-    name = next((each for each in _QUESTION if each in fields), "question")
-    turns = {"history": [dict(turn) for turn in example.history], "chat_history": _messages(example)}
-    return {name: example.question, **{each: turns[each] for each in _HISTORY if each in fields}}
-
-
-def _messages(example: Example) -> list[tuple[str, str]]:
+def _input(fields: set[str], example: Example) -> Any:
+    """A mapping with these fields, of the question and the history; without any the question."""
     roles = (("user", "question"), ("assistant", "answer"))
-    return [(role, turn[field]) for turn in example.history for role, field in roles]
-
-
-def _question(example: Example) -> str:
-    return example.question
+    messages = [(role, turn[part]) for turn in example.history for role, part in roles]
+    if not fields:
+        return example.question
+    if "messages" in fields and not fields & set(_QUESTION):
+        return {"messages": [*messages, ("user", example.question)]}
+    name = next((each for each in _QUESTION if each in fields), min(fields))
+    turns = {"history": [dict(turn) for turn in example.history], "chat_history": messages}
+    return {name: example.question, **{each: turns[each] for each in _HISTORY if each in fields}}
 
 
 def _config(example: Example) -> RunnableConfig:
     return {"metadata": {"evaluation_example": example.id}}
+
+
+def _is_graph(value: Any) -> bool:
+    return hasattr(value, "aupdate_state") and hasattr(value, "channels")
 
 
 def _is_runnable(value: Any) -> bool:

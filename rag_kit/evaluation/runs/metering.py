@@ -50,25 +50,23 @@ def read_prices(value: Any) -> Prices:
     return table
 
 
-def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], *, tokens: int, calls: int) -> float | None:
+def cost(prices: Prices, usage: Mapping[str, Mapping[str, int]], took: Any) -> float | None:
     """Money for what was used; ``None`` where the price of something that was used is unknown.
 
     Args:
         prices: By model.
-        usage: By model.
-        tokens: In and out together, where nothing is known by model.
-        calls: Requests, likewise.
+        usage: By model; where that is not known, ``calls`` and ``tokens`` of ``took`` count.
+        took: An output or a cell.
 
     Example:
-        >>> prices = {"gpt": {"input": 1.0, "output": 4.0}}
         >>> usage = {"gpt-2026": {"calls": 1, "input_tokens": 1000, "output_tokens": 500}}
-        >>> cost(prices, usage, tokens=1500, calls=1)
+        >>> cost({"gpt": {"input": 1.0, "output": 4.0}}, usage, None)
         0.003
     """
     if not prices:
         return None
-    if not usage and (tokens or calls):
-        usage = {"*": {"calls": calls, "input_tokens": tokens}}
+    if not usage and (took.tokens or took.calls):
+        usage = {"*": {"calls": took.calls, "input_tokens": took.tokens}}
         if prices.get("*", {}).get("input") != prices.get("*", {}).get("output"):
             return None  # which of the tokens went in and which came out is not known
     total = 0.0
@@ -169,17 +167,7 @@ class RunBudget(Budget):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is, what it cost so far, and how long it will take.
-
-    Args:
-        done: Examples with all their cells, those taken over from an earlier run included.
-        total: Examples of the set.
-        reused: Examples that were taken over whole.
-        calls: Model calls of this run.
-        tokens: Tokens of this run.
-        money: What they cost; ``None`` where no price is known.
-        seconds: Seconds since the run began.
-    """
+    """How far a run is, and what it cost so far; examples that are taken over from an earlier run are done."""
 
     done: int
     total: int

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,76 +13,11 @@ from rag_kit._redact import redact
 from rag_kit.documents.tables import Table, cut, one_line, tables_html, tables_text
 from rag_kit.errors import InvalidInputError, MissingExtraError, RagKitError
 from rag_kit.evaluation._files import as_path
-from rag_kit.evaluation.cells import Cell
-from rag_kit.evaluation.runs.rows import FORMAT, PIPELINE, Row, RunFolder, read_manifest, read_rows
-from rag_kit.evaluation.statistics import bootstrap_interval
+from rag_kit.evaluation.cells import Cell, Summary
+from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, read_manifest, read_rows
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What one metric says of a whole run.
-
-    ``n + undefined + errors + not_applicable + missing == total``.
-
-    Args:
-        mean: Mean of the cells that have a value; ``None`` without any.
-        low: Lower end of its bootstrap interval; ``None`` below two values.
-        high: Upper end.
-        n: Cells that have a value.
-        total: Examples of the set.
-        undefined: Cells for which the metric has no value.
-        errors: Cells that could not be computed.
-        not_applicable: Cells whose example or output lacks what the metric reads.
-        missing: Examples that the run has not come to yet.
-    """
-
-    mean: float | None
-    low: float | None
-    high: float | None
-    n: int
-    total: int
-    undefined: int = 0
-    errors: int = 0
-    not_applicable: int = 0
-    missing: int = 0
-
-    @property
-    def coverage(self) -> float:
-        """Share of the examples that the mean speaks of."""
-        return self.n / self.total if self.total else 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """The summary as plain JSON."""
-        return asdict(self)
-
-
-def summarize(
-    cells: Iterable[Cell | None], total: int, *, level: float = 0.95, n: int = 10_000, seed: int = 0
-) -> Summary:
-    """Count the cells, take the mean of those that have a value.
-
-    Args:
-        cells: One for each example; ``None`` where it is missing.
-        total: Examples of the set.
-        level: Share of the interval.
-        n: Resamples of the bootstrap.
-        seed: Its seed.
-
-    Example:
-        >>> summarize([Cell.ok(1.0), Cell.ok(0.5), Cell.error("time-out")], 4).to_json()["mean"]
-        0.75
-    """
-    known = [cell for cell in cells if cell is not None]
-    counts = Counter(cell.status for cell in known)
-    values = [float(cell.value) for cell in known if cell.value is not None]
-    low, high = bootstrap_interval(values, level=level, n=n, seed=seed) if len(values) > 1 else (None, None)
-    return Summary(
-        sum(values) / len(values) if values else None, low, high, len(values), total,
-        counts["undefined"], counts["error"], counts["not_applicable"], total - len(known),
-    )  # fmt: skip
 
 
 @dataclass(repr=False)
@@ -101,7 +36,8 @@ class Results:
 
     Example:
         >>> from rag_kit.evaluation import Example
-        >>>         >>> row = Row(Example("q1", "Who?"), Output(answer="Ada."), {"exact_match": Cell.ok(1.0)})
+        >>> from rag_kit.evaluation.outputs import Output
+        >>> row = Row(Example("q1", "Who?"), Output(answer="Ada."), {"exact_match": Cell.ok(1.0)})
         >>> Results("mine", [row], ("exact_match",)).summary()["exact_match"].mean
         1.0
     """
@@ -153,11 +89,9 @@ class Results:
 
     def summary(self, *, level: float = 0.95, n: int = 10_000, seed: int = 0) -> dict[str, Summary]:
         """Mean, interval and coverage of every metric; the arguments are those of the bootstrap interval."""
-        columns = {metric: [row.cells.get(metric) for row in self.rows] for metric in self.metrics}
-        return {
-            metric: summarize(cells, self.examples, level=level, n=n, seed=seed)
-            for metric, cells in columns.items()
-        }
+        interval = {"level": level, "n": n, "seed": seed}
+        columns = {metric: self.cells(metric).values() for metric in self.metrics}
+        return {metric: Summary.of(cells, self.examples, **interval) for metric, cells in columns.items()}
 
     def values(self, metric: str) -> dict[str, float]:
         """Example id -> value, of the cells that have one.
@@ -193,15 +127,13 @@ class Results:
         from rag_kit.evaluation.runs.metering import cost, read_prices
 
         table = read_prices(prices if prices is not None else self.manifest.get("prices"))
-        found: list[float | None] = []
-        for row in self.rows:
+
+        def price(row: Row) -> float | None:
             parts = {PIPELINE: row.output} if part == PIPELINE else row.cells
-            costs = [
-                cost(table, row.usage.get(name, {}), tokens=each.tokens, calls=each.calls)
-                for name, each in parts.items()
-            ]
-            found.append(None if None in costs else sum(each for each in costs if each is not None))
-        return found
+            costs = [cost(table, row.usage.get(name, {}), each) for name, each in parts.items()]
+            return None if None in costs else sum(filter(None, costs))
+
+        return [price(row) for row in self.rows]
 
     def to_pandas(self) -> pd.DataFrame:
         """One line for each row: example, output, and for each metric value, status and reason.
@@ -214,8 +146,7 @@ class Results:
         except ImportError:
             raise MissingExtraError("eval", "Results.to_pandas") from None
         frame = pd.DataFrame(list(map(self._record, self.rows, self.money())))
-        kinds = {metric: "float64" for metric in self.metrics if metric in frame}
-        return frame.astype(kinds)
+        return frame.astype({metric: "float64" for metric in self.metrics if metric in frame})
 
     def save(self, folder: Path | str) -> Path:
         """Write ``rows.jsonl`` and ``manifest.json``; what is there is replaced as a whole.
@@ -227,14 +158,14 @@ class Results:
         path = as_path(folder, "folder")
         known = {each["name"]: each for each in self.manifest.get("metrics", []) if "name" in each}
         metrics = [known.get(name, {"name": name}) for name in self.metrics]
-        own = {"format": FORMAT, "name": self.name, "examples": self.examples, "metrics": metrics}
+        own = {"name": self.name, "examples": self.examples, "metrics": metrics}
         with RunFolder(path) as opened:
             opened.save(self.rows, {**self.manifest, **own})
         return path
 
     @classmethod
     def load(cls, folder: Path | str) -> Results:
-        """Read what ``save`` or the last run that ended wrote; of a run that was killed, run it again.
+        """Read what ``save`` or the last run that ended wrote.
 
         Raises:
             InvalidInputError: If there are no results in the folder, or a line is damaged.
@@ -300,16 +231,15 @@ def _parts(results: Results) -> tuple[str, list[Table], list[str]]:
         for name, one in results.summary().items()
     ]  # fmt: skip
     outputs = [row.output for row in results.rows]
-    failed = sum(output.error is not None for output in outputs)
-    title = f"{results.name}: {_count(len(outputs), 'question')}"
-    notes = [
-        f"{name} has no value: {redact(cut(one_line(why), 200))}"
-        for name in results.metrics
-        if (why := why_empty(results, name)) is not None
-    ]
-    seconds = sorted(output.seconds for output in outputs if output.error is None)
-    p50, p95 = (seconds[int(share * (len(seconds) - 1))] if seconds else 0.0 for share in (0.5, 0.95))
     cells = [cell for row in results.rows for cell in row.cells.values()]
+    failed = sum(output.error is not None for output in outputs)
+    title = f"{results.name}: {len(outputs)} questions" + (f", {failed} of them failed" if failed else "")
+    seconds = sorted(output.seconds for output in outputs if output.error is None) or [0.0]
+    p50, p95 = (seconds[int(share * (len(seconds) - 1))] for share in (0.5, 0.95))
+    reasons = {name: why_empty(results, name) for name in results.metrics}
+    notes = [
+        f"{name} has no value: {redact(cut(one_line(why), 200))}" for name, why in reasons.items() if why
+    ]
     notes += [
         f"Pipeline: p50 {p50:.2f} s, p95 {p95:.2f} s; {_took(outputs)}. Scoring: {_took(cells)}.",
         "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",
@@ -318,30 +248,15 @@ def _parts(results: Results) -> tuple[str, list[Table], list[str]]:
         notes.append(f"{results.examples - len(results)} of {results.examples} questions were not asked yet.")
     if stopped := results.manifest.get("stopped_by"):
         notes.append(f"The run was stopped: {stopped}")
-    right = [1, *range(3, len(header))]
-    return (
-        title + (f", {failed} of them failed" if failed else ""),
-        [Table(header, table, right=right)],
-        notes,
-    )
+    return title, [Table(header, table, right=[1, *range(3, len(header))])], notes
 
 
 def _took(parts: Sequence[Any]) -> str:
-    calls, tokens = sum(each.calls for each in parts), sum(each.tokens for each in parts)
-    return f"{_count(calls, 'call')}, {_count(tokens, 'token')}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+    return f"{sum(each.calls for each in parts):,} calls, {sum(each.tokens for each in parts):,} tokens"
 
 
 class QualityError(RagKitError, AssertionError):
-    """Results do not reach the bar.
-
-    Args:
-        message: A table of what was asked and what is there.
-        failures: Metric -> why it does not reach it.
-    """
+    """Results do not reach the bar; ``failures`` says of each metric why."""
 
     def __init__(self, message: str, failures: Mapping[str, str]) -> None:
         super().__init__(message)
@@ -358,16 +273,15 @@ def assert_quality(
 ) -> None:
     """Raise `QualityError` where a metric misses its threshold, for tests of your own.
 
-    Metrics of which less is better (rates of errors) must not be above theirs. A mean that stands on few examples
-    proves little: ``rule="low"`` asks that the whole interval reaches the threshold.
+    Metrics of which less is better (rates of errors) must not be above theirs.
 
     Args:
         results: What ``evaluate`` gave, or ``Results.load``.
         thresholds: Metric -> what it must reach.
         level: Share of the bootstrap interval.
-        rule: ``"mean"``, or ``"low"`` for the end of the interval that is nearer to failing.
-        min_coverage: Share of the examples that must have a value, those left out of it to which the metric does not
-            apply or for which it is undefined: a mean over what did not fail says nothing of the rest.
+        rule: ``"mean"``, or ``"low"`` for the end of the interval that is nearer to failing, since a mean that stands
+            on few examples proves little.
+        min_coverage: Share of the examples that must have a value, those left out to which the metric does not apply.
 
     Raises:
         QualityError: If one does not; the message is a table of all of them.
@@ -376,7 +290,8 @@ def assert_quality(
     Example:
         >>> from rag_kit.evaluation import Example
         >>> from rag_kit.evaluation.cells import Cell
-        >>>         >>> from rag_kit.evaluation.runs.rows import Row
+        >>> from rag_kit.evaluation.outputs import Output
+        >>> from rag_kit.evaluation.runs.rows import Row
         >>> rows = [Row(Example(f"q{i}", "?"), Output("!"), {"m": Cell.ok(i / 4)}) for i in range(5)]
         >>> assert_quality(Results("mine", rows), {"m": 0.5})
         >>> assert_quality(Results("mine", rows), {"m": 0.6})
@@ -386,51 +301,42 @@ def assert_quality(
         metric  asked   mean   95% interval    n of all  result
         m       >= 0.6  0.500  [0.200, 0.800]  5 of 5    mean 0.500 is below 0.6
     """
-    if not isinstance(results, Results):
-        raise InvalidInputError(f"results is a {type(results).__name__}; give what evaluate gave")
-    if not isinstance(thresholds, Mapping) or not thresholds:
-        raise InvalidInputError(
-            f"thresholds is {thresholds!r:.80}; give metrics with numbers: {{'mrr': 0.8}}"
-        )
-    for name, number in {**thresholds, "min_coverage": min_coverage}.items():
+    given: Mapping[str, Any] = thresholds if thresholds and isinstance(thresholds, Mapping) else {"": None}
+    for metric, number in {**given, "min_coverage": min_coverage}.items():
         if type(number) not in (int, float) or not abs(number) <= sys.float_info.max:
-            raise InvalidInputError(f"the threshold of {name} is {number!r:.80}; give a number")
-    if rule not in ("mean", "low") or not 0 <= min_coverage <= 1:
+            raise InvalidInputError(f"the threshold of {metric!r} is {number!r:.80}; give {{'mrr': 0.8}}")
+    if not isinstance(results, Results) or rule not in ("mean", "low") or not 0 <= min_coverage <= 1:
         raise InvalidInputError(
-            f"rule is {rule!r:.80} and min_coverage {min_coverage}; allowed are 'mean' or 'low', and 0 to 1"
+            f"results is a {type(results).__name__}, rule {rule!r:.80} and min_coverage {min_coverage}; give what "
+            "evaluate gave, 'mean' or 'low', and a number from 0 to 1"
         )
-    summaries = results.summary(level=level)
-    failures: dict[str, str] = {}
-    rows = []
+    summaries, failures, rows = results.summary(level=level), {}, []
     for metric, threshold in thresholds.items():
         results.cells(metric)  # refuses one that is not there
         one, better = summaries[metric], higher_is_better(results, metric)
         if why := _failure(one, threshold, rule, better, min_coverage):
             failures[metric] = why
-        asked = f"{'>=' if better else '<='} {threshold:g}"
-        interval = interval_text(one.low, one.high)
+        asked, interval = f"{'>=' if better else '<='} {threshold:g}", interval_text(one.low, one.high)
         rows.append([metric, asked, one.mean, interval, f"{one.n} of {one.total}", why or "ok"])
     if failures:
         header = ["metric", "asked", "mean", f"{level:.0%} interval", "n of all", "result"]
-        text = tables_text(
-            f"{results.name} does not reach what is asked of it:", [Table(header, rows, width=90)]
-        )
-        raise QualityError(text, failures)
+        title = f"{results.name} does not reach what is asked of it:"
+        raise QualityError(tables_text(title, [Table(header, rows, width=90)]), failures)
 
 
-def _failure(summary: Summary, threshold: float, rule: str, better: bool, min_coverage: float) -> str:
-    if summary.mean is None:
+def _failure(one: Summary, threshold: float, rule: str, better: bool, min_coverage: float) -> str:
+    """Why a metric misses its threshold; empty where it does not."""
+    wanted = one.n + one.errors + one.missing
+    value, what = one.mean, "mean"
+    if value is None:
         return "no example has a value"
-    wanted = summary.n + summary.errors + summary.missing
-    if summary.n < min_coverage * wanted - 1e-9:
-        lacks = f"{summary.errors} failed, {summary.missing} not done"
-        return f"only {summary.n} of {wanted} have a value ({lacks}); asked are {min_coverage:.0%}"
-    value, what = summary.mean, "mean"
+    if one.n < min_coverage * wanted - 1e-9:
+        lacks = f"{one.errors} failed, {one.missing} not done"
+        return f"only {one.n} of {wanted} have a value ({lacks}); asked are {min_coverage:.0%}"
     if rule == "low":
-        end = summary.low if better else summary.high
-        if end is None:
-            return "one example gives no interval"
-        value, what = end, "lower end" if better else "upper end"
+        value, what = (one.low, "lower end") if better else (one.high, "upper end")
+    if value is None:
+        return "one example gives no interval"
     if (threshold - value if better else value - threshold) <= 1e-9:  # of floating-point sums
         return ""
     return f"{what} {value:.3f} is {'below' if better else 'above'} {threshold:g}"

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,6 +63,12 @@ class Row:
     usage: dict[str, Usage] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
+    def add_cell(self, metric: str, cell: Cell, usage: Usage) -> None:
+        """Add a cell, and what it took by model."""
+        self.cells[metric] = cell
+        if usage:
+            self.usage[metric] = usage
+
     def to_json(self) -> Record:
         """The row as one line of ``rows.jsonl``."""
         example, output = self.example.to_json(), self.output.to_json()
@@ -95,6 +101,11 @@ class Row:
         value = self.output if part == PIPELINE else self.cells[part]
         record = {"key": self.keys[part], "id": self.example.id, "part": part, "value": value.to_json()}
         return record | ({"usage": self.usage[part]} if self.usage.get(part) else {})
+
+    def records(self) -> dict[str, Record]:
+        """All of them by their keys; what has no key is left out."""
+        parts = (PIPELINE, *self.cells)
+        return {self.keys[part]: self.record(part) for part in parts if part in self.keys}
 
 
 def digest(value: Any) -> str:
@@ -150,16 +161,15 @@ class RunFolder:
         self.path = path
         self._saving = threading.Lock()
         self._log = AppendLog(path / LOG, lock=path / LOCK)
+        self._in_rows: dict[str, Record] = {}
         try:
-            self._in_rows = {record["key"]: record for record in _records_of_rows(path)}
-            self._known = self._in_rows | {
-                record["key"]: record
-                for _, record in read_log(path / LOG)
-                if record is not None and isinstance(record.get("key"), str)
-            }
+            for row in map(_row_or_none, read_log(path / ROWS)):
+                self._in_rows |= {} if row is None else row.records()
+            log = [record for _, record in read_log(path / LOG) if record is not None]
         except BaseException:
             self._log.close()
             raise
+        self._known = self._in_rows | {str(record.get("key")): record for record in log}
 
     def find(self, key: str, read: Callable[[Any], T]) -> tuple[T, Usage] | None:
         """What is known under a key, as ``read`` reads it, and what it took; ``None`` if nothing, or damaged."""
@@ -176,7 +186,7 @@ class RunFolder:
     def save(self, rows: list[Row], manifest: Mapping[str, Any]) -> None:
         """Make these the rows; what else is known stays in the log. Files that hold that already are left alone."""
         with self._saving:
-            used = {row.keys[part] for row in rows for part in (PIPELINE, *row.cells) if part in row.keys}
+            used = {row.keys.get(part) for row in rows for part in (PIPELINE, *row.cells)}
             self._log.append(record for key, record in self._in_rows.items() if key not in used)
             self._log.release()
             _replace(self.path / ROWS, [row.to_json() for row in rows])
@@ -185,7 +195,7 @@ class RunFolder:
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest."""
-        write_json(self.path / MANIFEST, manifest)
+        write_json(self.path / MANIFEST, {"format": FORMAT, **manifest})
 
     def close(self) -> None:
         """Bring everything to the disk and let go of the folder, once it is saved."""
@@ -204,24 +214,14 @@ def _check_folder(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise InvalidInputError(f"{str(path)!r} is a file; name a folder for the results")
     names = {each.name for each in path.iterdir()} if path.is_dir() else set()
-    ours = {name for name in (ROWS, LOG, MANIFEST) if (path / name).is_file()} if MANIFEST in names else set()
-    # a run that was killed while it wrote its first file leaves the lock and that file's draft
-    drafts = {each.name for each in path.glob(f".{MANIFEST}.*.tmp")}
-    others = names - ours - drafts - {LOCK}
-    if others and (not ours or others & {ROWS, LOG, MANIFEST}):
+    if (path / MANIFEST).is_file():
+        others = {name for name in (ROWS, LOG) if (path / name).is_dir()}
+    else:  # a run that was killed while it wrote its first file leaves the lock and that file's draft
+        others = {each for each in names - {LOCK} if not each.startswith(f".{MANIFEST}.")}
+    if others:
         raise InvalidInputError(
             f"{str(path)!r} holds other things ({min(others)!r}); name a new folder, or one with results"
         )
-
-
-def _records_of_rows(path: Path) -> Iterator[Record]:
-    """What stands in ``rows.jsonl``, as records of the log; lines of another form are computed again."""
-    for _, record in read_log(path / ROWS):
-        try:
-            row = Row.from_json(record)
-            yield from [row.record(part) for part in (PIPELINE, *row.cells) if part in row.keys]
-        except InvalidInputError:
-            continue
 
 
 def _replace(path: Path, records: list[Record]) -> None:
@@ -241,49 +241,41 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """
     try:
         value = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        metrics, examples, name = (value.get(each) for each in ("metrics", "examples", "name"))
+        names = [entry["name"] for entry in metrics or ()]
+        right = all(isinstance(each, str) for each in names) and isinstance(name, str | None)
+        right = right and isinstance(metrics, list | None) and isinstance(examples, int | None)
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidInputError(
             f"there is no {MANIFEST} in {str(path)!r}; name a folder of results"
         ) from None
-    except (OSError, ValueError, RecursionError):
-        value = None
-    if isinstance(value, dict) and value.get("format") != FORMAT:
+    except (OSError, RecursionError, *_ODD):
+        right = False
+    if not right or value.get("format") != FORMAT:
         raise InvalidInputError(
-            f"the results in {str(path)!r} are of another format; this version reads format {FORMAT}"
+            f"the {MANIFEST} in {str(path)!r} is damaged, or not of format {FORMAT}; run the evaluation again"
         )
-    if not isinstance(value, dict) or not _has_form(value):
-        raise InvalidInputError(f"there is a damaged {MANIFEST} in {str(path)!r}; run the evaluation again")
-    return value
-
-
-def _has_form(manifest: Mapping[str, Any]) -> bool:
-    """Whether what is read of a manifest has the form that it is written in."""
-    metrics, examples = manifest.get("metrics", []), manifest.get("examples")
-    return (
-        isinstance(manifest.get("name"), str | None)
-        and isinstance(metrics, list)
-        and all(isinstance(entry, Mapping) and isinstance(entry.get("name"), str) for entry in metrics)
-        and (examples is None or type(examples) is int)
-    )
+    return dict(value)
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a folder.
+    """The rows of a folder; a last line that was cut off is left out.
 
     Raises:
-        InvalidInputError: If a line is damaged that is not the last one, which a full disk can cut off.
+        InvalidInputError: If another line is damaged.
     """
-    rows: dict[str, Row] = {}
-    damaged: list[int] = []
-    number = 0
-    for number, record in read_log(path / ROWS):
-        try:
-            row = Row.from_json(record)
-            rows[row.example.id] = row
-        except InvalidInputError:
-            damaged.append(number)
-    if damaged and rows and damaged != [number]:
+    lines = list(read_log(path / ROWS))
+    rows = list(map(_row_or_none, lines))
+    if None in rows[:-1]:
+        number = lines[rows.index(None)][0]
         raise InvalidInputError(
-            f"{ROWS}:{damaged[0]} in {str(path)!r} is damaged; run the evaluation again, which computes what is missing"
+            f"{ROWS}:{number} in {str(path)!r} is damaged; run the evaluation again, which computes what is missing"
         )
-    return list(rows.values())
+    return [row for row in rows if row is not None]
+
+
+def _row_or_none(line: tuple[int, Record | None]) -> Row | None:
+    try:
+        return Row.from_json(line[1])
+    except InvalidInputError:
+        return None

@@ -24,17 +24,7 @@ from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output
 from rag_kit.evaluation.runs.metering import Prices, Progress, RunBudget, UsageRecorder, cost, recording
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.runs.rows import (
-    FORMAT,
-    PIPELINE,
-    Row,
-    RunFolder,
-    Usage,
-    clean,
-    digest,
-    given_digest,
-    read_manifest,
-)
+from rag_kit.evaluation.runs.rows import PIPELINE, Row, RunFolder, clean, digest, given_digest, read_manifest
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
@@ -43,30 +33,17 @@ _PACKAGES = (
     "rag-kit", "ragas", "ir-measures", "langchain-core", "langgraph", "langchain-openai", "openai", "numpy",
     "sacrebleu", "rouge-score", "rapidfuzz", "datacompy",
 )  # fmt: skip
-_DESCRIBED = ("name", "source", "stage", "low", "high", "higher_is_better")
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is evaluated.
-
-    Args:
-        name: The pipeline's name in tables.
-        version: Its version, if the user gave one.
-        key: A hash of what identifies it.
-        ask: Asks it one example.
-        seen: What of an example it sees.
-        dataset: The name of the set.
-        examples: The set.
-        metrics: What is computed of each.
-        judge: Whom metrics ask.
-    """
+    """What is evaluated: a pipeline, a set, metrics. ``key`` is a hash of what identifies the pipeline."""
 
     name: str
     version: str | None
     key: str
     ask: Callable[[Example], Awaitable[Any]]
-    seen: Callable[[Example], Any]
+    sees_all: bool  # of an example, and not the question and the history alone
     dataset: str | None
     examples: tuple[Example, ...]
     metrics: tuple[Metric, ...]
@@ -86,14 +63,7 @@ class Limits:
 
 
 class Run:
-    """A run of `aevaluate`.
-
-    Args:
-        job: What is evaluated.
-        limits: How.
-        folder: Where it is kept; ``None``: nowhere.
-        report: Gets the progress after each example.
-    """
+    """A run of `aevaluate`: what to do, how, the folder where it is kept, and who gets the progress."""
 
     def __init__(
         self, job: Job, limits: Limits, folder: RunFolder | None, report: Callable[[Progress], None]
@@ -127,9 +97,7 @@ class Run:
         judge = None if self.job.judge is None else clean(self.job.judge.fingerprint())
         self.keys = {metric.name: _metric_key(metric, judge) for metric in self.job.metrics}
         for example in self.job.examples:
-            known = (
-                None if self.folder is None else self.folder.find(self._output_key(example), Output.from_json)
-            )
+            known = self._find(self._output_key(example), Output.from_json)
             if known is not None and not (known[0].error and self.limits.retry_errors):
                 self._add_row(example, *known)
         self.reused = self.finished = sum(map(self._is_done, self.rows))
@@ -141,22 +109,23 @@ class Run:
         if self.folder is not None and not before:
             self.folder.write_manifest({**self.manifest, "status": "running"})
 
-    def _output_key(self, example: Example) -> str:
-        return f"{self.job.key}:{digest([example.id, self.job.seen(example)])}"
+    def _find(self, key: str, read: Callable[[Any], Any]) -> Any:
+        return None if self.folder is None else self.folder.find(key, read)
 
-    def _add_row(self, example: Example, output: Output, usage: Usage) -> Row:
+    def _output_key(self, example: Example) -> str:
+        seen = example.to_json() if self.job.sees_all else [example.id, example.question, example.history]
+        return f"{self.job.key}:{digest(seen)}"
+
+    def _add_row(self, example: Example, output: Output, usage: Any) -> Row:
         """Make the row of an output, with the cells that are known for it."""
         given = given_digest(example, output)
         keys = {name: f"{key}:{given}" for name, key in self.keys.items()}
         row = Row(example, output, keys={PIPELINE: self._output_key(example), **keys})
-        if usage:
-            row.usage[PIPELINE] = usage
+        row.usage |= {PIPELINE: usage} if usage else {}
         for name, key in keys.items():
-            known = None if self.folder is None else self.folder.find(key, Cell.from_json)
+            known = self._find(key, Cell.from_json)
             if known is not None and not (known[0].status == "error" and self.limits.retry_errors):
-                row.cells[name] = known[0]
-                if known[1]:
-                    row.usage[name] = known[1]
+                row.add_cell(name, *known)
         self._rows[example.id] = row
         return row
 
@@ -233,33 +202,33 @@ class Run:
     async def _score(self, row: Row) -> None:
         """Compute the cells that the row lacks."""
         missing = [metric for metric in self.job.metrics if metric.name not in row.cells]
-        measures = [partial(self._measure, row, metric) for metric in missing]
-        done = await afan_out(measures, timeout=self.limits.metric_timeout, on_error="skip")
-        for metric, outcome in zip(missing, done.outcomes, strict=True):
-            if isinstance(outcome.error, BudgetExceededError):
-                self._stop(outcome.error)
-            elif isinstance(outcome.error, BranchTimeoutError):
-                late = f"no value within metric_timeout={self.limits.metric_timeout} s"
-                row.cells[metric.name] = Cell.error(late)
-                await self._keep(row, metric.name)
-            elif outcome.error is not None:
-                raise outcome.error
+        done = await afan_out([partial(self._measure, row, metric) for metric in missing], on_error="skip")
+        for error in (outcome.error for outcome in done.outcomes):
+            if isinstance(error, BudgetExceededError):
+                self._stop(error)
+            elif error is not None:
+                raise error
         if self._is_done(row):
             self.finished += 1
             self._tell()
 
     async def _measure(self, row: Row, metric: Metric) -> None:
+        seconds = self.limits.metric_timeout
         with recording() as recorder:
-            cell = await metric.measure(row.example, row.output, self.job.judge)
+            try:
+                async with asyncio.timeout(seconds) as clock:
+                    cell = await metric.measure(row.example, row.output, self.job.judge)
+            except TimeoutError:
+                if not clock.expired():
+                    raise
+                cell = Cell.error(f"no value within metric_timeout={seconds} s")
         if recorder.refused:
             raise recorder.refused[0]
         reason = redact(cell.reason) if cell.status == "error" else cell.reason
         calls, tokens = max(cell.calls, recorder.calls), max(cell.tokens, recorder.tokens)
         counted = replace(cell, reason=reason, calls=calls, tokens=tokens, seconds=round(cell.seconds, 6))
         self._count(counted, cell, recorder)
-        row.cells[metric.name] = counted
-        if recorder.usage:
-            row.usage[metric.name] = recorder.usage
+        row.add_cell(metric.name, counted, recorder.usage)
         await self._keep(row, metric.name)
 
     async def _keep(self, row: Row, part: str) -> None:
@@ -272,7 +241,7 @@ class Run:
         self.calls += took.calls
         self.tokens += took.tokens
         if self.money is not None:
-            money = cost(self.limits.prices, recorder.usage, tokens=took.tokens, calls=took.calls)
+            money = cost(self.limits.prices, recorder.usage, took)
             self.money = None if money is None else self.money + money
         try:
             charge_tokens(max(0, took.tokens - charged.tokens))
@@ -287,22 +256,13 @@ class Run:
     def _make_manifest(self, judge: Any, created: Any) -> dict[str, Any]:
         """What the run is made with, as plain JSON: versions, settings, fingerprints, the commit; no key."""
         job, started, limits = self.job, _now(), asdict(self.limits)
-        metrics = [
-            {name: getattr(metric, name) for name in _DESCRIBED}
-            | {
-                "asks_judge": _asks(metric),
-                "settings": clean(metric.settings()),
-                "key": self.keys[metric.name],
-            }
-            for metric in job.metrics
-        ]
         return {
-            "format": FORMAT, "name": job.name, "created": created or started, "started": started,
-            "examples": len(job.examples),
+            "name": job.name, "created": created or started, "started": started, "examples": len(job.examples),
             "dataset": {"name": job.dataset, "fingerprint": digest([each.to_json() for each in job.examples])},
             "pipeline": {"name": job.name, "version": job.version, "key": job.key},
-            "metrics": metrics, "judge": judge, "prices": limits.pop("prices") or None,
-            "settings": limits.pop("caps") | limits, "versions": _versions(), "commit": _commit(),
+            "metrics": [_describe(metric, self.keys[metric.name]) for metric in job.metrics],
+            "judge": judge, "prices": limits.pop("prices") or None, "settings": limits.pop("caps") | limits,
+            "versions": _versions(), "commit": _commit(),
         }  # fmt: skip
 
     def _end(self, status: str) -> None:
@@ -327,19 +287,21 @@ def _asks(metric: Metric) -> bool:
     return metric.needs_judge or metric.needs_embeddings
 
 
-def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
-    """A hash of a metric's name and settings, and of the part of the judge's fingerprint that decides it.
+def _describe(metric: Metric, key: str) -> dict[str, Any]:
+    """What a metric is, for tables and comparisons."""
+    names = ("name", "source", "stage", "low", "high", "higher_is_better")
+    described = {name: getattr(metric, name) for name in names}
+    return {**described, "asks_judge": _asks(metric), "settings": clean(metric.settings()), "key": key}
 
-    A metric that names its prompts depends on no other.
-    """
-    settings = metric.settings()
-    asked = dict(judge) if judge is not None and _asks(metric) else None
-    if asked is not None:
-        if not metric.needs_embeddings:
-            asked.pop("embeddings", None)
-        if isinstance(names := settings.get("prompts"), (list, tuple)) and asked.get("prompts"):
-            own = {key: each for key, each in asked["prompts"].items() if key.partition(".")[0] in names}
-            asked["prompts"] = own
+
+def _metric_key(metric: Metric, judge: dict[str, Any] | None) -> str:
+    """A hash of a metric's name and settings, and of the part of the judge's fingerprint that decides it."""
+    settings, asked = metric.settings(), dict(judge or {}) if _asks(metric) else {}
+    if not metric.needs_embeddings:
+        asked.pop("embeddings", None)
+    if (names := settings.get("prompts")) and asked.get("prompts"):  # it depends on no other
+        own = {key: each for key, each in asked["prompts"].items() if key.partition(".")[0] in names}
+        asked["prompts"] = own
     kind = f"{type(metric).__module__}.{type(metric).__qualname__}"
     return digest({"name": metric.name, "class": kind, "settings": settings, "judge": asked})
 

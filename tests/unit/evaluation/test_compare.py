@@ -10,10 +10,9 @@ from support.compared import FIRST, SECOND, A, B
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Results, compare
-from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.comparing.comparison import Comparison
 from rag_kit.evaluation.outputs import Output
-from rag_kit.evaluation.runs.results import Summary
 from rag_kit.evaluation.runs.rows import Row
 
 HOSTILE = '<script>alert("x")</script>\x1b[31m\u202e$\\frac{1}{0}$'

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from rag_kit.errors import InvalidInputError, ResultsLockedError
-from rag_kit.evaluation.cells import Cell
+from rag_kit.evaluation.cells import Cell, Summary
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Output, Passage
 from rag_kit.evaluation.runs.metering import cost, read_prices
-from rag_kit.evaluation.runs.results import Results, summarize
+from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import Row, RunFolder
 from rag_kit.evaluation.statistics import bootstrap_interval
 
@@ -43,10 +43,10 @@ def test_failed_cells_are_counted_and_never_become_a_number() -> None:
 def test_the_interval_is_the_bootstrap_interval() -> None:
     """Low and high are those of `bootstrap_interval` over the values; below two values there is none."""
     values = [0.2, 0.0, 0.1, 0.1, 0.2, 0.0, 0.05, 0.2]
-    summary = summarize([Cell.ok(value) for value in values], len(values))
+    summary = Summary.of([Cell.ok(value) for value in values], len(values))
     assert (summary.low, summary.high) == bootstrap_interval(values)
-    assert summarize([Cell.ok(0.5)], 1).low is None
-    assert summarize([None], 1).mean is None
+    assert Summary.of([Cell.ok(0.5)], 1).low is None
+    assert Summary.of([], 1).mean is None
 
 
 def test_saved_results_come_back_the_same(tmp_path: Path) -> None:
@@ -133,11 +133,11 @@ def test_money_by_model() -> None:
     """Input and output tokens have their own prices; what has no price is unknown, and not free."""
     prices = read_prices({"gpt": {"input": 2.0, "output": 10.0, "call": 0.001}})
     used = {"gpt-2026-01-01": {"calls": 2, "input_tokens": 1_000_000, "output_tokens": 100_000}}
-    assert cost(prices, used, tokens=0, calls=0) == pytest.approx(2.0 + 1.0 + 0.002)
-    assert cost(prices, {"other": {"calls": 1, "input_tokens": 5}}, tokens=0, calls=0) is None
-    assert cost(prices, {}, tokens=0, calls=0) == 0.0
-    assert cost(read_prices(4), {}, tokens=500_000, calls=1) == 2.0
-    assert cost(read_prices({"*": {"input": 1, "output": 2}}), {}, tokens=10, calls=1) is None
+    assert cost(prices, used, Output()) == pytest.approx(2.0 + 1.0 + 0.002)
+    assert cost(prices, {"other": {"calls": 1, "input_tokens": 5}}, Output()) is None
+    assert cost(prices, {}, Output()) == 0.0
+    assert cost(read_prices(4), {}, Output(tokens=500_000)) == 2.0
+    assert cost(read_prices({"*": {"input": 1, "output": 2}}), {}, Output(tokens=10)) is None
     for wrong in ("cheap", {"gpt": -1}, {"gpt": {"in": 1}}, {"gpt": True}, [1]):
         with pytest.raises(InvalidInputError, match="price"):
             read_prices(wrong)
