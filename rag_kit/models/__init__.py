@@ -9,7 +9,7 @@ from rag_kit._lazy import lazy_names
 if TYPE_CHECKING:
     from rag_kit.models.chat import chat_model as chat_model
     from rag_kit.models.embedding import embedding_model as embedding_model
-    from rag_kit.models.rewrite_cache.cache import RewriteCache as RewriteCache
+    from rag_kit.models.json_cache import JsonCache as JsonCache
     from rag_kit.models.structured import astructured_call as astructured_call
     from rag_kit.models.structured import structured_call as structured_call
     from rag_kit.models.text_calls import atext_call as atext_call
@@ -20,7 +20,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         ".chat": "chat_model",
         ".embedding": "embedding_model",
-        ".rewrite_cache.cache": "RewriteCache",
+        ".json_cache": "JsonCache",
         ".structured": "astructured_call structured_call",
         ".text_calls": "atext_call text_call",
     },

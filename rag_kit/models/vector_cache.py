@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
-import logging
-import os
-import secrets
-import zipfile
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import aembed_query, embed_documents, embed_query
 from rag_kit.models.embedding import embedding_name
+from rag_kit.models.json_cache import JsonCache
 
 if TYPE_CHECKING:
     import numpy as np
 
 _SLICE = 1024
 """Texts embedded between two progress reports."""
-_log = logging.getLogger(__name__)
 
 
 class CachedEmbeddings(Embeddings):
-    """Keeps the vectors of documents in memory, and in ``.npz`` files without pickle, one for each list of texts.
+    """Keeps the vectors of documents in memory, and in a `JsonCache` named ``vectors.sqlite`` in a folder.
 
-    A file's name is a hash of the model's stable name and every text, so another model or a changed corpus never gets
-    old vectors. A damaged file counts as missing. When the folder outgrows ``max_bytes``, the files that were not
-    used for the longest time go.
+    A vector's key is a hash of the model's stable name and the text, so another model never gets old vectors, and of
+    a corpus that changed only the new texts are embedded. What cannot be read counts as missing.
 
     Args:
         model: The embedding model.
-        folder: Where the files are, made when the first one is written; ``None``: in memory only.
-        max_bytes: Limit of the files together, in bytes.
+        folder: Where the file is; ``None``: in memory only.
+        max_entries: Most vectors in the file; beyond that the least recently used go.
         progress: Called with ``("embedding", done, total)``.
 
     Raises:
-        InvalidInputError: If the folder is a file, or no path.
+        InvalidInputError: If the folder is a file, or cannot be written to.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -54,41 +49,37 @@ class CachedEmbeddings(Embeddings):
         model: Embeddings,
         folder: Path | str | None = None,
         *,
-        max_bytes: int = 2 * 1024**3,
+        max_entries: int = 500_000,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
-        self.folder = None if folder is None else Path(folder)
-        self.max_bytes = max_bytes
+        if folder is not None and Path(folder).is_file():
+            raise InvalidInputError(f"{str(folder)!r} is a file; give a folder for the cache")
         self._model = model
         self._name = embedding_name(model)
+        self._file = (
+            None if folder is None else JsonCache(Path(folder) / "vectors.sqlite", max_entries=max_entries)
+        )
         self._progress = progress or (lambda what, done, total: None)
         self._known: dict[str, np.ndarray] = {}
-        if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
-            raise InvalidInputError(f"{str(folder)!r} is a file; give a folder for the cache")
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """The vectors of a list of texts, read from the folder or made and kept there.
+        """The vectors of a list of texts, which are kept.
 
         Returns:
             ``float32``, shape ``(len(texts), dimensions)``.
         """
-        if self.folder is None:
-            found = self._embedded(texts)
-        else:
-            path = self.folder / f"{_key(self._name, texts)}.npz"
-            read = _read(path, len(texts))
-            found = self._embedded(texts) if read is None else read
-            if read is None:
-                _write(path, found)
-                self._shrink(keep=path)
-        self._known.update(zip(texts, found, strict=True))
-        return found
+        import numpy as np
+
+        for start in range(0, len(texts), _SLICE):
+            part = texts[start : start + _SLICE]
+            self._known.update(self._found(part))
+            self._progress("embedding", start + len(part), len(texts))
+        return np.asarray([self._known[text] for text in texts], dtype=np.float32)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector a text; the model is asked for those that are not known."""
-        unknown = [text for text in dict.fromkeys(texts) if text not in self._known]
-        fresh = dict(zip(unknown, embed_documents(self._model, unknown), strict=True)) if unknown else {}
-        return [fresh[text] if text in fresh else self._known[text].tolist() for text in texts]
+        found = self._found(texts)
+        return [found[text].tolist() for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
         """The model's own."""
@@ -98,56 +89,38 @@ class CachedEmbeddings(Embeddings):
         """The model's own."""
         return await aembed_query(self._model, text)
 
-    def _embedded(self, texts: Sequence[str]) -> np.ndarray:
+    def _found(self, texts: Iterable[str]) -> dict[str, np.ndarray]:
+        """Vectors by text: those in memory, those in the file, and those that the model makes now."""
         import numpy as np
 
-        rows: list[list[float]] = []
-        for start in range(0, len(texts), _SLICE):
-            rows.extend(embed_documents(self._model, list(texts[start : start + _SLICE])))
-            self._progress("embedding", len(rows), len(texts))
-        return np.asarray(rows, dtype=np.float32)
+        found = {text: self._known.get(text) for text in texts}
+        keys = {text: self._key(text) for text, vector in found.items() if vector is None}
+        if self._file is not None and keys:
+            kept = self._file.get(list(keys.values()))
+            found.update({text: _vector(kept.get(key)) for text, key in keys.items()})
+        unknown = [text for text, vector in found.items() if vector is None]
+        if unknown:
+            made = np.asarray(embed_documents(self._model, unknown), dtype="<f4")
+            found.update(zip(unknown, made, strict=True))
+            if self._file is not None:
+                self._file.put(
+                    {
+                        keys[text]: base64.b64encode(vector.tobytes()).decode()
+                        for text, vector in zip(unknown, made, strict=True)
+                    }
+                )
+        return {text: vector for text, vector in found.items() if vector is not None}
 
-    def _shrink(self, keep: Path) -> None:
-        files = sorted((p.stat().st_mtime, p.stat().st_size, p) for p in keep.parent.glob("*.npz"))
-        total = sum(size for _, size, _ in files)
-        for _, size, path in files:
-            if total > self.max_bytes and path != keep:
-                path.unlink(missing_ok=True)
-                total -= size
+    def _key(self, text: str) -> str:
+        return hashlib.sha256(f"vector\n{self._name}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _key(model: str, texts: Sequence[str]) -> str:
-    digest = hashlib.sha256(f"1\n{model}\n{len(texts)}\n".encode())
-    for text in texts:
-        digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-    return digest.hexdigest()
-
-
-def _read(path: Path, count: int) -> np.ndarray | None:
+def _vector(value: Any) -> np.ndarray | None:
+    """A vector as it is kept: the base64 of its little-endian float32 numbers."""
     import numpy as np
 
-    if not path.is_file():
-        return None
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            vectors: np.ndarray = archive["vectors"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        _log.warning("the cached vectors %s cannot be read (%s); they are made anew", path.name, error)
+        vector = np.frombuffer(base64.b64decode(value, validate=True), "<f4")
+    except (ValueError, TypeError):
         return None
-    os.utime(path)
-    good = vectors.ndim == 2 and len(vectors) == count and bool(np.isfinite(vectors).all())
-    return vectors.astype(np.float32, copy=False) if good else None
-
-
-def _write(path: Path, vectors: np.ndarray) -> None:
-    """Write the file as a whole: a reader sees all of it or none."""
-    import numpy as np
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{secrets.token_hex(6)}.tmp")
-    try:
-        with draft.open("xb") as file:
-            np.savez(file, vectors=vectors)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    return vector if len(vector) and np.isfinite(vector).all() else None

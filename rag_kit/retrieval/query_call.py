@@ -16,7 +16,7 @@ from rag_kit.concurrency.outcome import FanOut, OnError, Outcome, describe_failu
 from rag_kit.concurrency.steps import Logic
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
-from rag_kit.models import RewriteCache, astructured_call, atext_call, structured_call, text_call
+from rag_kit.models import JsonCache, astructured_call, atext_call, structured_call, text_call
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.rewrite_memory import MISSING, Memory
@@ -71,7 +71,7 @@ class QueryCall:
         request: Request,
         *,
         model_share: float = 1.0,
-        cache: RewriteCache | None = None,
+        cache: JsonCache | None = None,
     ) -> None:
         self.owner = owner
         self.query = query

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from rag_kit.concurrency.outcome import Outcome, describe_failure
-from rag_kit.models import RewriteCache
+from rag_kit.concurrency.outcome import describe_failure
+from rag_kit.models import JsonCache
+from rag_kit.models.identity import call_key
 from rag_kit.models.json_schema import SchemaMismatchError
-from rag_kit.models.rewrite_cache.identity import call_key
-from rag_kit.models.schema import Target
+from rag_kit.models.schema import target_of
 from rag_kit.retrieval.rewrite_steps import in_thread, side_by_side
 
 MISSING: Any = object()
@@ -26,15 +26,11 @@ class Memory:
     New answers are written at the end, and only if the call could use what the model wrote: a useless answer
     is to be asked for again.
 
-    Args:
-        cache: The cache, or ``None``.
-        note: Tells the results something.
-
     Attributes:
         served: Answers that came from the cache.
     """
 
-    def __init__(self, cache: RewriteCache | None, note: Callable[[str], None]) -> None:
+    def __init__(self, cache: JsonCache | None, note: Callable[[str], None]) -> None:
         self._cache = cache
         self._note = note
         self._new: dict[str, Any] = {}
@@ -56,11 +52,8 @@ class Memory:
     async def recall(self, keys: Sequence[str | None], schema: Any) -> list[Any]:
         """The answer to each key, or ``MISSING``."""
         known = [key for key in keys if key is not None]
-        if self._cache is None or not known:
-            return [MISSING] * len(keys)
-        outcome = await self._do(partial(self._cache.get, known))
-        found = outcome.value or {}
-        answers = [_read(found[key], schema) if key is not None and key in found else MISSING for key in keys]
+        found = await self._do(lambda cache: cache.get(known)) if known else None
+        answers = [_read((found or {}).get(key), schema) for key in keys]
         self.served += sum(answer is not MISSING for answer in answers)
         return answers
 
@@ -71,17 +64,18 @@ class Memory:
 
     async def store(self) -> None:
         """Write the new answers."""
-        if self._cache is not None and self._new:
-            await self._do(partial(self._cache.put, self._new))
+        if new := self._new:
             self._new = {}
+            await self._do(lambda cache: cache.put(new))
 
-    async def _do(self, work: Callable[[], Any]) -> Outcome[Any]:
-        result = await side_by_side([in_thread("rewrite cache", work)], "skip", None, None, None)
-        (outcome,) = result.outcomes
+    async def _do(self, work: Callable[[JsonCache], Any]) -> Any:
+        assert self._cache is not None, "without a cache there are no keys"
+        call = in_thread("cache", partial(work, self._cache))
+        (outcome,) = (await side_by_side([call], "skip", None, None, None)).outcomes
         if not outcome.ok:
             # The answer is the same without a cache, so that is no reason to raise.
             self._note(f"degraded: {describe_failure(outcome.name, outcome.error)}")
-        return outcome
+        return outcome.value
 
 
 def _read(value: Any, schema: Any) -> Any:
@@ -89,8 +83,6 @@ def _read(value: Any, schema: Any) -> Any:
     if schema is str:
         return value if isinstance(value, str) and value else MISSING
     try:
-        if isinstance(schema, type) and issubclass(schema, BaseModel):
-            return schema.model_validate(value)
-        return Target(schema).accept(value)
-    except (ValidationError, SchemaMismatchError):
+        return MISSING if value is None else target_of(schema).accept(value)
+    except SchemaMismatchError:
         return MISSING

@@ -21,8 +21,8 @@ from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.concurrency.steps import Logic, arun, run
 from rag_kit.errors import InvalidInputError
-from rag_kit.models import RewriteCache
-from rag_kit.models.rewrite_cache.identity import model_identity
+from rag_kit.models import JsonCache
+from rag_kit.models.identity import model_identity
 from rag_kit.retrieval.base import Request, check_count
 from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.fusion import check_weights
@@ -64,7 +64,7 @@ class RewritingRetriever(BudgetedRetriever):
         max_tokens: Most tokens in and out; the call that goes over is kept, the next one is refused.
         deadline: Seconds for the whole. The model gets three quarters of them, so that time is left to search.
         id_key: Metadata key that identifies a document.
-        cache: A ``rag_kit.models.RewriteCache``, or a path for one: what the model wrote for the same prompt, model,
+        cache: A ``rag_kit.models.JsonCache``, or a path for one: what the model wrote for the same prompt, model,
             endpoint and question is taken from there, at no call. ``None`` for no cache.
 
     Raises:
@@ -92,7 +92,7 @@ class RewritingRetriever(BudgetedRetriever):
     fusion: str = "rrf"
     rrf_k: float = 60
     weights: Sequence[float] | None = None
-    cache: RewriteCache | None = None
+    cache: JsonCache | None = None
 
     _prompts: LanguagePrompts = PrivateAttr()
 
@@ -142,7 +142,7 @@ class RewritingRetriever(BudgetedRetriever):
     @field_validator("cache", mode="before")
     @classmethod
     def _cache_is_open(cls, value: Any) -> Any:
-        return RewriteCache(value) if isinstance(value, (str, os.PathLike)) else value
+        return JsonCache(value) if isinstance(value, (str, os.PathLike)) else value
 
     @field_validator("weights", mode="before")
     @classmethod

@@ -18,8 +18,8 @@ from rag_kit.models.clients import aembed_bare
 from rag_kit.models.embedding import embedding_name, sending_text
 from rag_kit.models.endpoint import base_url
 from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
-from rag_kit.models.rewrite_cache.cache import RewriteCache
-from rag_kit.models.rewrite_cache.identity import model_identity, plain_endpoint
+from rag_kit.models.identity import model_identity, plain_endpoint
+from rag_kit.models.json_cache import JsonCache
 
 _log = logging.getLogger(__name__)
 # Raise it when an entry of the same key would be read in another way.
@@ -77,9 +77,9 @@ class JudgeCache:
     A cache that cannot be read or written is said once in the log and costs requests, never a run.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | RewriteCache | None) -> None:
-        made = RewriteCache(path, max_entries=_MAX_ENTRIES) if isinstance(path, str | os.PathLike) else path
-        self.file: RewriteCache | None = made
+    def __init__(self, path: str | os.PathLike[str] | JsonCache | None) -> None:
+        made = JsonCache(path, max_entries=_MAX_ENTRIES) if isinstance(path, str | os.PathLike) else path
+        self.file: JsonCache | None = made
         self._asked: PerLoop[dict[str, asyncio.Event]] = PerLoop(dict)
         self._failed = False
 

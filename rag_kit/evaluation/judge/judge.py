@@ -18,9 +18,9 @@ from rag_kit.models import astructured_call, atext_call, chat_model, embedding_m
 from rag_kit.models.chat import is_extractive
 from rag_kit.models.embedding import embedding_name
 from rag_kit.models.endpoint import base_url, model_name
+from rag_kit.models.identity import plain_endpoint
+from rag_kit.models.json_cache import JsonCache
 from rag_kit.models.json_schema import SchemaMismatchError
-from rag_kit.models.rewrite_cache.cache import RewriteCache
-from rag_kit.models.rewrite_cache.identity import plain_endpoint
 from rag_kit.models.schema import target_of
 from rag_kit.models.settings import check_limits
 from rag_kit.models.slots import Slot
@@ -83,7 +83,7 @@ class Judge:
         embeddings: Embeddings | str | None = None,
         *,
         language: Literal["auto", "en", "zh"] = "auto",
-        cache: Path | str | RewriteCache | None = None,
+        cache: Path | str | JsonCache | None = None,
         prompts: Path | str | None = None,
         max_concurrency: int = 16,
         timeout: float | None = 60.0,

@@ -414,7 +414,7 @@ def _identity(documents: Sequence[Document], embeddings: Any, llm: Any) -> dict[
     """A hash of the documents, and the models' names; no text of either."""
     from rag_kit.documents.plain import to_plain
     from rag_kit.models.embedding import embedding_name
-    from rag_kit.models.rewrite_cache.identity import model_identity
+    from rag_kit.models.identity import model_identity
 
     digest = hashlib.sha256()
     for document in documents:

@@ -10,7 +10,7 @@ from rag_kit.indexing.postgres.store import PostgresStore
 
 
 class PostgresReplies:
-    """Replies by key, as ``rag_kit.models.RewriteCache`` in a file; of one tenant, and kept also when a write fails.
+    """Replies by key, as ``rag_kit.models.JsonCache`` in a file; of one tenant, and kept also when a write fails.
 
     Args:
         store: The store of the index.

@@ -15,9 +15,9 @@ from langchain_core.documents import Document
 from rag_kit.concurrency import fan_out
 from rag_kit.errors import ModelOutputError
 from rag_kit.indexing.representing.kinds import Kind
-from rag_kit.models import RewriteCache, structured_call
+from rag_kit.models import JsonCache, structured_call
 from rag_kit.models.chat import is_extractive
-from rag_kit.models.rewrite_cache.identity import call_key
+from rag_kit.models.identity import call_key
 from rag_kit.models.tokens import estimate_tokens, text_of
 from rag_kit.prompts import load_prompt, render_passages
 from rag_kit.prompts.format import LANGUAGES
@@ -75,7 +75,7 @@ class Asker:
         # the embedded model is as fast as a look-up in a file
         needless = cache is None or not kinds or is_extractive(llm)
         file = isinstance(cache, str | os.PathLike)
-        self._cache: Any = None if needless else RewriteCache(cache, max_entries=_ENTRIES) if file else cache
+        self._cache: Any = None if needless else JsonCache(cache, max_entries=_ENTRIES) if file else cache
         self._max_concurrency = max_concurrency
         self.structured: Callable[..., Any] = structured_call
 

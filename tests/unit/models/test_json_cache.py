@@ -1,4 +1,4 @@
-"""RewriteCache: JSON in SQLite, for its owner alone, bounded, shared, refused or begun anew when damaged."""
+"""JsonCache: JSON in SQLite, for its owner alone, bounded, shared, refused or begun anew when damaged."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openai import ChatOpenAI
 
 from rag_kit.errors import CacheError, InvalidInputError
-from rag_kit.models import RewriteCache
-from rag_kit.models.rewrite_cache.identity import call_key, model_identity
+from rag_kit.models import JsonCache
+from rag_kit.models.identity import call_key, model_identity
 from rag_kit.prompts import load_prompt
 from rag_kit.prompts.schemas import Queries, Query
 
@@ -36,11 +36,11 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_is_put_is_got_by_another_one_too(path: Path) -> None:
     """Answers survive closing and opening; unknown keys are left out."""
-    cache = RewriteCache(path)
+    cache = JsonCache(path)
     cache.put({"a": {"queries": ["x", "问"]}, "b": "text\ud800"})
     assert cache.get(["b", "none", "a"]) == {"b": "text\ud800", "a": {"queries": ["x", "问"]}}
     cache.close()
-    assert cache.get(["a"]) and RewriteCache(path).get(["a"]) and len(cache) == 2
+    assert cache.get(["a"]) and JsonCache(path).get(["a"]) and len(cache) == 2
     cache.clear()
     assert cache.get(["a"]) == {} and len(cache) == 0 and bool(cache)
 
@@ -49,11 +49,11 @@ def test_only_the_owner_may_read_it(path: Path) -> None:
     """The file is made with mode 0600, whatever the umask, and one that was opened up is closed again."""
     old = os.umask(0)
     try:
-        cache = RewriteCache(path)
+        cache = JsonCache(path)
         cache.put({"a": 1})
         assert {stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()} == {0o600}
         path.chmod(0o644)
-        RewriteCache(path)
+        JsonCache(path)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     finally:
         os.umask(old)
@@ -61,7 +61,7 @@ def test_only_the_owner_may_read_it(path: Path) -> None:
 
 def test_least_recently_used_go_first(path: Path) -> None:
     """Beyond max_entries the entry goes that was neither written nor read for longest."""
-    cache = RewriteCache(path, max_entries=3)
+    cache = JsonCache(path, max_entries=3)
     for name in "abc":
         cache.put({name: name})
     assert cache.get(["a"])
@@ -78,7 +78,7 @@ def test_it_is_an_lru_cache(steps: list[tuple[str, str]]) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        cache, model = RewriteCache(Path(folder) / "c", max_entries=4), {}
+        cache, model = JsonCache(Path(folder) / "c", max_entries=4), {}
         for what, key in steps:
             if what == "put":
                 cache.put({key: key})
@@ -95,7 +95,7 @@ def test_it_is_an_lru_cache(steps: list[tuple[str, str]]) -> None:
 
 def test_endless_answers_are_not_kept(path: Path) -> None:
     """An answer over 200,000 characters is left out."""
-    cache = RewriteCache(path)
+    cache = JsonCache(path)
     cache.put({"a": "x" * 200_001, "b": "y"})
     assert cache.get(["a", "b"]) == {"b": "y"}
 
@@ -104,34 +104,34 @@ def test_a_file_of_something_else_is_left_alone(path: Path) -> None:
     """Notes, another program's database, a folder and a link are refused by name, unchanged."""
     path.write_text("my notes\n" * 100)
     path.chmod(0o644)
-    with pytest.raises(InvalidInputError, match="no rewrite cache wrote"):
-        RewriteCache(path)
+    with pytest.raises(InvalidInputError, match="no cache of rag_kit wrote"):
+        JsonCache(path)
     assert path.read_text().startswith("my notes")
     other = path.with_name("other.db")
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE mine (x)")
     other.chmod(0o640)
     with pytest.raises(InvalidInputError, match=r"other\.db"):
-        RewriteCache(other)
+        JsonCache(other)
     if os.name == "posix":
         assert [stat.S_IMODE(file.stat().st_mode) for file in (path, other)] == [0o644, 0o640]
     with pytest.raises(InvalidInputError, match="cannot be opened"):
-        RewriteCache(path.parent)
+        JsonCache(path.parent)
     link = path.with_name("link")
     link.symlink_to(path.with_name("target"))
     with pytest.raises(InvalidInputError, match="no link"):
-        RewriteCache(link)
+        JsonCache(link)
     for wrong in (0, -1, True, 2.5):
         with pytest.raises(InvalidInputError, match="max_entries"):
-            RewriteCache(path.with_name("new"), max_entries=wrong)  # type: ignore[arg-type]
+            JsonCache(path.with_name("new"), max_entries=wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="path is NoneType"):
-        RewriteCache(None)  # type: ignore[arg-type]
+        JsonCache(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("damage", ["middle", "cut", "version", "table", "names"])
 def test_a_damaged_cache_is_begun_anew(path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
     """A cache of ours that is damaged is put aside and begun anew, and the log says so."""
-    cache = RewriteCache(path)
+    cache = JsonCache(path)
     cache.put({str(n): "x" * 500 for n in range(200)})
     cache.close()
     data = bytearray(path.read_bytes())
@@ -147,16 +147,16 @@ def test_a_damaged_cache_is_begun_anew(path: Path, damage: str, caplog: pytest.L
     else:
         with sqlite3.connect(path) as connection:
             connection.execute("PRAGMA user_version=99" if damage == "version" else "DROP TABLE answers")
-    fresh = RewriteCache(path)
+    fresh = JsonCache(path)
     assert len(fresh) == 0 and "begun anew" in caplog.text
     assert path.with_name("cache.sqlite.damaged").exists()
     fresh.put({"a": 1})
-    assert RewriteCache(path).get(["a"]) == {"a": 1}
+    assert JsonCache(path).get(["a"]) == {"a": 1}
 
 
 def test_damage_while_open_is_told(path: Path) -> None:
     """A file that breaks while it is open raises an error that names it."""
-    cache = RewriteCache(path)
+    cache = JsonCache(path)
     cache.put({str(n): "x" * 500 for n in range(200)})
     path.write_bytes(b"\xff" * 200_000)
     with pytest.raises(CacheError, match=r"cache\.sqlite"):
@@ -165,7 +165,7 @@ def test_damage_while_open_is_told(path: Path) -> None:
 
 def test_what_is_in_it_is_never_executed(path: Path) -> None:
     """An entry that is no JSON counts as not there."""
-    cache = RewriteCache(path)
+    cache = JsonCache(path)
     cache.put({"a": 1})
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE answers SET answer = ?", ("cos\nsystem\n(S'true'\ntR.",))
@@ -175,7 +175,7 @@ def test_what_is_in_it_is_never_executed(path: Path) -> None:
 
 def test_threads_share_one(path: Path) -> None:
     """Threads read and write at the same time without a loss or an error."""
-    cache, errors = RewriteCache(path), []
+    cache, errors = JsonCache(path), []
 
     def work(number: int) -> None:
         try:
@@ -195,8 +195,8 @@ def test_threads_share_one(path: Path) -> None:
 
 _CHILD = """
 import sys
-from rag_kit.models import RewriteCache
-cache = RewriteCache(sys.argv[1])
+from rag_kit.models import JsonCache
+cache = JsonCache(sys.argv[1])
 for n in range(150):
     cache.put({f"{sys.argv[2]}-{n}": n})
     assert cache.get([f"{sys.argv[2]}-{n}"])
@@ -212,12 +212,12 @@ def test_processes_share_one(path: Path) -> None:
     for child in children:
         _, problem = child.communicate(timeout=120)
         assert child.returncode == 0, problem
-    assert len(RewriteCache(path)) == 300
+    assert len(JsonCache(path)) == 300
 
 
 def test_copies_are_the_same_cache(path: Path) -> None:
     """A deep copy is the cache itself; what comes out of a pickle opens the file again."""
-    cache = RewriteCache(path)
+    cache = JsonCache(path)
     cache.put({"a": 1})
     assert copy.deepcopy(cache) is cache and pickle.loads(pickle.dumps(cache)).get(["a"]) == {"a": 1}
 
@@ -278,5 +278,5 @@ def test_a_cache_needs_a_file(path: Any, tmp_path: Path, monkeypatch: pytest.Mon
     """What SQLite takes for a database without a file is refused, and no file of that name is made."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInputError, match="give a path such as"):
-        RewriteCache(path)
+        JsonCache(path)
     assert list(tmp_path.iterdir()) == []
