@@ -10,9 +10,8 @@ from contextvars import copy_context
 from itertools import repeat
 from typing import Any, Generic, TypeVar
 
-from rag_kit.concurrency.branch import Branch, current_branch
+from rag_kit.concurrency.budget import Branch, current_branch
 from rag_kit.concurrency.pool import shared_pool
-from rag_kit.concurrency.threaded import branch_context
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -152,7 +151,7 @@ class _Run(Generic[S, T]):
                 call = self._queue.popleft()
                 call.thread = threading.current_thread()
             try:
-                call.result = branch_context(self._context, self._branch).run(self._func, call.item)  # type: ignore[arg-type]
+                call.result = self._branch.context(self._context).run(self._func, call.item)  # type: ignore[arg-type]
             except BaseException as error:  # noqa: BLE001 - raised for the caller
                 call.error = error
             call.item = None

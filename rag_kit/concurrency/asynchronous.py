@@ -10,9 +10,8 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
-from rag_kit.concurrency.branch import Branch, check_abandoned, current_branch
-from rag_kit.concurrency.outcome import FanOut, Outcome, Plan, check_func, check_items, plan, raise_failure
-from rag_kit.concurrency.threaded import branch_context
+from rag_kit.concurrency.budget import Branch, check_abandoned, current_branch
+from rag_kit.concurrency.outcome import FanOut, Outcome, Plan, check_map, plan, raise_failure
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -38,21 +37,11 @@ async def afan_out(
 
     Args:
         tasks: Functions without arguments that return an awaitable.
-        max_concurrency: Most branches at a time; ``None`` for all.
-        timeout: Seconds each branch may take from its own start.
-        on_error: ``"raise"`` the first failure at once, or ``"skip"`` failed branches and report them.
-        names: One name a branch, for the report.
-        deadline: Seconds the whole may take. The deadlines of active budgets hold as well.
-
-    Returns:
-        Outcomes in the order of the tasks.
-
-    Raises:
-        BranchError: A branch failed and ``on_error="raise"``; its own error is the ``__cause__``.
-        BranchTimeoutError: The same for one that was too slow.
-        BudgetExceededError: The deadline of an active budget has passed, or (``on_error="raise"``) a branch
-            used its budget up.
-        InvalidInputError: An argument is not allowed.
+        max_concurrency: As for `fan_out`, as are all others and what is returned and raised.
+        timeout: Seconds each branch may take.
+        on_error: ``"raise"`` or ``"skip"``.
+        names: One name a branch.
+        deadline: Seconds the whole may take.
 
     Example:
         >>> import asyncio
@@ -77,35 +66,10 @@ async def afan_out(
     return FanOut(await _AsyncRun(tasks, the_plan).result())
 
 
-async def afan_out_map(
-    func: Callable[[S], Awaitable[T]],
-    items: Sequence[S],
-    *,
-    max_concurrency: int | None = None,
-    timeout: float | None = None,
-    on_error: Literal["raise", "skip"] = "raise",
-    names: Sequence[str] | None = None,
-    deadline: float | None = None,
-) -> FanOut[T]:
-    """Apply a coroutine function to items side by side; as ``afan_out``.
-
-    Example:
-        >>> import asyncio
-        >>> async def double(x):
-        ...     return 2 * x
-        >>> asyncio.run(afan_out_map(double, [1, 2])).values
-        [2, 4]
-    """
-    check_func(func)
-    check_items(items, "items")
-    return await afan_out(
-        [partial(func, item) for item in items],
-        max_concurrency=max_concurrency,
-        timeout=timeout,
-        on_error=on_error,
-        names=names,
-        deadline=deadline,
-    )
+async def afan_out_map(func: Callable[[S], Awaitable[T]], items: Sequence[S], **options: Any) -> FanOut[T]:
+    """Apply a coroutine function to items side by side; options and errors are those of `afan_out`."""
+    check_map(func, items)
+    return await afan_out([partial(func, item) for item in items], **options)
 
 
 class _Failed(Exception):
@@ -147,7 +111,7 @@ class _AsyncRun(Generic[T]):
         started = time.monotonic()
         mine = self._run_by_caller()
         branches = [
-            asyncio.create_task(self._branch(index), context=branch_context(base, Branch(parent)))
+            asyncio.create_task(self._branch(index), context=Branch(parent).context(base))
             for index in range(len(self._tasks))
             if index != mine
         ]

@@ -19,9 +19,8 @@ from contextvars import copy_context
 from functools import partial, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from rag_kit.concurrency.branch import Branch, current_branch
+from rag_kit.concurrency.budget import Branch, current_branch
 from rag_kit.concurrency.pool import PoolExecutor, shared_pool
-from rag_kit.concurrency.threaded import branch_context
 
 if sys.platform == "win32":
     from asyncio import ProactorEventLoop as _Loop
@@ -105,7 +104,7 @@ async def run_in_thread(func: Callable[..., T], *args: object) -> T:
     future: asyncio.Future[T] = loop.create_future()
     parent = current_branch.get()
     branch = Branch(parent)
-    context = branch_context(copy_context(), branch)
+    context = branch.context(copy_context())
     lock = threading.Lock()
     thread: list[threading.Thread] = []
 
@@ -177,7 +176,7 @@ def run_coroutine(awaitable: Awaitable[T]) -> T:
     # The loop of this thread waits for us, so it cannot run the coroutine; a thread has to.
     pool = shared_pool()
     branch = Branch(current_branch.get())
-    context = branch_context(copy_context(), branch)
+    context = branch.context(copy_context())
     done: Future[T] = Future()
 
     def job() -> None:

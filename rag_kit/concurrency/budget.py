@@ -1,15 +1,20 @@
-"""Caps on calls, tokens and time that hold for everything inside a ``with`` block, branches included."""
+"""Whether work may go on: caps on calls, tokens and time, and branches that nobody waits for any more.
+
+Both are carried by context variables, so that they hold for everything inside a ``with`` block or a branch.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from contextlib import AbstractContextManager
-from contextvars import ContextVar, Token
+from contextvars import Context, ContextVar, Token
+from typing import Any
 
-from rag_kit.concurrency.branch import check_abandoned
-from rag_kit.concurrency.seconds import brief, check_seconds
-from rag_kit.errors import BudgetExceededError, InvalidInputError
+from rag_kit.errors import BranchTimeoutError, BudgetExceededError, InvalidInputError
+
+#: About 31 years; the clocks of some systems cannot wait much longer.
+MAX_SECONDS = 1e9
 
 _active: ContextVar[tuple[Budget, ...]] = ContextVar("rag_kit_budgets", default=())
 
@@ -163,15 +168,7 @@ def use_budget(budget: Budget, *further: Budget) -> AbstractContextManager[Budge
 def budget_scope(
     *, max_calls: int | None = None, max_tokens: int | None = None, deadline: float | None = None
 ) -> AbstractContextManager[Budget]:
-    """Enter a new budget; without caps it only counts.
-
-    Example:
-        >>> with budget_scope(max_calls=3) as budget:
-        ...     charge_call()
-        ...     charge_tokens(120)
-        >>> budget.calls, budget.tokens
-        (1, 120)
-    """
+    """Enter a new budget; without caps it only counts."""
     return _Active(Budget(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline))
 
 
@@ -201,11 +198,7 @@ def charge_call() -> None:
 
 
 def charge_tokens(n: int) -> None:
-    """Count tokens in every active budget.
-
-    Raises:
-        InvalidInputError: If ``n`` is negative.
-    """
+    """Count tokens in every active budget."""
     for budget in _active.get():
         budget.charge_tokens(n)
 
@@ -236,3 +229,85 @@ def tightest_deadline() -> tuple[float, float] | None:
         if (seconds := budget.remaining_seconds()) is not None and budget.deadline is not None
     ]
     return min(left) if left else None
+
+
+class Branch:
+    """One branch of a fan-out; carried by a context variable, so that nested fan-outs see it.
+
+    Args:
+        parent: The branch that started the fan-out, if any.
+    """
+
+    __slots__ = ("_abandoned", "depth", "parent")
+
+    def __init__(self, parent: Branch | None) -> None:
+        self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self._abandoned = False
+
+    def abandon(self) -> None:
+        """Say that nobody waits for this branch any more."""
+        self._abandoned = True
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether this branch or one around it was abandoned."""
+        return self._abandoned or (self.parent is not None and self.parent.abandoned)
+
+    def context(self, base: Context) -> Context:
+        """A copy of a context in which this is the current branch."""
+        context = base.copy()
+        context.run(current_branch.set, self)
+        return context
+
+
+current_branch: ContextVar[Branch | None] = ContextVar("rag_kit_branch", default=None)
+
+
+def check_abandoned() -> None:
+    """Stop a branch that is still running although nobody waits for it: a thread cannot be killed.
+
+    Raises:
+        BranchTimeoutError: If the current branch, or one around it, was abandoned.
+    """
+    branch = current_branch.get()
+    if branch is not None and branch.abandoned:
+        raise BranchTimeoutError(
+            "This branch was abandoned (its time-out passed, or its fan-out was stopped); it ends here."
+        )
+
+
+def check_seconds(name: str, value: Any, *, zero: bool = False) -> float | None:
+    """See that a time-out or deadline is a length of time that can be waited for; ``None`` is no limit.
+
+    Raises:
+        InvalidInputError: It is not a number, negative, NaN, infinite, above 1e9, or 0 without ``zero``.
+
+    Example:
+        >>> check_seconds("timeout", float("inf"))
+        Traceback (most recent call last):
+        ...
+        rag_kit.errors.InvalidInputError: timeout=inf was given; it must be seconds > 0 and at most 1e+09, or None.
+    """
+    if value is None:
+        return None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value <= MAX_SECONDS or (value == 0 and not zero):
+        low = ">= 0" if zero else "> 0"
+        raise InvalidInputError(
+            f"{name}={brief(value)} was given; it must be seconds {low} and at most {MAX_SECONDS:g}, or None."
+        )
+    return float(value)
+
+
+def brief(value: object) -> str:
+    """What was given, for a message: its repr, cut to 60 characters.
+
+    Example:
+        >>> brief(10**5000), brief([1])
+        ('a number of 16610 bits', '[1]')
+    """
+    if isinstance(value, int) and value.bit_length() > 190:
+        return f"a number of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

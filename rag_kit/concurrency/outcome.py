@@ -1,4 +1,4 @@
-"""What came out of a fan-out, and the checks both kinds share."""
+"""What came out of a fan-out, and the checks that the threaded and the asynchronous one share."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, NoReturn, TypeVar, cast
 
 from rag_kit._redact import redact
-from rag_kit.concurrency.budget import tightest_deadline
-from rag_kit.concurrency.seconds import brief, check_seconds
+from rag_kit.concurrency.budget import brief, check_seconds, tightest_deadline
 from rag_kit.errors import BranchError, BranchTimeoutError, BudgetExceededError, InvalidInputError
 
 T = TypeVar("T")
@@ -99,17 +98,16 @@ def plan(
         InvalidInputError: If one is not allowed.
         BudgetExceededError: If the deadline of an active budget has passed.
     """
-    if max_concurrency is not None and (
-        isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1
-    ):
+    width = max_concurrency
+    if width is not None and (isinstance(width, bool) or not isinstance(width, int) or width < 1):
         raise InvalidInputError(
-            f"max_concurrency={brief(max_concurrency)} was given; it must be a whole number >= 1, or None."
+            f"max_concurrency={brief(width)} was given; it must be a whole number >= 1, or None."
         )
     check_seconds("timeout", timeout)
     check_seconds("deadline", deadline)
     if on_error not in ("raise", "skip"):
         raise InvalidInputError(f"on_error={brief(on_error)} was given; allowed: 'raise', 'skip'.")
-    count = _check_tasks(tasks)
+    count = _count(tasks)
     if names is not None:
         if isinstance(names, str) or not isinstance(names, Sequence):
             raise InvalidInputError(f"names={brief(names)} was given; it must be a list of names, or None.")
@@ -123,7 +121,7 @@ def plan(
             raise BudgetExceededError("deadline", budget_limit)
     return Plan(
         names=names if names is not None else [f"branch {number}" for number in range(1, count + 1)],
-        width=min(count, max_concurrency or count),
+        width=min(count, width or count),
         timeout=timeout,
         seconds=seconds,
         budget_limit=budget_limit,
@@ -131,26 +129,8 @@ def plan(
     )
 
 
-def check_items(items: Any, what: str) -> None:
-    """See that there is a list to work on: of a generator nobody knows how many branches it holds.
-
-    Raises:
-        InvalidInputError: It is None, a string, a generator...
-    """
-    if isinstance(items, (str, bytes)) or not isinstance(items, Sequence):
-        if (
-            hasattr(items, "__len__")
-            and hasattr(items, "__getitem__")
-            and not isinstance(items, (str, bytes, dict))
-        ):
-            return
-        raise InvalidInputError(
-            f"{what} is {brief(items)} ({type(items).__name__}); give a list (list(...) makes one of a generator)."
-        )
-
-
-def check_func(func: Any) -> None:
-    """See that what is to be applied to items can be called.
+def check_map(func: Any, items: Any) -> None:
+    """See that there are a function and a list to apply it to: nobody knows how many items a generator holds.
 
     Raises:
         InvalidInputError: If not.
@@ -159,10 +139,20 @@ def check_func(func: Any) -> None:
         raise InvalidInputError(
             f"func is {brief(func)}, which cannot be called; give a function of one item."
         )
+    _check_list(items, "items")
 
 
-def _check_tasks(tasks: Any) -> int:
-    check_items(tasks, "tasks")
+def _check_list(items: Any, what: str) -> None:
+    listed = hasattr(items, "__len__") and hasattr(items, "__getitem__")
+    if not listed or isinstance(items, (str, bytes, dict)):
+        raise InvalidInputError(
+            f"{what} is {brief(items)} ({type(items).__name__}); give a list (list(...) makes one of a generator)."
+        )
+
+
+def _count(tasks: Any) -> int:
+    """How many tasks there are, each of which can be called."""
+    _check_list(tasks, "tasks")
     for number, task in enumerate(tasks):
         if not callable(task):
             advice = (

@@ -6,12 +6,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from functools import partial
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
-from rag_kit.concurrency.branch import Branch, check_abandoned, current_branch
-from rag_kit.concurrency.outcome import FanOut, Outcome, Plan, check_func, check_items, plan, raise_failure
+from rag_kit.concurrency.budget import Branch, check_abandoned, current_branch
+from rag_kit.concurrency.outcome import FanOut, Outcome, Plan, check_map, plan, raise_failure
 from rag_kit.concurrency.pool import Pool, shared_pool
 from rag_kit.errors import BranchTimeoutError
 
@@ -75,39 +75,15 @@ def fan_out(
     return FanOut(_Run(tasks, the_plan, shared_pool()).result())
 
 
-def fan_out_map(
-    func: Callable[[S], T],
-    items: Sequence[S],
-    *,
-    max_concurrency: int | None = None,
-    timeout: float | None = None,
-    on_error: Literal["raise", "skip"] = "raise",
-    names: Sequence[str] | None = None,
-    deadline: float | None = None,
-) -> FanOut[T]:
-    """Apply a function to items side by side; as ``fan_out``.
+def fan_out_map(func: Callable[[S], T], items: Sequence[S], **options: Any) -> FanOut[T]:
+    """Apply a function to items side by side; options and errors are those of `fan_out`.
 
     Example:
         >>> fan_out_map(len, ["a", "bc"]).values
         [1, 2]
     """
-    check_func(func)
-    check_items(items, "items")
-    return fan_out(
-        [partial(func, item) for item in items],
-        max_concurrency=max_concurrency,
-        timeout=timeout,
-        on_error=on_error,
-        names=names,
-        deadline=deadline,
-    )
-
-
-def branch_context(base: Context, branch: Branch) -> Context:
-    """A copy of a context for one branch."""
-    context = base.copy()
-    context.run(current_branch.set, branch)
-    return context
+    check_map(func, items)
+    return fan_out([partial(func, item) for item in items], **options)
 
 
 def _one_by_one(tasks: Sequence[Callable[[], T]], the_plan: Plan) -> list[Outcome[T]]:
@@ -118,7 +94,7 @@ def _one_by_one(tasks: Sequence[Callable[[], T]], the_plan: Plan) -> list[Outcom
         check_abandoned()
         started = time.monotonic()
         try:
-            value = branch_context(base, Branch(parent)).run(task)
+            value = Branch(parent).context(base).run(task)
         except Exception as error:  # noqa: BLE001 - the caller's policy decides
             outcome = Outcome[T](name, error=error, seconds=time.monotonic() - started)
             if the_plan.on_error == "raise":
@@ -207,7 +183,7 @@ class _Run(Generic[T]):
             try:
                 if branch.abandoned:
                     raise BranchTimeoutError("Not started: the branch around it was abandoned.")
-                value = branch_context(self._base, branch).run(self._tasks[index])
+                value = branch.context(self._base).run(self._tasks[index])
             except BaseException as raised:  # noqa: BLE001 - handed to the waiting caller
                 error = raised
             with self._condition:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rag_kit.concurrency.seconds import MAX_SECONDS
+from rag_kit.concurrency.budget import MAX_SECONDS
 from rag_kit.errors import InvalidInputError, did_you_mean
 
 CitationCheck = Literal["words", "model"]

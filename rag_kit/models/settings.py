@@ -10,7 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 
-from rag_kit.concurrency.seconds import check_seconds
+from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import InvalidInputError
 
 from .listening import has_listeners

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from rag_kit.concurrency import Budget
+from rag_kit.concurrency.budget import check_seconds
 from rag_kit.concurrency.outcome import FanOut
-from rag_kit.concurrency.seconds import check_seconds
 from rag_kit.errors import BranchError, BudgetExceededError
 from rag_kit.retrieval.base import RagKitRetriever, check_count
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from uuid import uuid4
 
 from rag_kit.concurrency.bridge import acall_function, run_coroutine, run_in_thread
-from rag_kit.concurrency.seconds import check_seconds
+from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.examples import Example

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from rag_kit.concurrency.seconds import MAX_SECONDS
+from rag_kit.concurrency.budget import MAX_SECONDS
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.context import (
     RagContext,

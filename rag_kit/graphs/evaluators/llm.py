@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency.seconds import check_seconds
+from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.thresholds import Thresholds

@@ -13,7 +13,7 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 
 from rag_kit._redact import error_text
-from rag_kit.concurrency.branch import check_abandoned
+from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.errors import ClusterError, ConfigurationError, RagKitError
 from rag_kit.indexing.cluster import worker
 from rag_kit.models.embedding import embedding_name

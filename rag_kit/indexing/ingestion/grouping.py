@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from rag_kit.concurrency.branch import check_abandoned
+from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.documents import clean_text
 from rag_kit.documents.explanation import CORRECTED
 from rag_kit.errors import InvalidInputError, ReadError

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.concurrency.seconds import check_seconds
+from rag_kit.concurrency.budget import check_seconds
 from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call

@@ -11,7 +11,7 @@ from itertools import islice
 import pytest
 
 from rag_kit.concurrency.ahead import draw_ahead, map_ahead
-from rag_kit.concurrency.branch import check_abandoned
+from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.errors import BranchTimeoutError
 
 WAIT = 20.0
