@@ -195,9 +195,9 @@ def test_a_name_server_that_hangs_does_not_hold_the_end(index: Path) -> None:
         "from rag_kit.cli.main import main\n"
         "raise SystemExit(main(sys.argv[1:]))\n"
     )
-    chat = ["--model", "openai:m", "--base-url", "http://model.example/v1", "--deadline", "10"]
+    chat = ["--model", "openai:m", "--base-url", "http://model.example/v1", "--deadline", "5"]
     arguments = ["ask", QUESTION, "--index", str(index), "--pipeline", "bm25", *chat]
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=240
     )
-    assert done.returncode == exits.BUDGET and "deadline=10 s" in done.stderr
+    assert done.returncode == exits.BUDGET and "deadline=5 s" in done.stderr

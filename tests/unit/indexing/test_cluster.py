@@ -132,6 +132,7 @@ def test_models_behind_endpoints_are_called_by_workers(
     assert "sk-secret" not in logs
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_changes_nothing(client: Any, docs: Path, tmp_path: Path) -> None:
     """The run goes on: nothing twice, nothing missing."""
     ingest(docs, tmp_path / "one", embeddings=WordEmbeddings())

@@ -172,6 +172,7 @@ def test_the_same_seed_gives_the_same_tree(tmp_path):
     assert len(tree.edges) == sum(len(node.metadata["members"]) for node in tree.nodes.values())
 
 
+@pytest.mark.slow
 @pytest.mark.folder
 def test_a_killed_build_goes_on_where_it_stopped(tmp_path):
     """After kill -9 no half of a tree is there, and no reply that had come is asked for again."""

@@ -82,6 +82,7 @@ def test_each_file_is_represented_once_and_only_a_changed_one_again(tmp_path):
         assert (again.calls, again.reused, len(server.chats)) == (0, 2, 12)
 
 
+@pytest.mark.slow
 @pytest.mark.folder
 def test_a_killed_ingest_goes_on_where_it_stopped(tmp_path):
     """After kill -9 in the midst of the calls, no reply that had come is asked for again."""
