@@ -25,8 +25,7 @@ from rag_kit.query_construction.constructed import ConstructedQuery, Sort
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.ir import to_filter
 from rag_kit.query_construction.relaxing import relaxed, show
-from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewrite_steps import Call
+from rag_kit.retrieval.query_call import Call, QueryCall
 
 _MAX_SORTED = 20_000
 _KEPT_SCHEMAS = 32
@@ -92,7 +91,7 @@ class SelfQuery:
             arguments = (call.query, schema, call.request.child("self_query"))
             sync, native = owner._model.construct, owner._model.aconstruct
             asked = Call("self_query", partial(sync, *arguments), partial(native, *arguments))
-            (outcome,) = (await call.ask_all([asked])).outcomes
+            (outcome,) = (await call.do_first([asked])).outcomes
             if outcome.error is None:
                 return cast("ConstructedQuery", outcome.value)
             if owner.on_error == "raise" or isinstance(outcome.error, InvalidInputError):

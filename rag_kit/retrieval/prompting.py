@@ -16,9 +16,7 @@ from rag_kit.text import detect_language
 
 
 class LanguagePrompts:
-    """The kit's own prompt of a name in each language, or the caller's.
-
-    The files are read now: reading them in a call would block an event loop.
+    """The kit's own prompt of a name in each language, or the caller's; read now, as no call may wait for files.
 
     Args:
         name: Name of the kit's prompt.
@@ -42,9 +40,8 @@ class LanguagePrompts:
             self._prompts = {tongue: load_prompt(name, language=tongue) for tongue in LANGUAGES}
             return
         self._prompts = dict(given) if isinstance(given, Mapping) else dict.fromkeys(LANGUAGES, given)
-        if not self._prompts:
-            raise InvalidInputError("prompt is an empty mapping; give a prompt for 'en' or 'zh', or None.")
-        for tongue, prompt in self._prompts.items():
+        given_prompts: Mapping[str, Any] = self._prompts or {"": None}
+        for tongue, prompt in given_prompts.items():
             if tongue not in LANGUAGES or not isinstance(prompt, BasePromptTemplate):
                 raise InvalidInputError(
                     f"prompt holds {type(prompt).__name__} for {tongue!r}; it must be a LangChain prompt, or "
@@ -67,7 +64,9 @@ def check_model(llm: Any) -> Runnable[Any, Any]:
     Raises:
         InvalidInputError: If it is no runnable, or a retriever.
     """
-    if not isinstance(llm, Runnable) or isinstance(llm, BaseRetriever):
+    if isinstance(llm, BaseRetriever):
+        raise InvalidInputError(f"llm is the retriever {llm.get_name()}; from_llm takes the model first.")
+    if not isinstance(llm, Runnable):
         raise InvalidInputError(
             f"llm is {type(llm).__name__}; it must be a chat model (or another runnable that takes messages)."
         )

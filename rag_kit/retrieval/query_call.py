@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency import Budget
+from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.outcome import FanOut, OnError, Outcome, describe_failure
-from rag_kit.concurrency.steps import Logic
+from rag_kit.concurrency.steps import Logic, Step
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
 from rag_kit.models import JsonCache, astructured_call, atext_call, structured_call, text_call
 from rag_kit.retrieval.base import Request
+from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.rewrite_memory import MISSING, Memory
-from rag_kit.retrieval.rewrite_steps import Call, side_by_side
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -28,20 +29,13 @@ MODEL_SHARE = 0.75
 """The models' share of a deadline where a search follows; a slow model would leave no time for any result."""
 
 
-class Owner(Protocol):
-    """What a call takes from the retriever, or other part, that was called."""
+@dataclass(frozen=True)
+class Call:
+    """One thing to do, in both forms."""
 
-    on_error: OnError
-    timeout: float | None
-    deadline: float | None
-    max_calls: int | None
-    max_tokens: int | None
-    max_concurrency: int | None
-    id_key: str | None
-
-    def get_name(self) -> str:
-        """The name for provenance and messages."""
-        ...
+    name: str
+    sync: Callable[[], Any]
+    native: Callable[[], Awaitable[Any]]
 
 
 class QueryCall:
@@ -58,15 +52,12 @@ class QueryCall:
         notes: Notes for every result.
         extra: More for the last stage of every result.
         budget: The caps on calls and tokens, and what was used.
-        clock: The deadline of the whole.
-        model_clock: The deadline of what comes before the last search.
-        memory: What the cache gave, and gets.
         settled: The query alone is all there is to search for, and nothing went wrong.
     """
 
     def __init__(
         self,
-        owner: Owner,
+        owner: BudgetedRetriever,
         query: str,
         request: Request,
         *,
@@ -77,11 +68,11 @@ class QueryCall:
         self.query = query
         self.request = request
         self.budget = Budget(max_calls=owner.max_calls, max_tokens=owner.max_tokens)
-        self.clock = Budget(deadline=owner.deadline)
-        self.model_clock = Budget(deadline=None if owner.deadline is None else owner.deadline * model_share)
+        self._clock = Budget(deadline=owner.deadline)
+        self._model_clock = Budget(deadline=None if owner.deadline is None else owner.deadline * model_share)
+        self._memory = Memory(cache)
         self.notes: list[str] = []
         self.extra: dict[str, Any] = {}
-        self.memory = Memory(cache, self.note)
         self.settled = False
 
     def note(self, text: str) -> None:
@@ -91,7 +82,7 @@ class QueryCall:
 
     def report(self) -> list[str]:
         """All notes, with what the models were asked; what failed is logged, too."""
-        calls, served = self.budget.calls, self.memory.served
+        calls, served = self.budget.calls, self._memory.served
         if calls or served:
             line = f"model: {calls} call{'' if calls == 1 else 's'}, {self.budget.tokens} tokens"
             cached = f", {served} answer{'' if served == 1 else 's'} from the cache"
@@ -108,40 +99,30 @@ class QueryCall:
 
         Args:
             name: What it is, for messages.
-            sync: Does it on a thread.
-            native: Does it without blocking; ``None``: on a thread, too.
+            sync: Does it, blocking.
+            native: Does it without blocking; ``None``: ``sync`` on a thread.
 
         Raises:
             BranchError: It failed or was late; its own error is the ``__cause__``.
             BudgetExceededError: No time is left.
         """
-        (outcome,) = (await self.do_all([Call(name, sync, native or partial(run_in_thread, sync))])).outcomes
-        if not outcome.ok:
-            raise self.failure(outcome)
-        return cast("T", outcome.value)
+        result = await self.do_all([Call(name, sync, native or partial(run_in_thread, sync))])
+        return cast("T", self.value(result.outcomes[0]))
 
     async def do_all(self, calls: Sequence[Call], on_error: OnError = "skip") -> FanOut[Any]:
         """Do several things side by side; each has the time-out, and all of them what the deadline leaves."""
-        return await self._done(calls, self.owner.timeout, self.clock, on_error)
+        return await self._done(calls, self.owner.timeout, self._clock, on_error)
 
-    async def ask_all(self, calls: Sequence[Call], timeout: float | None = None) -> FanOut[Any]:
-        """Do what comes before the search, such as asking a model, side by side within the models' deadline."""
-        return await self._done(calls, timeout, self.model_clock)
+    async def do_first(self, calls: Sequence[Call], timeout: float | None = None) -> FanOut[Any]:
+        """As ``do_all``, for what comes before the search, within the models' share of the deadline."""
+        return await self._done(calls, timeout, self._model_clock)
 
     async def search(
         self, retriever: Runnable[str, list[Document]], query: str, k: int | None, filter: Any = None
     ) -> list[Document]:
-        """Ask a retriever, under the filter of the call if no other is given.
-
-        Raises:
-            BranchError: It failed; its own error is the ``__cause__``.
-            BudgetExceededError: No time is left.
-        """
-        settings: dict[str, Any] = {
-            "config": self.request.child("retriever"),
-            "k": k,
-            "filter": filter or self.request.filter,
-        }
+        """Ask a retriever, under the filter of the call if no other is given; raises as ``do``."""
+        settings: dict[str, Any] = {"config": self.request.child("retriever"), "k": k}
+        settings["filter"] = filter or self.request.filter
         sync = partial(call_retriever, retriever, query, **settings)
         return await self.do(
             retriever.get_name(), sync, partial(acall_retriever, retriever, query, **settings)
@@ -180,37 +161,40 @@ class QueryCall:
             {key: value for key, value in given.items() if key in prompt.input_variables} for given in values
         ]
         config = self.request.child("model")
-        keys = self.memory.keys(model, prompt, known, schema, config)
-        recalled = await self.memory.recall(keys, schema)
-        outcomes = {
-            at: Outcome(names[at], value) for at, value in enumerate(recalled) if value is not MISSING
-        }
-        missing = [at for at in range(len(known)) if at not in outcomes]
+        keys = self._memory.keys(model, prompt, known, schema, config)
+        recalled = await self._cached(partial(self._memory.read, keys, schema)) if any(keys) else None
+        answers = recalled or [MISSING] * len(keys)
+        missing = [at for at, answer in enumerate(answers) if answer is MISSING]
         cap = self.budget.max_calls
         room = len(missing) if cap is None else max(0, cap - self.budget.calls)
         settings: dict[str, Any] = {"timeout": self.owner.timeout, "config": config}
         calls = [_model_call(names[at], model, prompt, known[at], schema, settings) for at in missing[:room]]
-        done = await self.ask_all(calls)
-        for at, outcome in zip(missing, done.outcomes, strict=False):
-            outcomes[at] = outcome
+        done = iter((await self.do_first(calls)).outcomes)
+        refused = BudgetExceededError("calls", cap or 0)
+        outcomes = []
+        for name, key, answer in zip(names, keys, answers, strict=True):
+            outcome = (
+                Outcome(name, answer) if answer is not MISSING else next(done, Outcome(name, error=refused))
+            )
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
             if outcome.ok:
-                self.memory.add(keys[at], outcome.value)
-        for at in missing[room:]:
-            outcomes[at] = Outcome(names[at], error=BudgetExceededError("calls", cap or 0))
-        return [outcomes[at] for at in range(len(known))]
+                self._memory.add(key, outcome.value)
+            outcomes.append(outcome)
+        return outcomes
+
+    async def keep_answers(self) -> None:
+        """Write new answers to the cache, now that they were of use."""
+        if self._memory.new:
+            await self._cached(self._memory.write)
 
     async def attempt(self, name: str, steps: Logic[T], instead: str) -> T | None:
-        """Take steps that may fail.
+        """Take steps that may fail; ``None`` if they do, which is noted (``on_error="skip"``).
 
         Args:
             name: What they are, for the note.
             steps: The steps.
             instead: What happens if they fail, for the note.
-
-        Returns:
-            What they gave; ``None`` if they failed, which is noted (``on_error="skip"``).
 
         Raises:
             RagKitError: What they raise, with ``on_error="raise"``.
@@ -227,32 +211,51 @@ class QueryCall:
             self.note(f"degraded: {describe_failure(name, cause)}; {instead}")
             return None
 
-    def failure(self, outcome: Outcome[Any]) -> Exception:
-        """What a failed outcome is raised as."""
-        error = outcome.error
-        if isinstance(error, (BranchError, BudgetExceededError, InvalidInputError)):
-            return error
-        wrapped = BranchError(describe_failure(outcome.name, error))
-        wrapped.__cause__ = error
-        return wrapped
+    @staticmethod
+    def value(outcome: Outcome[Any]) -> Any:
+        """The value of an outcome; if there is none, raises a ``BranchError`` around its error."""
+        if isinstance(outcome.error, (BranchError, BudgetExceededError, InvalidInputError)):
+            raise outcome.error
+        if outcome.error is not None:
+            raise BranchError(describe_failure(outcome.name, outcome.error)) from outcome.error
+        return outcome.value
+
+    async def _cached(self, work: Callable[[], Any]) -> Any:
+        """Use the cache; the answer is the same without it, so its failure is only noted."""
+        call = Call("cache", work, partial(run_in_thread, work))
+        (outcome,) = (await self._done([call], None, Budget())).outcomes
+        if not outcome.ok:
+            self.note(f"degraded: {describe_failure(outcome.name, outcome.error)}")
+        return outcome.value
 
     async def _done(
         self, calls: Sequence[Call], timeout: float | None, clock: Budget, on_error: OnError = "skip"
     ) -> FanOut[Any]:
+        """Do things side by side, on threads or on the event loop, charging the call's budget."""
         if clock.remaining_seconds() == 0:
             late = BudgetExceededError("deadline", self.owner.deadline or 0)
             return FanOut([Outcome(call.name, error=late) for call in calls])
-        width = self.owner.max_concurrency or self.request.config.get("max_concurrency")
-        return await side_by_side(calls, on_error, timeout, None, width, clock)
+        settings: dict[str, Any] = {"names": [call.name for call in calls], "on_error": on_error}
+        settings["max_concurrency"] = self.owner.max_concurrency or self.request.config.get("max_concurrency")
+
+        def sync(context: Any) -> FanOut[Any]:
+            with use_budget(self.budget, clock):
+                return fan_out([call.sync for call in calls], timeout=timeout, **settings)
+
+        async def native(context: Any) -> FanOut[Any]:
+            with use_budget(self.budget, clock):
+                return await afan_out([call.native for call in calls], timeout=timeout, **settings)
+
+        step: Step[FanOut[Any]] = Step("side by side", sync, native)
+        return await step
 
 
 def _model_call(
     name: str, model: Any, prompt: Any, values: dict[str, Any], schema: Any, settings: dict[str, Any]
 ) -> Call:
+    both: tuple[Any, Any] = (structured_call, astructured_call)
+    given: tuple[Any, ...] = (model, prompt, values, schema)
     if schema is str:
-        given: tuple[Any, ...] = (model, prompt, values)
-        return Call(name, partial(text_call, *given, **settings), partial(atext_call, *given, **settings))
-    given = (model, prompt, values, schema)
-    return Call(
-        name, partial(structured_call, *given, **settings), partial(astructured_call, *given, **settings)
-    )
+        both, given = (text_call, atext_call), given[:3]
+    sync, native = (partial(function, *given, **settings) for function in both)
+    return Call(name, sync, native)

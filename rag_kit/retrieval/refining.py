@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from pydantic import field_validator
 
 from rag_kit.concurrency.steps import Logic, arun, run
 from rag_kit.documents import add_note, document_keys
-from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.errors import RagKitError
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.bounded import BudgetedRetriever
+from rag_kit.retrieval.bounded import WrappingRetriever
 from rag_kit.retrieval.query_call import QueryCall
 
 _log = logging.getLogger(__name__)
@@ -25,7 +24,7 @@ class RefiningError(RagKitError):
     """A reranker or compressor gave something that does not belong to the documents it was given."""
 
 
-class RefiningRetriever(BudgetedRetriever):
+class RefiningRetriever(WrappingRetriever):
     """Base of the retrievers that ask another retriever and then work on its documents.
 
     Args:
@@ -44,18 +43,6 @@ class RefiningRetriever(BudgetedRetriever):
     """
 
     other_names: ClassVar[Mapping[str, str]] = {"base_retriever": "retriever"}
-
-    retriever: Runnable[str, list[Document]]
-
-    @field_validator("retriever", mode="before")
-    @classmethod
-    def _retriever_is_runnable(cls, value: Any) -> Any:
-        if not isinstance(value, Runnable):
-            raise InvalidInputError(
-                f"retriever is {type(value).__name__}; it must be a LangChain retriever (or another runnable "
-                "from a string to documents)."
-            )
-        return value
 
     @abstractmethod
     def _refine(self, documents: list[Document], call: QueryCall) -> Logic[list[Document]]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
-from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.models import JsonCache
 from rag_kit.models.identity import call_key
 from rag_kit.models.json_schema import SchemaMismatchError
 from rag_kit.models.schema import target_of
-from rag_kit.retrieval.rewrite_steps import in_thread, side_by_side
 
 MISSING: Any = object()
 """Stands for an answer that is not in the cache."""
@@ -28,12 +25,13 @@ class Memory:
 
     Attributes:
         served: Answers that came from the cache.
+        new: Answers that are not in it yet.
     """
 
-    def __init__(self, cache: JsonCache | None, note: Callable[[str], None]) -> None:
+    def __init__(self, cache: JsonCache | None) -> None:
         self._cache = cache
-        self._note = note
-        self._new: dict[str, Any] = {}
+        self._known: set[str] = set()
+        self.new: dict[str, Any] = {}
         self.served = 0
 
     def keys(
@@ -49,33 +47,25 @@ class Memory:
             return [None] * len(values)
         return [call_key(model, prompt, each, schema, config) for each in values]
 
-    async def recall(self, keys: Sequence[str | None], schema: Any) -> list[Any]:
+    def read(self, keys: Sequence[str | None], schema: Any) -> list[Any]:
         """The answer to each key, or ``MISSING``."""
         known = [key for key in keys if key is not None]
-        found = await self._do(lambda cache: cache.get(known)) if known else None
-        answers = [_read((found or {}).get(key), schema) for key in keys]
+        found = self._cache.get(known) if self._cache is not None else {}
+        answers = [_read(found.get(key), schema) if key else MISSING for key in keys]
+        self._known |= {key for key, answer in zip(keys, answers, strict=True) if key and answer is not MISSING}
         self.served += sum(answer is not MISSING for answer in answers)
         return answers
 
     def add(self, key: str | None, answer: Any) -> None:
         """Note an answer that the model gave."""
-        if key is not None:
-            self._new[key] = answer.model_dump(mode="json") if isinstance(answer, BaseModel) else answer
+        if key is not None and key not in self._known:
+            self.new[key] = answer.model_dump(mode="json") if isinstance(answer, BaseModel) else answer
 
-    async def store(self) -> None:
+    def write(self) -> None:
         """Write the new answers."""
-        if new := self._new:
-            self._new = {}
-            await self._do(lambda cache: cache.put(new))
-
-    async def _do(self, work: Callable[[JsonCache], Any]) -> Any:
-        assert self._cache is not None, "without a cache there are no keys"
-        call = in_thread("cache", partial(work, self._cache))
-        (outcome,) = (await side_by_side([call], "skip", None, None, None)).outcomes
-        if not outcome.ok:
-            # The answer is the same without a cache, so that is no reason to raise.
-            self._note(f"degraded: {describe_failure(outcome.name, outcome.error)}")
-        return outcome.value
+        if self._cache is not None:
+            self._cache.put(self.new)
+            self.new = {}
 
 
 def _read(value: Any, schema: Any) -> Any:

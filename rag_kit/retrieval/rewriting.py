@@ -1,21 +1,15 @@
-"""The base of retrievers that have a model rewrite the question, search with what it wrote, and fuse.
-
-A technique says what to ask the model for and what to search with; it is written once, as a coroutine that awaits
-steps, and carried out either on threads or on an event loop.
-"""
+"""The base of retrievers that have a model rewrite the question, search with what it wrote, and fuse."""
 
 from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
-from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 
 from rag_kit.concurrency.outcome import describe_failure
@@ -24,10 +18,10 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.models import JsonCache
 from rag_kit.models.identity import model_identity
 from rag_kit.retrieval.base import Request, check_count
-from rag_kit.retrieval.bounded import BudgetedRetriever
+from rag_kit.retrieval.bounded import WrappingRetriever
 from rag_kit.retrieval.fusion import check_weights
 from rag_kit.retrieval.merging import Found, Merging, check_fusion, merge
-from rag_kit.retrieval.prompting import LanguagePrompts
+from rag_kit.retrieval.prompting import LanguagePrompts, check_model
 from rag_kit.retrieval.query_call import MODEL_SHARE, QueryCall
 from rag_kit.retrieval.searching import Search, search_all
 from rag_kit.retrieval.variants import dropped_note, usable_variants
@@ -35,7 +29,7 @@ from rag_kit.retrieval.variants import dropped_note, usable_variants
 MAX_REWRITES = 32
 
 
-class RewritingRetriever(BudgetedRetriever):
+class RewritingRetriever(WrappingRetriever):
     """Base of the retrievers that rewrite the question with a model.
 
     Whatever the model does, the question itself is searched for at least: no answer, a useless one, or a budget
@@ -85,7 +79,6 @@ class RewritingRetriever(BudgetedRetriever):
 
     k: int | None = 4  # type: ignore[assignment]
     llm: Runnable[Any, Any]
-    retriever: Runnable[str, list[Document]]
     prompt: Any = None
     language: Literal["auto", "en", "zh"] = "auto"
     include_original: bool = True
@@ -120,24 +113,10 @@ class RewritingRetriever(BudgetedRetriever):
         """
         return cls(llm=llm, retriever=retriever, prompt=prompt, k=k, **settings)
 
-    @field_validator("llm", "retriever", mode="before")
+    @field_validator("llm", mode="before")
     @classmethod
-    def _parts_are_runnables(cls, value: Any, info: Any) -> Any:
-        if not isinstance(value, Runnable):
-            what = "a chat model" if info.field_name == "llm" else "a LangChain retriever"
-            how = (
-                f" Wrap it: VectorRetriever(vectorstore={type(value).__name__})."
-                if isinstance(value, VectorStore)
-                else ""
-            )
-            raise InvalidInputError(
-                f"{info.field_name} is {type(value).__name__}; it must be {what} (or another runnable).{how}"
-            )
-        if info.field_name == "llm" and isinstance(value, BaseRetriever):
-            raise InvalidInputError(
-                f"llm is the retriever {value.get_name()}; from_llm takes the model first, then the retriever."
-            )
-        return value
+    def _llm_is_a_model(cls, value: Any) -> Any:
+        return check_model(value)
 
     @field_validator("cache", mode="before")
     @classmethod
@@ -149,14 +128,14 @@ class RewritingRetriever(BudgetedRetriever):
     def _weights_are_allowed(cls, value: Any) -> Any:
         if value is None:
             return None
-        weights = list(value) if hasattr(value, "__iter__") and not isinstance(value, str) else value
-        return check_weights(weights, len(weights) if isinstance(weights, list) else 0)
+        weights = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else []
+        if not weights:
+            raise InvalidInputError(f"weights={value!r} was given; give a list of numbers, or None.")
+        return check_weights(weights, len(weights))
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         check_fusion(self.fusion, self.rrf_k)
-        if self.weights is not None and not self.weights:
-            raise InvalidInputError("weights is empty; give at least one, or None for equal weights.")
         if self.cache is not None and model_identity(self.llm) is None:
             raise InvalidInputError(
                 f"cache was given, but llm is {type(self.llm).__name__}, which has no identity of its own; "
@@ -184,7 +163,7 @@ class RewritingRetriever(BudgetedRetriever):
     async def _steps(self, question: str, call: QueryCall) -> list[Document]:
         rewritten = await self._rewrite(question, call)
         if rewritten or call.settled:
-            await call.memory.store()
+            await call.keep_answers()
         found = await self._search([*self._original(question, call, rewritten), *rewritten], call)
         return self._merge(question, call, found)
 

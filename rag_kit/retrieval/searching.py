@@ -14,8 +14,7 @@ from rag_kit.retrieval.batching import groups_of
 from rag_kit.retrieval.bounded import raise_all_failed
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 from rag_kit.retrieval.merging import Found
-from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewrite_steps import Call
+from rag_kit.retrieval.query_call import Call, QueryCall
 
 
 @dataclass(frozen=True)

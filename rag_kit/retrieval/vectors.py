@@ -10,8 +10,7 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
-from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewrite_steps import Call
+from rag_kit.retrieval.query_call import Call, QueryCall
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,12 +58,7 @@ async def embed(
             ),
         ]
     )
-    outcomes = result.outcomes
-    for outcome in outcomes:
-        if not outcome.ok:
-            raise call.failure(outcome)
-    one = np.asarray(outcomes[0].value, dtype=np.float64)
-    many = np.asarray(outcomes[1].value, dtype=np.float64)
+    one, many = (np.asarray(call.value(outcome), dtype=np.float64) for outcome in result.outcomes)
     if one.ndim != 1 or many.shape != (len(texts), one.size):
         raise ModelOutputError(
             f"The embedding model gave vectors of shape {many.shape} for {len(texts)} texts and {one.shape} for the "

@@ -66,8 +66,7 @@ class ModelCompressor(Compressor):
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, ChosenSentences, names)
         if not any(outcome.ok for outcome in outcomes) or call.owner.on_error == "raise":
             for outcome in outcomes:
-                if not outcome.ok:
-                    raise call.failure(outcome)
+                call.value(outcome)
         chosen: dict[int, list[int]] = {number: [] for number in range(len(passages))}
         failed: dict[int, str] = {}
         for (number, start, part), outcome in zip(pieces, outcomes, strict=True):

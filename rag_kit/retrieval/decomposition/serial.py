@@ -67,7 +67,7 @@ class Serial:
                 )
             self._add(Step(part.query, answer))
         if self._steps or call.settled:
-            await call.memory.store()
+            await call.keep_answers()
         if not self._steps:
             found = await owner._search(owner._original(self._question, call, []), call)
         return found

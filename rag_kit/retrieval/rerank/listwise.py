@@ -115,9 +115,7 @@ class ListwiseReranker(Reranker):
 
     async def _ask(self, prompt: Any, values: dict[str, Any], label: str, call: QueryCall) -> list[Any]:
         (outcome,) = await call.ask(self.llm, prompt, [values], RankedPassages, [label])
-        if not outcome.ok:
-            raise call.failure(outcome)
-        answer = outcome.value
+        answer = call.value(outcome)
         found = answer.get("ranking") if isinstance(answer, dict) else getattr(answer, "ranking", None)
         return list(found) if isinstance(found, (list, tuple)) else []
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.documents import Filter, compile_filter, get_provenance, with_provenance
 from rag_kit.documents.identity import document_key
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.query_call import Call, QueryCall
 from rag_kit.retrieval.rerank.base import both_ways
-from rag_kit.retrieval.rewrite_steps import Call
 
 
 async def fetch_neighbours(
@@ -43,13 +43,11 @@ async def fetch_neighbours(
     for outcome in outcomes:
         if not outcome.ok:
             if call.owner.on_error == "raise":
-                raise call.failure(outcome)
-            failures.append(outcome)
+                call.value(outcome)
+            failures.append(describe_failure(outcome.name, outcome.error))
         found.append([] if not outcome.ok else _checked(outcome.value, passes))
     if failures:
-        call.note(
-            f"degraded: neighbours of {len(failures)} of {len(documents)} passages: {call.failure(failures[0])}"
-        )
+        call.note(f"degraded: neighbours of {len(failures)} of {len(documents)} passages: {failures[0]}")
     return found
 
 

@@ -74,8 +74,7 @@ class PointwiseReranker(Reranker):
         outcomes = await call.ask(self.llm, self.prompts.choose(query), values, Grade, names)
         if not any(outcome.ok for outcome in outcomes) or call.owner.on_error == "raise":
             for outcome in outcomes:
-                if not outcome.ok:
-                    raise call.failure(outcome)
+                call.value(outcome)
         scores: list[float | None] = []
         details: list[dict[str, Any]] = []
         problems: list[str] = []

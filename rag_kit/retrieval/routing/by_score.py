@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import InvalidInputError, ModelOutputError
 from rag_kit.models.clients import aembed_query, embed_documents, embed_query
-from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewrite_steps import Call
+from rag_kit.retrieval.query_call import Call, QueryCall
 from rag_kit.retrieval.routing.route import Choice
 from rag_kit.retrieval.routing.source import Source
 from rag_kit.retrieval.vectors import check_embeddings, unit
@@ -94,17 +93,14 @@ class SimilarityWay:
         import numpy as np
 
         question = self._embeddings, call.query
-        done = await call.ask_all(
+        done = await call.do_first(
             [
                 Call("query embedding", partial(embed_query, *question), partial(aembed_query, *question)),
                 Call("embeddings", self._vectors, partial(run_in_thread, self._vectors)),
             ],
             call.owner.timeout,
         )
-        for outcome in done.outcomes:
-            if not outcome.ok:
-                raise call.failure(outcome)
-        asked, matrix = done.values
+        asked, matrix = map(call.value, done.outcomes)
         vector = np.asarray(asked, dtype=np.float64)
         if vector.ndim != 1 or vector.size != matrix.shape[1]:
             raise ModelOutputError(

@@ -15,8 +15,7 @@ from rag_kit.errors import InvalidInputError
 from rag_kit.models.clients import acall_runnable
 from rag_kit.prompts.routing import routes_among
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
-from rag_kit.retrieval.query_call import QueryCall
-from rag_kit.retrieval.rewrite_steps import Call
+from rag_kit.retrieval.query_call import Call, QueryCall
 from rag_kit.retrieval.routing.by_score import Decision, KeywordWay, SimilarityWay
 from rag_kit.retrieval.routing.route import Choice, NoRouteError, Route, RoutingError
 from rag_kit.retrieval.routing.source import MAX_SOURCES, Source
@@ -68,13 +67,10 @@ class FunctionWay:
         else:
             sync = partial(call_function, func, call.query)
             native = partial(acall_function, func, call.query)
-        (outcome,) = (await call.ask_all([Call("function", sync, native)], call.owner.timeout)).outcomes
-        if not outcome.ok:
-            raise call.failure(outcome)
-        given = outcome.value if outcome.value is not None else []
-        named: list[Any] = (
-            [given] if isinstance(given, str) else [*given] if isinstance(given, Iterable) else [None]
-        )
+        (outcome,) = (await call.do_first([Call("function", sync, native)], call.owner.timeout)).outcomes
+        given = call.value(outcome)
+        given = [] if given is None else [given] if isinstance(given, str) else given
+        named: list[Any] = [*given] if isinstance(given, Iterable) else [None]
         if not all(isinstance(name, str) for name in named):
             raise InvalidInputError(
                 f"The routing function gave {given!r:.80}; it must give a name, a list of names, a mapping of name "
