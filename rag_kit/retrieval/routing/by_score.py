@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rag_kit.concurrency.bridge import run_in_thread
-from rag_kit.errors import InvalidInputError, ModelOutputError
+from rag_kit.errors import ModelOutputError
 from rag_kit.models.clients import aembed_query, embed_documents, embed_query
 from rag_kit.retrieval.query_call import Call, QueryCall
 from rag_kit.retrieval.routing.route import Choice
@@ -147,17 +147,3 @@ def best_names(scores: Mapping[str, float], threshold: float, margin: float | No
         least = scores[fitting[0]] - margin - 1e-9
         fitting = [name for name in fitting if scores[name] >= least]
     return fitting[:most]
-
-
-def check_limit(name: str, value: Any, least: float) -> float | None:
-    """Check a threshold or a margin.
-
-    Raises:
-        InvalidInputError: If it is no number from ``least`` to 1, or ``None``.
-    """
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if value is not None and not (number and least <= value <= 1):
-        raise InvalidInputError(
-            f"{name}={value!r} was given; it must be a number from {least:g} to 1, or None."
-        )
-    return value  # type: ignore[no-any-return]

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.bridge import acall_function, call_function
@@ -54,8 +53,6 @@ class FunctionWay:
     name = "function"
 
     def __init__(self, func: Any) -> None:
-        if not callable(func) and not isinstance(func, Runnable):
-            raise InvalidInputError(f"how is {type(func).__name__}; it must be a function of the question.")
         self._func = func
 
     async def decide(self, call: QueryCall, sources: Sequence[Source], most: int) -> Decision:
@@ -92,35 +89,23 @@ def make_way(how: Any, sources: Sequence[Source], settings: Mapping[str, Any]) -
         settings: The arguments of ``RoutingRetriever`` that belong to one of them.
 
     Raises:
-        InvalidInputError: If the way is unknown, or what it needs is missing, or another argument has no use.
+        InvalidInputError: If the way is unknown, or what it needs is missing.
     """
-    llm, embeddings, prompt, language, pooling, threshold, margin = (
-        settings[name]
-        for name in ("llm", "embeddings", "prompt", "language", "pooling", "threshold", "margin")
-    )
     if how is None:
-        how = "model" if llm is not None else "similarity" if embeddings is not None else "keywords"
-    if how == "similarity" and isinstance(llm, Embeddings):
-        raise InvalidInputError("llm is an embedding model; give it as embeddings=.")
-    used = {
-        "model": {"llm", "prompt"},
-        "similarity": {"embeddings", "threshold", "margin"},
-        "keywords": {"threshold", "margin"},
-    }
-    if isinstance(how, str) and how not in used:
-        raise InvalidInputError(
-            f"how={how!r} was given; allowed: {', '.join(map(repr, used))}, or a function of the question."
-        )
-    known = used[how] if isinstance(how, str) else set()
-    of_one_way = ("llm", "embeddings", "prompt", "threshold", "margin")
-    if idle := [name for name in of_one_way if settings[name] is not None and name not in known]:
-        way = repr(how) if isinstance(how, str) else "a function"
-        raise InvalidInputError(f"{', '.join(idle)} has no use with how={way}; leave it out.")
+        usual = {"llm": "model", "embeddings": "similarity"}
+        how = next((way for part, way in usual.items() if settings[part] is not None), "keywords")
+    limits = settings["threshold"], settings["margin"]
     if how == "model":
-        return ModelWay(llm, prompt, language)
+        return ModelWay(settings["llm"], settings["prompt"], settings["language"])
     if how == "similarity":
-        return SimilarityWay(sources, embeddings, pooling, threshold, margin)
-    return KeywordWay(sources, threshold, margin) if how == "keywords" else FunctionWay(how)
+        return SimilarityWay(sources, settings["embeddings"], settings["pooling"], *limits)
+    if how == "keywords":
+        return KeywordWay(sources, *limits)
+    if callable(how) or isinstance(how, Runnable):
+        return FunctionWay(how)
+    raise InvalidInputError(
+        f"how={how!r} was given; allowed: 'model', 'similarity', 'keywords', or a function of the question."
+    )
 
 
 async def decide(
@@ -131,15 +116,7 @@ async def decide(
     fallback: str | None,
     on_none: OnNone,
 ) -> Route:
-    """Decide where a question goes.
-
-    Args:
-        call: The call; notes about names that were left out are the route's.
-        sources: What this caller may use.
-        way: What decides.
-        most: Most choices.
-        fallback: Where to go if nothing fits.
-        on_none: What to do if nothing fits, and the fallback is not allowed.
+    """Decide where a question goes, of the sources that this caller may use; arguments as of ``RoutingRetriever``.
 
     Raises:
         NoRouteError: Nothing fits, and ``on_none="raise"``.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.prompt_values import PromptValue
 from langchain_core.prompts import BasePromptTemplate
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import patch_config
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.errors import InvalidInputError
@@ -27,7 +26,7 @@ _SETTINGS = frozenset(
 _MAX_DESCRIPTION = 4_000
 
 
-class PromptRouter(Runnable[Any, PromptValue]):
+class PromptRouter(RunnableLambda[Any, PromptValue]):
     """A runnable that picks the prompt that suits a question and fills it in: ``{"question": ...} | router | model``.
 
     Args:
@@ -61,7 +60,7 @@ class PromptRouter(Runnable[Any, PromptValue]):
             raise InvalidInputError(
                 "on_none='all' was given; only one prompt can be used: 'empty' or 'raise'."
             )
-        self.name = name
+        super().__init__(self._pick, afunc=self._apick, name=name or "PromptRouter")
         self.question_key = question_key
         self._templates, sources = _read(prompts)
         # A template is a runnable as a retriever is; the router is asked for routes alone.
@@ -70,15 +69,7 @@ class PromptRouter(Runnable[Any, PromptValue]):
     def route(
         self, question: str, config: RunnableConfig | None = None, *, prompts: Sequence[str] | None = None
     ) -> Route:
-        """Decide which prompt suits a question.
-
-        Args:
-            question: The question.
-            config: LangChain's config.
-            prompts: The names that this call may use; ``None`` for all.
-
-        Returns:
-            The route; false if no prompt suits.
+        """Decide which prompt suits a question, of all or of those that ``prompts`` names; false if none does.
 
         Raises:
             NoRouteError: None suits (``on_none="raise"``).
@@ -92,35 +83,11 @@ class PromptRouter(Runnable[Any, PromptValue]):
         """As ``route``, natively asynchronous."""
         return self._usable(await self._router.aroute(question, config, sources=prompts))
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> PromptValue:
-        """Pick the prompt for ``input["question"]`` and fill it in with ``input``.
+    def _pick(self, values: Any, config: RunnableConfig, **prompts: Any) -> Any:
+        return self._marked(self.route(self._question(values), config, **prompts))
 
-        Args:
-            input: The values of the prompt, or the question alone.
-            config: LangChain's config.
-            **kwargs: ``prompts``: the names that this call may use.
-
-        Raises:
-            NoRouteError: No prompt suits.
-            InvalidInputError: There is no question.
-        """
-
-        def run(values: Any, config: RunnableConfig) -> PromptValue:
-            question, values = self._question(values)
-            route = self.route(question, config, **kwargs)
-            return self._filled(route).invoke(values, _marked(config, route))  # type: ignore[no-any-return]
-
-        return self._call_with_config(cast(Any, run), input, config)
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> PromptValue:
-        """As ``invoke``, natively asynchronous."""
-
-        async def run(values: Any, config: RunnableConfig) -> PromptValue:
-            question, values = self._question(values)
-            route = await self.aroute(question, config, **kwargs)
-            return await self._filled(route).ainvoke(values, _marked(config, route))  # type: ignore[no-any-return]
-
-        return await self._acall_with_config(cast(Any, run), input, config)
+    async def _apick(self, values: Any, config: RunnableConfig, **prompts: Any) -> Any:
+        return self._marked(await self.aroute(self._question(values), config, **prompts))
 
     def _usable(self, route: Route) -> Route:
         """Of sources all can be asked where the decision failed; of prompts only one can be used."""
@@ -134,14 +101,13 @@ class PromptRouter(Runnable[Any, PromptValue]):
             )
         return Route(route.question, route.how, "fallback", chosen, notes=(f"{text}; the fallback is used",))
 
-    def _question(self, values: Any) -> tuple[str, Any]:
-        if isinstance(values, str):
-            return values, {self.question_key: values}
-        if isinstance(values, Mapping) and isinstance(values.get(self.question_key), str):
-            return values[self.question_key], values
-        raise InvalidInputError(
-            f"The prompt router takes a question, or a dict with the question under {self.question_key!r}."
-        )
+    def _question(self, values: Any) -> str:
+        question = values.get(self.question_key) if isinstance(values, Mapping) else values
+        if not isinstance(question, str):
+            raise InvalidInputError(
+                f"The prompt router takes a question, or a dict with the question under {self.question_key!r}."
+            )
+        return question
 
     def _template(self, route: Route) -> Any:
         if not route:
@@ -150,12 +116,15 @@ class PromptRouter(Runnable[Any, PromptValue]):
         tongue = detect_language(route.question) if language == "auto" else language
         return templates.get(tongue) or next(iter(templates.values()))
 
-    def _filled(self, route: Route) -> Any:
+    def _marked(self, route: Route) -> Runnable[Any, PromptValue]:
+        """The template, which LangChain fills in; its run says in a trace which prompt was picked."""
         if not route:
             raise NoRouteError(
                 "None of the prompts suits the question, and a chain cannot go on without one. Give a fallback=."
             )
-        return self._template(route)
+        metadata = {"routed_to": route.names[0], "routed_by": route.how}
+        picked: Runnable[Any, PromptValue] = self._template(route).with_config(metadata=metadata)
+        return picked
 
 
 def route_prompt(
@@ -201,7 +170,11 @@ def _read(given: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
         raise InvalidInputError(
             f"prompts is {type(given).__name__}; give a list of names of prompt files, or a mapping of name to prompt."
         )
-    named = given if isinstance(given, Mapping) else {name: name for name in map(_file_name, given)}
+    named = given if isinstance(given, Mapping) else {name: name for name in given if isinstance(name, str)}
+    if len(named) < len([*given]):
+        raise InvalidInputError(
+            "prompts is a list of names of prompt files; give templates in a mapping by name."
+        )
     templates: dict[str, Mapping[str, Any]] = {}
     sources = []
     for name, value in named.items():
@@ -212,15 +185,6 @@ def _read(given: Any) -> tuple[dict[str, Mapping[str, Any]], list[Source]]:
             described = [texts.get("", texts)]
         sources.append(Source(name, next(iter(own.values())), *described))
     return templates, sources
-
-
-def _file_name(value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidInputError(
-            f"prompts holds {type(value).__name__}; a list holds names of prompt files; give templates in a mapping "
-            "of name to template."
-        )
-    return value
 
 
 def _by_language(name: str, prompt: Any) -> Mapping[str, Any]:
@@ -246,9 +210,3 @@ def _description(template: Any) -> str:
         getattr(getattr(part, "prompt", part), "template", getattr(part, "content", "")) for part in parts
     ]
     return " ".join(text for text in texts if isinstance(text, str))[:_MAX_DESCRIPTION]
-
-
-def _marked(config: RunnableConfig, route: Route) -> RunnableConfig:
-    """The config for the template's own run, so that a trace says which prompt was picked."""
-    metadata = {**config.get("metadata", {}), "routed_to": route.names[0], "routed_by": route.how}
-    return {**patch_config(config), "metadata": metadata}

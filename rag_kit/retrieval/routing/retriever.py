@@ -9,16 +9,15 @@ from typing import Any, ClassVar, Literal, Self, cast
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
-from pydantic import PrivateAttr, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import document_keys
 from rag_kit.errors import InvalidInputError
-from rag_kit.retrieval.base import Request, check_count
+from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.merging import Found, Merging, check_fusion, merge
 from rag_kit.retrieval.query_call import MODEL_SHARE, QueryCall
-from rag_kit.retrieval.routing.by_score import check_limit
 from rag_kit.retrieval.routing.deciding import OnNone, Way, decide, make_way
 from rag_kit.retrieval.routing.route import Route
 from rag_kit.retrieval.routing.source import Source, allowed_among, read_sources
@@ -57,20 +56,15 @@ class RoutingRetriever(BudgetedRetriever):
         on_none: If none fits and there is no fallback: ``"empty"``, ``"all"`` sources, or ``"raise"``.
         allow: A function from the config to the list of names that may be used, empty for none. Without one
             all may be used.
-        fusion: How the lists of several sources are fused; ``"rrf"``, ``"convex"`` or ``"auto"``.
-        rrf_k: The ``k`` of reciprocal rank fusion.
-        k: Most documents to return.
+        fusion: How the lists of several sources are fused: ``"rrf"``, ``"convex"`` or ``"auto"``.
         fetch_k: How many each source is asked for; ``None`` for ``k``. Never fewer than ``k``.
-        filter: Metadata filter; reaches every source.
         on_error: ``"skip"`` what fails (router or source) and report it, or ``"raise"`` it. If all sources fail,
             that raises always.
-        timeout: Seconds that one request of the router, and one search, may take.
-        max_concurrency: Most searches at a time; ``None`` for the config's ``max_concurrency``, else all.
-        max_calls: Most model calls, those of the sources included.
-        max_tokens: Most tokens in and out; the call that goes over is kept, the next one is refused.
         deadline: Seconds for the whole. The router gets three quarters of them.
         id_key: Metadata key that identifies a document over all sources. Without it, documents of one id but
             different texts are kept apart, since each source numbers its own.
+
+    All other arguments are those of ``RewritingRetriever``.
 
     Raises:
         InvalidInputError: For arguments that are unknown or not allowed.
@@ -99,9 +93,9 @@ class RoutingRetriever(BudgetedRetriever):
     embeddings: Any = None
     prompt: Any = None
     language: Literal["auto", "en", "zh"] = "auto"
-    most: int | None = 1
-    threshold: float | None = None
-    margin: float | None = None
+    most: int | None = Field(default=1, ge=1)
+    threshold: float | None = Field(default=None, ge=-1, le=1)
+    margin: float | None = Field(default=None, ge=0, le=1)
     pooling: Literal["max", "mean"] = "mean"
     fallback: str | None = None
     on_none: OnNone = "empty"
@@ -113,14 +107,7 @@ class RoutingRetriever(BudgetedRetriever):
 
     @classmethod
     def from_llm(cls, llm: Any, sources: Any, *, prompt: Any = None, k: int = 4, **settings: Any) -> Self:
-        """Make a retriever that routes by a model.
-
-        Args:
-            llm: The model.
-            sources: The sources.
-            prompt: A prompt of one's own.
-            k: Most documents to return.
-            **settings: Any further argument of the class.
+        """Make a retriever that routes by a model; ``settings`` are any further arguments of the class.
 
         Raises:
             InvalidInputError: For arguments that are unknown or not allowed.
@@ -132,24 +119,11 @@ class RoutingRetriever(BudgetedRetriever):
     def _sources_are_read(cls, value: Any) -> tuple[Source, ...]:
         return read_sources(value)
 
-    @field_validator("most", mode="before")
-    @classmethod
-    def _most_is_allowed(cls, value: Any) -> Any:
-        return None if value is None else check_count("most", value)
-
-    @field_validator("threshold", "margin", mode="before")
-    @classmethod
-    def _limits_are_allowed(cls, value: Any, info: Any) -> float | None:
-        return check_limit(info.field_name, value, -1 if info.field_name == "threshold" else 0)
-
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         check_fusion(self.fusion, self.rrf_k)
-        names = [source.name for source in self.sources]
-        if self.fallback is not None and self.fallback not in names:
-            raise InvalidInputError(
-                f"fallback={self.fallback!r} was given; it must be one of: {', '.join(names)}."
-            )
+        if self.fallback is not None:
+            allowed_among(self.sources, [self.fallback], "fallback")
         self._way = make_way(self.how, self.sources, dict(self))
         return self
 
