@@ -52,7 +52,9 @@ class Memory:
         known = [key for key in keys if key is not None]
         found = self._cache.get(known) if self._cache is not None else {}
         answers = [_read(found.get(key), schema) if key else MISSING for key in keys]
-        self._known |= {key for key, answer in zip(keys, answers, strict=True) if key and answer is not MISSING}
+        self._known |= {
+            key for key, answer in zip(keys, answers, strict=True) if key and answer is not MISSING
+        }
         self.served += sum(answer is not MISSING for answer in answers)
         return answers
 
