@@ -83,10 +83,10 @@ def measure(name: str, data: Path, show: int = 0) -> dict[str, Any]:
         scores, filtered, kept, shown = dict(plain), 0, 0, 0
         for key, text in made.queries.items():
             construct = retriever.construct_query(text)
-            if construct.directive is None and construct.sort is None and construct.query == text:
+            if construct.filter is None and construct.sort is None and construct.query == text:
                 continue
             scores[key] = ndcg(retriever.invoke(text), made.grades[key])
-            if construct.directive is not None:
+            if construct.filter is not None:
                 filtered += 1
                 passes = compile_filter(construct.filter)
                 kept += all(passes(by_id[of].metadata) for of in made.grades[key] if made.grades[key][of])

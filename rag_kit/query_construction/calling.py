@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Any, cast
 
 from langchain_core.documents import Document
-from langchain_core.structured_query import FilterDirective
 
 from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.documents import (
@@ -21,10 +20,9 @@ from rag_kit.documents import (
 )
 from rag_kit.documents.provenance import peek_score
 from rag_kit.errors import FilterError, InvalidInputError
+from rag_kit.query_construction.clauses import relaxed, show
 from rag_kit.query_construction.constructed import ConstructedQuery, Sort
 from rag_kit.query_construction.fields import Schema
-from rag_kit.query_construction.ir import to_filter
-from rag_kit.query_construction.relaxing import relaxed, show
 from rag_kit.retrieval.query_call import Call, QueryCall
 
 _MAX_SORTED = 20_000
@@ -54,10 +52,10 @@ class SelfQuery:
         limit = min(k, asked or k)
         if asked is not None and asked > k:
             call.note(f"{asked} documents were asked for; k={k} holds")
-        found = await self._find(made, made.directive, limit)
+        found = await self._find(made, made.filter, limit)
         if not found:
-            for directive, dropped in relaxed(made.directive, self.owner.relax, self.owner.max_relaxations):
-                found = await self._find(made, directive, limit)
+            for where, dropped in relaxed(made.filter, self.owner.relax, self.owner.max_relaxations):
+                found = await self._find(made, where, limit)
                 if found:
                     call.note(f"relaxed: nothing passes the whole filter; dropped {dropped}")
                     break
@@ -102,20 +100,18 @@ class SelfQuery:
         return by_rules
 
     def _tell(self, made: ConstructedQuery) -> None:
-        if made.directive is not None:
-            self.call.note(f"filter, by {made.constructor}: {show(made.directive)}")
+        if made.filter is not None:
+            self.call.note(f"filter, by {made.constructor}: {show(made.filter)}")
         else:
             self.call.note(f"no filter in the question, by {made.constructor}")
         for repair in made.repairs:
             self.call.note(f"repaired: {repair}")
 
-    async def _find(
-        self, made: ConstructedQuery, directive: FilterDirective | None, limit: int
-    ) -> list[Document]:
+    async def _find(self, made: ConstructedQuery, where: Filter | None, limit: int) -> list[Document]:
         """Search under a filter; where words find nothing, list what passes."""
         question = self.call.query
         try:
-            self._where = combine_filters(self.call.request.filter, to_filter(directive))
+            self._where = combine_filters(self.call.request.filter, where)
         except FilterError as error:  # the two together are beyond the bounds of a filter
             self.call.note(f"degraded: the question's filter was left out: {error}")
             self._where = self.call.request.filter
@@ -128,7 +124,7 @@ class SelfQuery:
             if found:
                 break
         # A question that is all filter asks for whatever passes; the rest of it only ranks.
-        if directive is not None and len(found) < limit and (not text or not found):
+        if where is not None and len(found) < limit and (not text or not found):
             listed = await self._list(limit + len(found)) or []
             known, keys = document_keys([found, listed], None)
             more = [doc for key, doc in zip(keys, listed, strict=True) if key not in known]

@@ -73,6 +73,11 @@ class MetadataField:
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @property
+    def all_names(self) -> tuple[str, ...]:
+        """Its name and its aliases."""
+        return (self.name, *self.aliases)
+
+    @property
     def ordered(self) -> bool:
         """Whether its values can be compared by size, and sorted."""
         return not self.many and self.type in ("int", "float", "date")

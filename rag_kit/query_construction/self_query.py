@@ -16,9 +16,9 @@ from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.chat import is_extractive
+from rag_kit.query_construction.by_model import ModelConstructor
 from rag_kit.query_construction.calling import SelfQuery
 from rag_kit.query_construction.constructed import ConstructedQuery
-from rag_kit.query_construction.constructor import Constructor, ModelConstructor
 from rag_kit.query_construction.discovery import adiscover_schema, discover_schema
 from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.constructor import RuleConstructor
@@ -274,7 +274,7 @@ class SelfQueryRetriever(BudgetedRetriever):
         """As ``construct_query``, without blocking."""
         return await self._constructor().aconstruct(question, self.schema_in_use, config)
 
-    def _constructor(self) -> Constructor:
+    def _constructor(self) -> RuleConstructor | ModelConstructor:
         return self._rules if self._model is None else self._model
 
     def _retrieve(self, query: str, request: Request) -> list[Document]:

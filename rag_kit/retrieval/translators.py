@@ -1,4 +1,4 @@
-"""LangChain's own translators, for stores that the kit has none for."""
+"""A filter of the kit in LangChain's own form, for its translators of stores that the kit has none for."""
 
 from __future__ import annotations
 
@@ -7,15 +7,67 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.structured_query import StructuredQuery, Visitor
+from langchain_core.structured_query import (
+    Comparator,
+    Comparison,
+    FilterDirective,
+    Operation,
+    Operator,
+    StructuredQuery,
+    Visitor,
+)
 from langchain_core.vectorstores import VectorStore
 
-from rag_kit.documents import Filter
+from rag_kit.documents import Filter, validate_filter
 from rag_kit.errors import FilterError
-from rag_kit.retrieval.structured_filter import to_directive
 
 _PLAIN = frozenset({"$eq", "$gt", "$gte", "$lt", "$lte", "$in"})
 _KNOWN: dict[type, bool] = {}
+_COMPARATORS = {
+    "$eq": Comparator.EQ, "$ne": Comparator.NE, "$gt": Comparator.GT, "$gte": Comparator.GTE,
+    "$lt": Comparator.LT, "$lte": Comparator.LTE, "$in": Comparator.IN, "$nin": Comparator.NIN,
+    "$contains": Comparator.CONTAIN,
+}  # fmt: skip
+
+
+def to_directive(where: Filter | None) -> FilterDirective | None:
+    """A filter of the kit in LangChain's form; ``$exists`` is a comparison with ``None``.
+
+    Raises:
+        FilterError: The filter is malformed, or LangChain's form has no such operator.
+
+    Example:
+        >>> to_directive({"year": {"$gte": 2010, "$lt": 2015}}).operator.value
+        'and'
+    """
+    validate_filter(where)
+    return _directive(where) if where else None
+
+
+def _directive(where: Filter) -> FilterDirective:
+    parts: list[FilterDirective] = []
+    for key, value in where.items():
+        if key in ("$and", "$or"):
+            parts.append(_joined(Operator(key[1:]), [_directive(part) for part in value]))
+        elif key == "$not":
+            parts.append(Operation(Operator.NOT, [_directive(value)]))
+        else:
+            known = value if isinstance(value, Mapping) else {"$eq": value}
+            parts.extend(_comparison(key, operator, operand) for operator, operand in known.items())
+    return _joined(Operator.AND, parts)
+
+
+def _joined(operator: Operator, parts: list[FilterDirective]) -> FilterDirective:
+    return parts[0] if len(parts) == 1 else Operation(operator, parts)
+
+
+def _comparison(key: str, operator: str, operand: Any) -> FilterDirective:
+    if operator == "$exists":
+        return Comparison(Comparator.NE if operand else Comparator.EQ, key, None)
+    if operator not in _COMPARATORS:
+        raise FilterError(f"{operator} on {key!r} has no comparator in LangChain's language of filters.")
+    several = operator in ("$in", "$nin")
+    return Comparison(_COMPARATORS[operator], key, list(operand) if several else operand)
 
 
 def by_langchain(store: VectorStore, where: Filter, given: Visitor | None = None) -> Any | None:

@@ -1,10 +1,17 @@
-"""One condition that a question names, and where it stands."""
+"""One condition that a question names; those on a field that is missing, and on a quarter of a year."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
-from langchain_core.structured_query import FilterDirective
+from rag_kit.query_construction.clauses import Clause
+from rag_kit.query_construction.date_patterns import FIRST
+from rag_kit.query_construction.dates import Period
+from rag_kit.query_construction.fields import MetadataField, Schema
+from rag_kit.query_construction.words import simplified
 
 
 @dataclass(frozen=True)
@@ -15,21 +22,101 @@ class Atom:
         begin: Where its words begin, cue words ("published after") included.
         end: Where they end.
         field: The field.
-        directive: The condition, without the negation; ``None`` if it is not known, so that everything meets it.
+        where: The condition, without the negation; ``None`` if it is not known, so that everything meets it.
         negated: It must not hold.
-        measured: It compares with a date or number.
-        denial: What holds instead if it is negated, where that is more than "not".
         exclusive: A document can meet only one such condition on the field: "in 2010 and 2012" means either.
         both: "both ... and": a negation denies the two together.
-        X goes on over "or" and "and" to the next one of the list.
+        denial: What holds instead if it is negated, where that is more than "not".
+        measured: It compares with a date or number.
     """
 
     begin: int
     end: int
     field: str
-    directive: FilterDirective | None
+    where: Clause | None
     negated: bool = False
     exclusive: bool = False
     both: bool = False
-    denial: FilterDirective | None = None
+    denial: Clause | None = None
     measured: bool = False
+
+
+_UNDATED = (
+    r"\b(?:without|with\s+no|lacking|missing)\s+(?:a\s+|any\s+|the\s+)?(?:known\s+)?(?:publication\s+)?(?:years?|dates?)\b"
+    r"|\b(?:with\s+an?\s+|whose\s+)?(?:unknown|missing)\s+(?:publication\s+)?(?:year|date)\b"
+    r"|\b(?:whose\s+|where\s+|the\s+|and\s+)*(?:publication\s+)?(?:year|date)\s+(?:is\s+)?(?:unknown|missing|absent|not\s+(?:known|given|stated))\b"
+    r"|\bundated\b|没有(?:发表|出版)?(?:年份|日期)|年份(?:缺失|不明|未知)"
+)
+# what may follow, so that "without a rating above 4" and "with no author Smith" are not meant
+_STOP = r"(?=\s*(?:$|[,.;:?!)]|(?:and|or|but|from|by|in|since|after|before|that|which|yet|at\s+all)\b))"
+_ZH_STOP = r"(?=\s*(?:$|[的、，,。？?！!]|或|且|并|和))"
+
+
+def find_missing(text: str, schema: Schema, time: MetadataField | None) -> list[Atom]:
+    """Conditions on what is not there: "undated", "with no rating", 没有作者; flags have none, for they are negated.
+
+    Args:
+        text: The question.
+        schema: The fields.
+        time: The field that dates are compared with.
+
+    Example:
+        >>> schema = Schema.of([{"name": "rating", "type": "float"}, {"name": "作者", "type": "str"}])
+        >>> [atom.field for text in ("cameras with no rating", "没有作者的文档", "no rating above 4")
+        ...  for atom in find_missing(text, schema, None)]
+        ['rating', '作者']
+    """
+    found: list[Atom] = []
+    for field in schema:
+        match = None if field.type == "bool" else _missing(field, field is time).search(text)
+        if match and not any(match.start() < one.end and one.begin < match.end() for one in found):
+            found.append(Atom(*match.span(), field.name, {field.name: {"$exists": False}}))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _missing(field: MetadataField, time: bool) -> re.Pattern[str]:
+    patterns = [_UNDATED] if time else []
+    for written in field.all_names:
+        name = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", simplified(written))))
+        stem = re.sub(r"(?:ing|ees?|ers?|ors?|e)$", "", written)  # "unassigned" is of the assignee
+        un = rf"un{stem}e?d\b" if len(stem) >= 3 and stem.isalpha() else "(?!)"
+        patterns += [
+            rf"\b(?:without|lacking|missing|(?:with|having|have|has)\s+no)\s+(?:an?\s+|any\s+|the\s+)?(?:known\s+)?{name}s?\b{_STOP}",
+            rf"\b(?:whose\s+|where\s+|the\s+|with\s+)?{name}s?\s+(?:is\s+|are\s+)?(?:unknown|missing|absent|empty|null|not\s+(?:known|given|stated|set))\b",
+            rf"\b(?:no\s+{name}s?(?=\s*(?:$|[,.;:?!)]|(?:and|or|but)\b))|{un})",
+            rf"\b(?:with\s+an?\s+)?(?:unknown|missing)\s+{name}\b{_STOP}",
+            rf"(?:没有|缺少|缺失|无){name}{_ZH_STOP}|{name}(?:为空|缺失|不明|未知|为无)",
+        ]
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+_QUARTER = re.compile(r"(?:(Q[1-4])|([1-4])Q|第?([1-4一二三四])季度?|(\w+)\s+quarter)", re.IGNORECASE)
+_QUARTERS = re.compile(r"quarter|季度|^qtr$", re.IGNORECASE)
+
+
+def quarter_of(period: Any, schema: Schema) -> Clause | None:
+    """The condition on the field of quarters that a quarter of a year is, besides its year; ``None`` without one.
+
+    Example:
+        >>> from datetime import date
+        >>> from rag_kit.query_construction.dates import parse_period
+        >>> second = parse_period("Q2 2023", date(2026, 1, 1))
+        >>> quarter_of(second, Schema.of([{"name": "quarter", "type": "str", "allowed": ["Q1", "Q2"]}]))
+        {'quarter': {'$eq': 'Q2'}}
+    """
+    if not isinstance(period, Period) or period.grain != "quarter":
+        return None
+    wanted = (period.start.month + 2) // 3
+    for field in schema:
+        if not field.many and field.type == "int" and _QUARTERS.search(field.name):
+            return {field.name: {"$eq": wanted}}
+        quarters = {_quarter(value): value for value in field.values}
+        if not field.many and field.type == "str" and wanted in quarters and None not in quarters:
+            return {field.name: {"$eq": quarters[wanted]}}
+    return None
+
+
+def _quarter(value: Any) -> int | None:
+    match = _QUARTER.fullmatch(str(value).strip())
+    return FIRST.get(next(group for group in match.groups() if group).lower()) if match else None

@@ -1,4 +1,4 @@
-"""The constructor that needs no model."""
+"""From a question to a text and a filter without a model."""
 
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
+from rag_kit.query_construction.clauses import bounded
 from rag_kit.query_construction.constructed import ConstructedQuery
 from rag_kit.query_construction.fields import Schema
-from rag_kit.query_construction.ir import bounded
-from rag_kit.query_construction.rules.alternatives import unknown_arms
 from rag_kit.query_construction.rules.atoms import Atom
-from rag_kit.query_construction.rules.joining import join
+from rag_kit.query_construction.rules.joining import join, unknown_arms
 from rag_kit.query_construction.rules.reading import Reading
 from rag_kit.query_construction.rules.remainder import remainder
-from rag_kit.query_construction.rules.scripts import simplified
 from rag_kit.query_construction.rules.values import ValueIndex
+from rag_kit.query_construction.words import simplified
 from rag_kit.text import content_words
 
 _MAX_QUESTION = 2_000
-_KEPT_INDEXES = 16
 
 
 class RuleConstructor:
@@ -33,7 +31,7 @@ class RuleConstructor:
     "between 2008 and 2011", "2015年以后", "the last five years"), and numbers next to the name of a numeric field.
     "not", "without", "except", "or", "either", 不, 除了, 或 are understood; "the three latest" gives order and limit.
     Where one thing of an or-list is no known value ("Stroke or insomnia"), the known ones make no condition: it would
-    hide what was asked for. ``repairs`` tells it.
+    hide what was asked for. ``repairs`` names it.
 
     Args:
         today: What relative dates count from; ``None`` for the day of the call.
@@ -67,22 +65,10 @@ class RuleConstructor:
             found.setdefault(named.field, []).append(named.value)
         return found
 
-    async def aconstruct(
-        self, question: str, schema: Schema, config: RunnableConfig | None = None
-    ) -> ConstructedQuery:
-        """As ``construct``: there is nothing to wait for."""
-        return self.construct(question, schema, config)
-
     def construct(
         self, question: str, schema: Schema, config: RunnableConfig | None = None
     ) -> ConstructedQuery:
-        """Turn a question into text and filter.
-
-        Args:
-            question: The question; its first 2,000 characters are read.
-            schema: The fields and their values; nothing else can be reached.
-            config: Not used.
-        """
+        """Turn a question, of which the first 2,000 characters are read, into text and filter."""
         text = _normal(question)
         read = simplified(text)
         reading = Reading(read, schema, _index(schema), self._today or date.today())
@@ -92,21 +78,24 @@ class RuleConstructor:
         # what is no condition stays in the text
         spans = [(atom.begin, atom.end) for atom in atoms if atom not in dropped]
         rest, bare = remainder(text, [*reading.used, *spans])
-        directive, repair = bounded(joined)
+        where, repair = bounded(joined)
         return ConstructedQuery(
             question=question,
             query=rest if content_words(bare) else "",
-            directive=directive,
+            filter=where,
             sort=reading.order.sort if reading.order else None,
             limit=reading.order.limit if reading.order else None,
-            constructor="rules",
             repairs=(*reading.notes, *_left_out(text, dropped, arms), *([repair] if repair else [])),
         )
 
+    async def aconstruct(
+        self, question: str, schema: Schema, config: RunnableConfig | None = None
+    ) -> ConstructedQuery:
+        """As ``construct``: there is nothing to wait for."""
+        return self.construct(question, schema)
+
 
 def _left_out(text: str, dropped: Sequence[Atom], arms: Sequence[Atom]) -> list[str]:
-    if not dropped:
-        return []
     asked = ", ".join(dict.fromkeys(repr(text[arm.begin : arm.end][:60]) for arm in arms))
     return [
         f"dropped: {atom.field} {text[atom.begin : atom.end][:60]!r}: the question also asks for {asked}, "
@@ -115,7 +104,7 @@ def _left_out(text: str, dropped: Sequence[Atom], arms: Sequence[Atom]) -> list[
     ]
 
 
-@lru_cache(maxsize=_KEPT_INDEXES)
+@lru_cache(maxsize=16)
 def _index(schema: Schema) -> ValueIndex:
     return ValueIndex(schema)
 

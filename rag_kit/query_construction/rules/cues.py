@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from langchain_core.structured_query import Comparator
-
 _I = re.IGNORECASE
 # Words between a cue and what it is about, which say nothing themselves.
 _WORDS = """
@@ -113,26 +111,26 @@ _LTE = (
 _ZH_FILL = r"(?:发表|出版|刊登)?(?:于|在|是|为|的|年份|时间|\s)*"
 _INCLUDED = r"(?:\s+or\s+(?:in|on|during|from|equal(?:s)?(?:\s+to)?|as\s+of))"
 _IN_OR = r"(?:in|on|during|from|at|equal\s+to)\s+or\s+"
-LEFT: tuple[tuple[re.Pattern[str], Comparator], ...] = tuple(
-    (re.compile(rf"(?:{pattern})$", _I), comparator)
-    for pattern, comparator in (
-        (rf"\bup\s+to\s*,?\s*but\s+(?:not\s+including|excluding)\s*,?{_FILLER}", Comparator.LT),
-        (rf"\b(?:{_IN_OR}(?:{_LT})|(?:{_LT}){_INCLUDED}){_FILLER}", Comparator.LTE),
-        (rf"\b(?:{_IN_OR}(?:{_GT})|(?:{_GT}){_INCLUDED}){_FILLER}", Comparator.GTE),
-        (rf"(?:{_NOT}(?:{_GT}){_FILLER}|\b(?:{_LTE}){_FILLER}|(?:<=|≤|=<)\s*)", Comparator.LTE),
-        (rf"(?:{_NOT}(?:{_LT}){_FILLER}|\b(?:{_GTE}){_FILLER}|(?:>=|≥|=>)\s*)", Comparator.GTE),
-        (rf"(?:\b(?:strictly\s+)?(?:{_GT}){_FILLER}|\bpost[-\s]?|>\s*)", Comparator.GT),
-        (rf"(?:\b(?:strictly\s+)?(?:{_LT}){_FILLER}|\bpre[-\s]?|<\s*)", Comparator.LT),
+LEFT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(rf"(?:{pattern})$", _I), operator)
+    for pattern, operator in (
+        (rf"\bup\s+to\s*,?\s*but\s+(?:not\s+including|excluding)\s*,?{_FILLER}", "$lt"),
+        (rf"\b(?:{_IN_OR}(?:{_LT})|(?:{_LT}){_INCLUDED}){_FILLER}", "$lte"),
+        (rf"\b(?:{_IN_OR}(?:{_GT})|(?:{_GT}){_INCLUDED}){_FILLER}", "$gte"),
+        (rf"(?:{_NOT}(?:{_GT}){_FILLER}|\b(?:{_LTE}){_FILLER}|(?:<=|≤|=<)\s*)", "$lte"),
+        (rf"(?:{_NOT}(?:{_LT}){_FILLER}|\b(?:{_GTE}){_FILLER}|(?:>=|≥|=>)\s*)", "$gte"),
+        (rf"(?:\b(?:strictly\s+)?(?:{_GT}){_FILLER}|\bpost[-\s]?|>\s*)", "$gt"),
+        (rf"(?:\b(?:strictly\s+)?(?:{_LT}){_FILLER}|\bpre[-\s]?|<\s*)", "$lt"),
         (
             rf"(?:不(?:晚于|迟于|超过|大于|高于|多于)|小于(?:或)?等于|截至|截止到?|直到|至多|最多|最晚){_ZH_FILL}",
-            Comparator.LTE,
+            "$lte",
         ),
         (
             rf"(?:不(?:早于|先于|小于|低于|少于)|大于(?:或)?等于|至少|最少|最早|自从|自){_ZH_FILL}",
-            Comparator.GTE,
+            "$gte",
         ),
-        (rf"(?:晚于|迟于|大于|超过|高于|多于|新于){_ZH_FILL}", Comparator.GT),
-        (rf"(?:早于|先于|小于|低于|少于|不到|不足|不满|未满){_ZH_FILL}", Comparator.LT),
+        (rf"(?:晚于|迟于|大于|超过|高于|多于|新于){_ZH_FILL}", "$gt"),
+        (rf"(?:早于|先于|小于|低于|少于|不到|不足|不满|未满){_ZH_FILL}", "$lt"),
     )
 )
 _END = (
@@ -143,24 +141,24 @@ _COMPARATIVE = (
     r"(?:later|newer|after(?:wards?)?|onwards?|beyond|more\s+recent(?:ly)?|above|up|since|thereafter|subsequent(?:ly)?|"
     r"following\s+years|younger|higher|greater|more|over)"
 )
-RIGHT: tuple[tuple[re.Pattern[str], Comparator], ...] = tuple(
-    (re.compile(rf"\s*(?:{pattern})", _I), comparator)
-    for pattern, comparator in (
+RIGHT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(rf"\s*(?:{pattern})", _I), operator)
+    for pattern, operator in (
         (
             rf",?\s*at\s+the\s+earliest\b|\(含[^)]*\)(?:之|以)?后"
             rf"|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?{_COMPARATIVE}\b|onwards?\b|forwards?\b|upwards?\b|\+(?!\w)|and\s+on\b{_END}"
             rf"|(?:-|–|—|to|until|till|through|up\s+to)\s*(?:the\s+)?(?:present|now|today|date)\b"
             r"|(?:及|或)(?:其|者)?(?:之|以)?后|以来|起(?!码)|开始|至今|到现在|到今天|往后|及更晚|或更晚|以上",
-            Comparator.GTE,
+            "$gte",
         ),
         (
             r",?\s*at\s+the\s+latest\b|\(含[^)]*\)(?:之|以)?前"
             r"|,?\s*(?:and|or)\s+(?:any(?:thing)?\s+)?(?:earlier|before|older|prior|previous|lower|less|fewer|below|under)\b"
             r"|(?:及|或)(?:其|者)?(?:之|以)?前|(?:为)?止(?!痛|血)|及更早|或更早|以下|以内",
-            Comparator.LTE,
+            "$lte",
         ),
-        (r"之后|以后|过后|后(?!续|果)", Comparator.GT),
-        (r"之前|以前|前(?!列|沿|瞻|臂)", Comparator.LT),
+        (r"之后|以后|过后|后(?!续|果)", "$gt"),
+        (r"之前|以前|前(?!列|沿|瞻|臂)", "$lt"),
     )
 )
 ONWARD = re.compile(rf"\s+on\b{_END}", _I)

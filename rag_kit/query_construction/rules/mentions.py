@@ -84,8 +84,8 @@ def purpose(text: str, understood: Sequence[tuple[int, int]], schema: Schema, me
     """
     if _DOCUMENTS.search(text) or _ORDER.search(text):
         return Purpose.DOCUMENTS
-    names = [name for field in schema for name in (field.name, *field.aliases)]
-    found = [match.span() for name in names for match in re.finditer(re.escape(name), text, re.IGNORECASE)]
+    names = [re.escape(name) for field in schema for name in field.all_names]
+    found = [match.span() for name in names for match in re.finditer(name, text, re.IGNORECASE)]
     rest = content_words(remainder(text, sorted([*understood, *found]))[1])
     said = [word for word in rest if word.isascii() or len(word) > 1]
     little = len(said) < 2

@@ -29,7 +29,7 @@ from rag_kit.prompts.library import PromptLibrary, prompt_from_text
 from rag_kit.prompts.schemas import SCHEMAS, Grade, Queries, Query
 from rag_kit.prompts.wording import for_model
 from rag_kit.prompts.wording_zh import WORDING
-from rag_kit.query_construction.constructor import describe
+from rag_kit.query_construction.by_model import describe
 from rag_kit.query_construction.fields import Schema
 
 ALL = [(name, language) for name in PromptLibrary().names() for language in LANGUAGES]

@@ -15,8 +15,8 @@ from support.rewriters import Scripted
 from rag_kit.documents import get_provenance, validate_filter
 from rag_kit.prompts.filter_schema import SelfQuery
 from rag_kit.query_construction import SelfQueryRetriever
+from rag_kit.query_construction.by_model import describe
 from rag_kit.query_construction.checking import check_answer
-from rag_kit.query_construction.constructor import describe
 from rag_kit.query_construction.fields import Schema
 
 TODAY = date(2026, 11, 21)
@@ -55,7 +55,7 @@ def c(field: str, operator: str, value: Any) -> dict[str, Any]:
         (c("year", "not in", [2010, 2012]), {"year": {"$nin": [2010, 2012]}}, ""),
         (c("year", "gte", [2010, 2012]), {"$and": [{"year": {"$gte": 2010}}, {"year": {"$lte": 2012}}]}, ""),
         (c("year", "contain", 2010), {"year": {"$eq": 2010}}, "contains was read as eq"),
-        (c("year", "eq", True), None, "no numbers"),
+        (c("year", "eq", True), None, "no whole number"),
         (c("year", "eq", "many"), None, "no whole number"),
         (c("year", "near", 2010), None, "no such operator"),
         (c("year", "eq", None), {"year": {"$exists": False}}, ""),
@@ -152,7 +152,7 @@ def test_order_and_limit() -> None:
     made = check(None, sort_by="Year", descending=False, limit="3")
     assert made.sort is not None and (made.sort.field, made.sort.descending, made.limit) == ("year", False, 3)
     assert check(None, sort_by="mesh").sort is None and check(None, sort_by="owner").sort is None
-    assert check(None, limit=10**9).limit == 1000 and check(None, limit=-1).limit is None
+    assert check(None, limit=10**9).limit is None and check(None, limit=-1).limit is None
     assert check(None, sort={"field": "year", "order": "asc"}).sort.descending is False
 
 

@@ -1,0 +1,172 @@
+"""Conditions in the kit's filter language: joined, negated, compared with dates, kept within the bounds of filters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rag_kit.documents import Filter, validate_filter
+from rag_kit.errors import FilterError
+from rag_kit.query_construction.dates import Period, stored
+from rag_kit.query_construction.fields import MetadataField
+
+Clause = dict[str, Any]
+ORDER = ("$gt", "$gte", "$lt", "$lte")
+
+
+def all_of(parts: Sequence[Clause]) -> Clause | None:
+    """AND of some conditions, flat; ``None`` for none."""
+    return _joined("$and", parts)
+
+
+def any_of(parts: Sequence[Clause]) -> Clause | None:
+    """OR of some conditions, flat; ``None`` for none."""
+    return _joined("$or", parts)
+
+
+def _joined(word: str, parts: Sequence[Clause]) -> Clause | None:
+    flat = [inner for part in parts for inner in part.get(word, [part])]
+    return {word: flat} if len(flat) > 1 else next(iter(flat), None)
+
+
+def none_of(part: Clause) -> Clause:
+    """The negation of a condition."""
+    return part.get("$not") or {"$not": part}
+
+
+def conditions(where: Filter | None) -> list[Clause]:
+    """The conditions that are ANDed at the top."""
+    return list(where.get("$and", [where])) if where else []
+
+
+def single(part: Clause | None) -> tuple[str, str, Any]:
+    """Field, operator and operand of a plain condition; empty texts for another."""
+    [(field, how)] = (part or {"": None}).items()
+    if field.startswith("$") or not isinstance(how, dict):
+        return "", "", None
+    [(operator, operand)] = how.items()
+    return field, operator, operand
+
+
+def bounded(where: Clause | None) -> tuple[Clause | None, str | None]:
+    """A filter within the bounds of filters: what is said twice goes first, then the last conditions.
+
+    Returns:
+        The filter, and in words what was dropped.
+
+    Example:
+        >>> year = {"year": {"$gt": 2010}}
+        >>> bounded({"$and": [year] * 2000})
+        ({'year': {'$gt': 2010}}, None)
+    """
+    why = _beyond_bounds(where)
+    if why is None:
+        return where, None
+    kept = list({repr(part): part for part in conditions(where)}.values())
+    fits, beyond = 0, len(kept) + 1
+    while beyond - fits > 1:
+        middle = (fits + beyond) // 2
+        fits, beyond = (middle, beyond) if _beyond_bounds(all_of(kept[:middle])) is None else (fits, middle)
+    dropped = len(kept) - fits
+    said = f"dropped the last {dropped} of {len(kept)} conditions: {why}" if dropped else None
+    return all_of(kept[:fits]), said
+
+
+def _beyond_bounds(where: Clause | None) -> str | None:
+    try:
+        validate_filter(where)
+    except FilterError as error:
+        return str(error)
+    return None
+
+
+def relaxed(
+    where: Filter | None, order: bool | Sequence[str], most: int
+) -> Iterator[tuple[Clause | None, str]]:
+    """Weaker and weaker filters.
+
+    Args:
+        where: The conditions; those that are ANDed at the top are dropped one by one, never parts of them.
+        order: True: the last one named goes first. Names of fields: only conditions on these go, in that order.
+            False: none go.
+        most: Most steps; the last step drops all that may go.
+
+    Yields:
+        What is left, and a text that says what was dropped.
+
+    Example:
+        >>> both = {"$and": [{"a": {"$eq": 1}}, {"b": {"$eq": 2}}]}
+        >>> [text for _, text in relaxed(both, True, 4)]
+        ['{"b": {"$eq": 2}}', '{"b": {"$eq": 2}} and {"a": {"$eq": 1}}']
+    """
+    parts = conditions(where)
+    going = list(reversed(parts)) if order is True else []
+    if not isinstance(order, bool):
+        going = [part for name in dict.fromkeys(order) for part in going_on(parts, name)]
+    for step in range(1, min(len(going), most) + 1):
+        dropped = going if step == most else going[:step]
+        kept = [part for part in parts if not any(part is one for one in dropped)]
+        yield all_of(kept), " and ".join(show(part) for part in dropped)
+
+
+def going_on(parts: Sequence[Clause], name: str) -> list[Clause]:
+    """The conditions that test one field alone, the last first."""
+    return [part for part in reversed(parts) if _fields(part) == {name}]
+
+
+def _fields(where: Filter) -> set[str]:
+    found: set[str] = set()
+    for key, value in where.items():
+        inner = value if key in ("$and", "$or") else [value] if key == "$not" else []
+        found = found.union(*map(_fields, inner)) if key.startswith("$") else found | {key}
+    return found
+
+
+def show(where: Filter) -> str:
+    """A filter as one short line."""
+    text = json.dumps(where, ensure_ascii=False)
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def compared(field: MetadataField, operator: str, value: Any) -> Clause:
+    """Compare a field with a value, or with a span of days.
+
+    Example:
+        >>> from datetime import date
+        >>> from rag_kit.query_construction.dates import parse_period
+        >>> may = parse_period("May 2020", date(2026, 1, 1))
+        >>> compared(MetadataField("day", "date"), "$eq", may)
+        {'$and': [{'day': {'$gte': '2020-05-01'}}, {'day': {'$lt': '2020-06-01'}}]}
+        >>> compared(MetadataField("year", "int"), "$gt", may)
+        {'year': {'$gte': 2020}}
+    """
+    if not isinstance(value, Period):
+        return {field.name: {operator: value}}
+    if not field.is_year:
+        end = None if value.end is None else stored(value.end, field.date_format)
+        return _within(field.name, operator, stored(value.start, field.date_format), end, ("$lt", "$gte"))
+    first = value.start.year
+    if value.end is None:
+        return _within(field.name, operator, first, None, ("$lt", "$gte"))
+    last = value.end.year - ((value.end.month, value.end.day) == (1, 1))
+    if value.grain not in ("year", "years") and operator in ("$gt", "$lt"):
+        operator += "e"  # after May 2020: 2020 may hold documents of June, so it stays in
+    if first == last:
+        return {field.name: {operator: first}}
+    return _within(field.name, operator, first, last, ("$lte", "$gt"))
+
+
+def _within(name: str, operator: str, start: Any, end: Any, upper: tuple[str, str]) -> Clause:
+    """A comparison with a range; `upper` says "up to its end" and "beyond its end", without an end it goes on."""
+    low, below = {name: {"$gte": start}}, {name: {"$lt": start}}
+    if operator == "$gte" or (end is None and operator in ("$eq", "$gt")):
+        return low
+    if operator == "$lt" or end is None:
+        return below
+    high, above = ({name: {word: end}} for word in upper)
+    if operator == "$gt":
+        return above
+    if operator == "$lte":
+        return high
+    return {"$or": [below, above]} if operator == "$ne" else {"$and": [low, high]}

@@ -1,0 +1,90 @@
+"""Words and numbers as they are compared: the singular, one spelling, one Chinese script, ``"1,200"`` as a number."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from rag_kit.text import fold
+
+HAN = re.compile(r"[\u3400-\u9fff]")
+_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:[,，]\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_IRREGULAR = {
+    "children": "child", "women": "woman", "men": "man", "mice": "mouse", "feet": "foot", "teeth": "tooth",
+    "people": "person", "diagnoses": "diagnosis", "prognoses": "prognosis", "metastases": "metastasis",
+    "analyses": "analysis", "criteria": "criterion", "data": "datum", "vertebrae": "vertebra",
+    "knives": "knife", "lives": "life", "wives": "wife", "leaves": "leaf", "shelves": "shelf", "halves": "half",
+    "wolves": "wolf", "calves": "calf", "loaves": "loaf", "scarves": "scarf", "thieves": "thief", "geese": "goose",
+}  # fmt: skip
+_SPELLING = (
+    ("tumour", "tumor"), ("haem", "hem"), ("oedem", "edem"), ("aemi", "emi"), ("paed", "ped"), ("oesoph", "esoph"),
+    ("behaviour", "behavior"), ("colour", "color"), ("labour", "labor"), ("isation", "ization"), ("foet", "fet"),
+    ("centre", "center"), ("programme", "program"), ("gynaec", "gynec"), ("orthopaed", "orthoped"),
+)  # fmt: skip
+
+
+def singular(word: str) -> str:
+    """A crude singular, for comparing words only: both sides go through it.
+
+    Example:
+        >>> [singular(word) == singular(plural) for word, plural in
+        ...  [("report", "reports"), ("movie", "movies"), ("battery", "batteries"), ("virus", "viruses"),
+        ...   ("box", "boxes"), ("hero", "heroes"), ("case", "cases"), ("salesman", "salesmen")]]
+        [True, True, True, True, True, True, True, True]
+    """
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if len(word) > 5:
+        for british, american in _SPELLING:
+            word = word.replace(british, american)
+    if len(word) > 4 and word.endswith("men"):
+        return word[:-2] + "an"
+    if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    # "movies" and "movie", "batteries" and "battery" meet at the y; "viruses", "cases" and "heroes" at the letter
+    # before the e
+    if len(word) > 3 and word.endswith("ie"):
+        return word[:-2] + "y"
+    return word[:-1] if len(word) > 3 and word.endswith(("se", "ze", "xe", "oe")) else word
+
+
+def same_words(text: str) -> tuple[str, ...]:
+    """The words of a text, sorted, each in the singular: ``Neoplasms, Breast`` is ``breast neoplasm``."""
+    return tuple(sorted(singular(word) for word in re.findall(r"[^\W_]+", fold(text))))
+
+
+def simplified(text: str) -> str:
+    """The text with each traditional character as its simplified one, at the same place.
+
+    Example:
+        >>> simplified('研發部 2019年以後 ABC')
+        '研发部 2019年以后 ABC'
+    """
+    return HAN.sub(lambda match: made if len(made := fold(match.group())) == 1 else match.group(), text)
+
+
+def parse_number(text: str) -> int | float | None:
+    """A number in a text: ``"1,200"``, ``"4.5"``, ``" 3 "``.
+
+    Example:
+        >>> parse_number("1,200"), parse_number("4.5"), parse_number("many")
+        (1200, 4.5, None)
+    """
+    text = text.strip()
+    if not _NUMBER.fullmatch(text) or len(text) > 40:
+        return None
+    plain = text.replace(",", "").replace("，", "")
+    try:
+        return int(plain)
+    except ValueError:
+        number = float(plain)
+        return number if math.isfinite(number) else None
+
+
+def short(value: Any) -> str:
+    """A value as it is written, cut for a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
