@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from rag_kit.documents.plain import to_plain
 from rag_kit.errors import InvalidInputError
@@ -46,8 +46,9 @@ class Example:
         InvalidInputError: If a field has the wrong form; the message names the example and the field.
 
     Example:
-        >>> Example("q1", "Who wrote it?", reference="Ada wrote it.", relevant={"d1": 1}).needs_met({"reference"})
-        True
+        >>> example = Example("q1", "Who wrote it?", reference="Ada wrote it.", relevant={"d1": 1})
+        >>> example.missing({"reference", "spans"})
+        ['spans']
     """
 
     id: str
@@ -72,24 +73,13 @@ class Example:
             self._check(isinstance(getattr(self, name), Mapping), name, "names with values")
         grades = all(isinstance(key, str) and type(grade) is int for key, grade in self.relevant.items())
         self._check(grades, "relevant", "ids with whole-number grades, such as {'d1': 1}")
-        for name in ("answers", "reference_contexts"):
-            self._take_list(name, "a list of texts", lambda item: item if isinstance(item, str) else None)
-        self._take_list("spans", "objects with document, text and start", _span)
-        self._take_list("history", "a list of turns, each with question and answer", _turn)
+        for name, (take, allowed) in _LISTS.items():
+            given = getattr(self, name)
+            items = list(map(take, given)) if isinstance(given, (list, tuple)) else [None]
+            self._check(None not in items, name, f"a list of {allowed}")
+            object.__setattr__(self, name, tuple(items))
         object.__setattr__(self, "tags", {str(key): str(value) for key, value in self.tags.items()})
         object.__setattr__(self, "metadata", to_plain(self.metadata))
-
-    def _take_list(self, name: str, allowed: str, take: Callable[[Any], Any]) -> None:
-        """Make a field a tuple of what ``take`` reads of its items; ``None`` is what it cannot read."""
-        given = getattr(self, name)
-        self._check(isinstance(given, Sequence) and not isinstance(given, (str, bytes)), name, allowed)
-        taken = tuple(map(take, given))
-        self._check(None not in taken, name, allowed)
-        object.__setattr__(self, name, taken)
-
-    def needs_met(self, needs: set[str] | frozenset[str]) -> bool:
-        """Whether none of the needed fields is empty."""
-        return not self.missing(needs)
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
         """Names of the needed fields that are empty."""
@@ -108,17 +98,14 @@ class Example:
         Raises:
             InvalidInputError: If a field is unknown, missing, or has the wrong form.
         """
-        if not isinstance(record, Mapping):
+        if not isinstance(record, Mapping) or not {"id", "question"} <= set(record):
             raise InvalidInputError(f"{record!r:.80} is no example; give an object with id and question")
-        if not {"id", "question"} <= set(record):
-            found = ", ".join(map(str, record)) or "nothing"
-            raise InvalidInputError(f"an example needs id and question; it has {found}")
         if unknown := sorted(set(map(str, record)) - set(FIELDS)):
             raise InvalidInputError(
                 f"the example {record['id']!r} has the unknown field {unknown[0]!r}; allowed are {', '.join(FIELDS)}; "
                 "put your own values below metadata"
             )
-        return cls(**cast("dict[str, Any]", dict(record)))
+        return cls(**record)
 
     def _check(self, right: bool, name: str, allowed: str) -> None:
         if not right:
@@ -132,7 +119,7 @@ FIELDS = tuple(Example.__dataclass_fields__)
 
 def _span(item: Any) -> GoldSpan | None:
     if isinstance(item, Mapping) and {"document", "text"} <= set(item) <= {"document", "text", "start"}:
-        item = GoldSpan(item["document"], item["text"], item.get("start"))
+        item = GoldSpan(**item)
     if not isinstance(item, GoldSpan):
         return None
     texts = isinstance(item.document, str) and isinstance(item.text, str) and item.text
@@ -141,3 +128,16 @@ def _span(item: Any) -> GoldSpan | None:
 
 def _turn(item: Any) -> dict[str, str] | None:
     return dict(item) if isinstance(item, Mapping) and {"question", "answer"} <= set(item) else None
+
+
+def _text(item: Any) -> str | None:
+    return item if isinstance(item, str) else None
+
+
+#: Field -> how an item is read (``None``: it cannot be), and what is allowed.
+_LISTS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "answers": (_text, "texts"),
+    "reference_contexts": (_text, "texts"),
+    "spans": (_span, "objects with document, text and start"),
+    "history": (_turn, "turns, each with question and answer"),
+}

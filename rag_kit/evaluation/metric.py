@@ -97,16 +97,15 @@ class Metric:
             missing.append("the column of its reference can be read as answers: columns={'answers': ...}")
         if self.example_any and not any(_has(example, name) for name in self.example_any):
             missing.append(f"the example has neither {' nor '.join(sorted(self.example_any))}")
-        keys = sorted(self.metadata_needs)
-        missing += [
-            f"the example's metadata have no {key}" for key in keys if example.metadata.get(key) is None
-        ]
+        for key in sorted(self.metadata_needs):
+            if not _has(example, f"metadata.{key}"):
+                missing.append(f"the example's metadata have no {key}")
         missing += [f"the pipeline gave no {name}" for name in output.missing(self.output_needs)]
-        if judge is None and self.needs_judge:
-            missing.append("no judge was given; it needs a language model: judge=Judge('openai:...'), or Judge() for "
-                           "the configured models")  # fmt: skip
-        elif judge is None and self.needs_embeddings:
-            missing.append("no judge was given; it needs judge=Judge('none', 'minilm')")
+        if judge is None and (self.needs_judge or self.needs_embeddings):
+            given = "Judge('openai:...')" if self.needs_judge else "Judge('none', 'minilm')"
+            missing.append(
+                f"no judge was given; it needs a model: judge={given}, or Judge() for the configured ones"
+            )
         elif self.needs_judge and getattr(judge, "llm", judge) is None:
             missing.append("the judge has no chat model; give Judge(llm) one, or set RAG_KIT_CHAT_MODEL")
         return Cell.not_applicable("; ".join(missing)) if missing else None
@@ -115,9 +114,8 @@ class Metric:
         slack = 1e-9  # of floating-point sums
         if cell.value is None or self.low - slack <= cell.value <= self.high + slack:
             return cell
-        return Cell.error(
-            f"the value {cell.value!r} is outside {self.low:g} to {self.high:g}", **dict(cell.details)
-        )
+        outside = f"the value {cell.value!r} is outside {self.low:g} to {self.high:g}"
+        return Cell.error(outside, **dict(cell.details))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -126,4 +124,4 @@ class Metric:
 def _has(example: Example, name: str) -> bool:
     """Whether a field of the example, or a key of its metadata, is there."""
     field, _, key = name.partition(".")
-    return example.metadata.get(key) is not None if key else example.needs_met({field})
+    return example.metadata.get(key) is not None if key else not example.missing({field})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents import get_provenance
 from rag_kit.documents.plain import to_plain
@@ -14,16 +14,8 @@ from rag_kit.errors import InvalidInputError
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-#: Most calls and tokens that one question can have taken: more is a mistake in counting, and is charged one by one.
+#: Most calls that one question can have taken: each is charged, and more is a mistake in counting.
 MOST_CALLS = 100_000
-MOST_TOKENS = 10**12
-
-_PASSAGES = ("documents", "context", "contexts", "passages", "source_documents")
-_ANSWER = ("answer", "output", "result", "response")
-_READ = {
-    *_PASSAGES, *_ANSWER, "citations", "status", "search_query", "queries", "messages", "notes", "usage", "question",
-}  # fmt: skip
-
 #: Metadata that name the document which a passage was cut from.
 DOCUMENT_IDS = ("corpus_id", "parent_id", "doc_id", "source_id", "file")
 
@@ -48,9 +40,7 @@ class Passage:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for names, kind in ((("id", "text"), str), (("metadata", "provenance"), Mapping)):
-            for name in names:
-                _check(isinstance(getattr(self, name), kind), self, name, f"a {kind.__name__}")
+        _check(self, id=str, text=str, metadata=Mapping, provenance=Mapping)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -66,9 +56,8 @@ class Passage:
         from rag_kit.documents.identity import document_key
 
         metadata = {key: value for key, value in document.metadata.items() if key != "rag_kit"}
-        return cls(
-            document_key(document), document.page_content, to_plain(metadata), get_provenance(document)
-        )
+        key, text = document_key(document), document.page_content
+        return cls(key, text, to_plain(metadata), get_provenance(document))
 
 
 @dataclass(frozen=True)
@@ -107,22 +96,21 @@ class Output:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("answer", "status", "error"):
-            _check(isinstance(getattr(self, name), str | None), self, name, "a text or None")
+        _check(self, answer=str | None, status=str | None, error=str | None, extra=Mapping)
+        _check(self, calls=int, tokens=int, seconds=int | float)
+        if not 0 <= self.calls <= MOST_CALLS or self.tokens < 0 or not 0 <= self.seconds < math.inf:
+            raise InvalidInputError(
+                f"calls, tokens, seconds are {self.calls:.3g}, {self.tokens:.3g}, {self.seconds:.3g}; give numbers "
+                f"from 0, and at most {MOST_CALLS} calls"
+            )
         for name, kind in _LISTS.items():
-            items = getattr(self, name)
-            if items is None and name == "passages":
-                continue
-            right = isinstance(items, Sequence) and not isinstance(items, (str, bytes))
-            right = right and all(isinstance(item, kind) for item in items)
-            _check(right, self, name, f"a list of {kind.__name__}")
-            object.__setattr__(self, name, tuple(items))
-        for name, most in (("calls", MOST_CALLS), ("tokens", MOST_TOKENS)):
-            count = getattr(self, name)
-            _check(type(count) is int and 0 <= count <= most, self, name, f"a whole number from 0 to {most}")
-        seconds = type(self.seconds) in (int, float) and 0 <= self.seconds < math.inf
-        _check(seconds, self, "seconds", "a number from 0")
-        _check(isinstance(self.extra, Mapping), self, "extra", "a mapping")
+            items = () if name == "passages" and self.passages is None else getattr(self, name)
+            if not isinstance(items, (list, tuple)) or not all(isinstance(each, kind) for each in items):
+                raise InvalidInputError(
+                    f"{name} of an output is {items!r:.80}; give a list of {kind.__name__}"
+                )
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, tuple(items))
 
     @property
     def contexts(self) -> list[str]:
@@ -134,10 +122,9 @@ class Output:
         """Read a pipeline's result.
 
         Args:
-            value: An ``Output``; a text; a chat message; a list of Documents; or a mapping with any of ``answer``
-                (or ``output``, ``result``), ``documents`` (or ``context``, ``contexts``, ``passages``; Documents
-                or texts), ``citations``, ``status``, ``search_query``, ``queries``, ``messages``, ``notes``,
-                ``usage``: the state of a graph, or the result of a LangChain chain.
+            value: An ``Output``; a text; a chat message; a list of Documents; or the state of a graph or the result of
+                a chain: a mapping with ``answer``, ``documents`` or ``context``, or ``messages``, and perhaps
+                ``citations``, ``status``, ``search_query``, ``queries``, ``notes``, ``usage``.
 
         Raises:
             InvalidInputError: If it is none of these.
@@ -150,12 +137,12 @@ class Output:
             return value
         if isinstance(value, str):
             return cls(answer=value)
+        if _is_message(value):
+            return cls(answer=value.text, messages=(_message(value),))
+        if isinstance(value, (list, tuple)):
+            return cls(passages=_passages(value))
         if isinstance(value, Mapping):
             return _of_mapping(value)
-        if _is_message(value):
-            return cls(answer=_text(value), messages=(_message(value),))
-        if isinstance(value, Sequence) and not isinstance(value, bytes) and not any(map(_is_message, value)):
-            return cls(passages=_passages(value))
         raise InvalidInputError(
             f"the pipeline gave a {type(value).__name__}; give a text, a list of Documents, or a mapping with "
             "answer and documents"
@@ -163,23 +150,15 @@ class Output:
 
     def missing(self, needs: set[str] | frozenset[str]) -> list[str]:
         """Names of the needed fields that the pipeline did not give; an empty list of passages was given."""
-        empty: tuple[Any, ...] = (None, "")
-        return [
-            name for name in sorted(needs)
-            if (getattr(self, name) in empty or (name != "passages" and getattr(self, name) == ()))
-        ]  # fmt: skip
+        empty = {name for name in needs if getattr(self, name) in (None, "", ())}
+        return sorted(name for name in empty if not (name == "passages" and self.passages == ()))
 
     def to_json(self) -> dict[str, Any]:
         """The output as plain JSON; empty fields are left out, an empty list of passages is kept."""
-        record = cast(
-            "dict[str, Any]", to_plain({name: getattr(self, name) for name in _FIELDS if name != "passages"})
-        )
+        record = {name: to_plain(getattr(self, name)) for name in _FIELDS if name != "passages"}
         record = {key: value for key, value in record.items() if value not in (None, [], {}, "", 0)}
         if self.passages is not None:
-            record["passages"] = [
-                to_plain({"id": p.id, "text": p.text, "metadata": p.metadata, "provenance": p.provenance})
-                for p in self.passages
-            ]
+            record["passages"] = [to_plain(vars(passage)) for passage in self.passages]
         return record
 
     @classmethod
@@ -202,113 +181,71 @@ class Output:
         return cls(**fields)
 
 
-_LISTS: dict[str, type] = {
-    "passages": Passage, "citations": Mapping, "queries": str, "messages": Mapping, "notes": str,
-}  # fmt: skip
 _FIELDS = tuple(Output.__dataclass_fields__)
+_LISTS = {"passages": Passage, "citations": Mapping, "queries": str, "messages": Mapping, "notes": str}
+_READ = {"answer", "documents", "context", "search_query", "usage", *_LISTS, "status", "question"}
 
 
-def _check(right: bool, of: Passage | Output, name: str, allowed: str) -> None:
-    if not right:
-        what = "an output's" if isinstance(of, Output) else "a passage's"
-        raise InvalidInputError(f"{what} {name} is {getattr(of, name)!r:.80}; give {allowed}")
+def _check(record: Passage | Output, **kinds: Any) -> None:
+    for name, kind in kinds.items():
+        value = getattr(record, name)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            allowed = getattr(kind, "__name__", kind)
+            raise InvalidInputError(f"{name} of {type(record).__name__} is {value!r:.80}; give {allowed}")
 
 
 def _of_mapping(value: Mapping[str, Any]) -> Output:
-    answer = next((value[name] for name in _ANSWER if value.get(name) is not None), None)
-    documents = next((value[name] for name in _PASSAGES if value.get(name) is not None), None)
-    messages = _items(value.get("messages"), "messages")
-    if answer is None and documents is None and not messages:
-        names = ", ".join(map(str, value)) or "nothing"
+    documents, usage = value.get("documents", value.get("context")), value.get("usage") or {}
+    messages = tuple(map(_message, value.get("messages") or ()))
+    answer: Any = value.get("answer")
+    if answer is None and messages:
+        answer = messages[-1].get("content")
+    if (answer is None and documents is None) or not isinstance(usage, Mapping):
         raise InvalidInputError(
-            f"the pipeline gave a mapping with {names}; it needs answer, documents or messages"
+            f"the pipeline gave a mapping with {', '.join(map(str, value))}; it needs answer, documents or messages, "
+            "and usage, if it has any, must be a mapping"
         )
-    if answer is None and messages and _is_message(messages[-1]):
-        answer = messages[-1]
-    usage = value.get("usage") or {}
-    if not isinstance(usage, Mapping):
-        raise InvalidInputError(
-            f"the pipeline's usage is {usage!r:.80}; give a mapping with calls and tokens"
-        )
-    queries = [*_items(value.get("queries"), "queries"), value.get("search_query")]
-    extra = {key: _opened(item) for key, item in value.items() if key not in _READ}
+    queries = dict.fromkeys([*(value.get("queries") or ()), value.get("search_query")])
     return Output(
-        answer=None if answer is None else _text(answer),
-        passages=None if documents is None else _passages(_items(documents, "documents")),
-        citations=tuple(to_plain(item) for item in _items(value.get("citations"), "citations")),
+        answer=answer.text if _is_message(answer) else answer,
+        passages=None if documents is None else _passages(documents),
+        citations=to_plain(value.get("citations") or []),
         status=value.get("status"),
-        queries=tuple(dict.fromkeys(query for query in queries if isinstance(query, str) and query)),
-        messages=tuple(map(_message, messages)),
-        notes=tuple(map(str, _items(value.get("notes"), "notes"))),
+        queries=tuple(query for query in queries if query),
+        messages=messages,
+        notes=value.get("notes") or (),
         calls=usage.get("calls") or 0,
         tokens=usage.get("tokens") or 0,
-        extra=to_plain(extra),
+        extra=to_plain({key: _opened(item) for key, item in value.items() if key not in _READ}),
     )
 
 
 def _opened(item: Any) -> Any:
     """Documents as mappings: as plain text they would be their ``repr``, which nobody can read."""
     if isinstance(item, (list, tuple)):
-        return [_opened(each) if hasattr(each, "page_content") else each for each in item]
-    if hasattr(item, "page_content"):
-        return {"text": item.page_content, "metadata": getattr(item, "metadata", {})}
-    return item
+        return [_opened(each) for each in item]
+    return {"text": item.page_content, "metadata": item.metadata} if hasattr(item, "page_content") else item
 
 
-def _items(found: Any, name: str) -> list[Any]:
-    """A field that holds several things; one text is a list of one."""
-    if found is None or isinstance(found, str):
-        return [] if found is None else [found]
-    if isinstance(found, (Mapping, bytes)) or not isinstance(found, Iterable):
-        raise InvalidInputError(f"the pipeline's {name} is a {type(found).__name__}; give a list")
-    return list(found)
-
-
-def _passages(items: Sequence[Any]) -> tuple[Passage, ...]:
+def _passages(items: Any) -> tuple[Passage, ...]:
     from langchain_core.documents import Document
 
-    def passage(item: Any) -> Passage:
-        if isinstance(item, Passage):
-            return item
-        if isinstance(item, str):
-            item = Document(page_content=item)
-        elif isinstance(item, Mapping) and isinstance(item.get("page_content"), str):
-            fields = {key: item[key] for key in ("page_content", "metadata", "id") if item.get(key)}
-            if not isinstance(fields.get("metadata", {}), Mapping):
-                raise InvalidInputError(
-                    f"a passage has the metadata {fields['metadata']!r:.80}; give a mapping"
-                )
-            item = Document(**fields)
-        if not isinstance(item, Document):
-            raise InvalidInputError(f"a passage is a {type(item).__name__}; give Documents or texts")
-        return Passage.of(item)
-
-    return tuple(map(passage, items))
+    items = [items] if isinstance(items, str) else items
+    if not isinstance(items, (list, tuple)) or not all(isinstance(each, (Document, str)) for each in items):
+        raise InvalidInputError(f"the documents are {items!r:.80}; give a list of Documents, or of texts")
+    return tuple(Passage.of(Document(each) if isinstance(each, str) else each) for each in items)
 
 
 def _is_message(value: Any) -> bool:
     return hasattr(value, "content") and hasattr(value, "type") and not isinstance(value, type)
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if not _is_message(value):
-        raise InvalidInputError(
-            f"the pipeline's answer is a {type(value).__name__}; give a text or a message"
-        )
-    text = getattr(value, "text", None)
-    return text if isinstance(text, str) else str(value.content)
-
-
 def _message(message: Any) -> dict[str, Any]:
     """A chat message as plain JSON: ``type``, ``content``, and ``tool_calls`` where there are any."""
     if isinstance(message, Mapping):
-        return cast("dict[str, Any]", to_plain(message))
+        return dict(to_plain(message))
     if not _is_message(message):
         raise InvalidInputError(f"a message is a {type(message).__name__}; give chat messages or mappings")
-    calls = [
-        {"name": call["name"], "args": call["args"]} for call in getattr(message, "tool_calls", None) or ()
-    ]
-    record = {"type": str(message.type), "content": _text(message)}
+    calls = [{"name": each["name"], "args": each["args"]} for each in getattr(message, "tool_calls", ())]
+    record = {"type": str(message.type), "content": str(message.text)}
     return {**record, "tool_calls": to_plain(calls)} if calls else record

@@ -91,12 +91,13 @@ def get_metrics(metrics: Any) -> tuple[Metric, ...]:
     Raises:
         InvalidInputError: If one is unknown, one comes twice, or there is none.
     """
-    single = isinstance(metrics, (str, Metric)) or is_ragas_metric(metrics)
-    if not single and not isinstance(metrics, Iterable):
+    if isinstance(metrics, (str, Metric)) or is_ragas_metric(metrics):
+        metrics = [metrics]
+    if not isinstance(metrics, Iterable):
         raise InvalidInputError(
             f"metrics is {metrics!r:.80}; give names of metrics, or objects of the class Metric"
         )
-    found = tuple(get_metric(each) for each in ([metrics] if single else metrics))
+    found = tuple(map(get_metric, metrics))
     names = [metric.name for metric in found]
     if not names or len(set(names)) != len(names):
         raise InvalidInputError(f"the metrics are {', '.join(names) or 'none'}; give at least one, each once")
@@ -106,4 +107,4 @@ def get_metrics(metrics: Any) -> tuple[Metric, ...]:
 def default_metrics(examples: Sequence[Example]) -> tuple[Metric, ...]:
     """The metrics of `WITHOUT_MODEL` that some of the examples can be scored with."""
     found = map(get_metric, WITHOUT_MODEL)
-    return tuple(each for each in found if any(one.needs_met(each.example_needs) for one in examples))
+    return tuple(each for each in found if not all(one.missing(each.example_needs) for one in examples))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
-from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -117,15 +116,13 @@ async def aevaluate(
 
     def prepare() -> tuple[Job, Limits, Path | None]:
         """Check the arguments, read the set, import the metrics: on a thread, since it reads files."""
-        _check(version is None or bool(_text(version)), "version", version, "a text that is not blank")
-        _check(name is None or bool(_text(name)), "name", name, "a text that is not blank")
+        for what, text in (("version", version), ("name", name)):
+            _check(text is None or bool(_text(text)), what, text, "a text that is not blank")
         wide = type(max_concurrency) is int and 1 <= max_concurrency <= 10_000
         _check(wide, "max_concurrency", max_concurrency, "a whole number from 1 to 10000")
         shows = isinstance(progress, bool) or callable(progress)
         _check(shows, "progress", progress, "True, False or a function")
-        _check(
-            judge is None or hasattr(judge, "fingerprint"), "judge", judge, "a Judge (as Judge(...)), or None"
-        )
+        _check(judge is None or hasattr(judge, "fingerprint"), "judge", judge, "a Judge, as Judge(...)")
         check_seconds("timeout", timeout)
         check_seconds("metric_timeout", metric_timeout)
         RunBudget(**caps)  # type: ignore[arg-type] # refuses what makes no sense
@@ -181,16 +178,10 @@ def take_examples(dataset: Any) -> tuple[Example, ...]:
     Raises:
         InvalidInputError: If there is none, one is no example, or an id comes twice.
     """
-    examples = tuple(dataset) if isinstance(dataset, Iterable) else ()
-    wrong = [type(each).__name__ for each in examples if not isinstance(each, Example)]
-    if wrong or not examples:
-        raise InvalidInputError(
-            f"the dataset is a {type(dataset).__name__} of {wrong[0] if wrong else 'no example'}; give a list of "
-            "Examples, or an EvaluationSet: EvaluationSet.load reads a file, EvaluationSet.from_pandas a frame"
-        )
-    ((id, count),) = Counter(example.id for example in examples).most_common(1)
-    _check(count == 1, "dataset", id, "each example an id of its own; this one comes twice")
-    return examples
+    found = dataset if isinstance(dataset, EvaluationSet) else EvaluationSet("questions", dataset)
+    if not found.examples:
+        raise InvalidInputError("the dataset holds no example; there is nothing to evaluate")
+    return found.examples
 
 
 def resolve(pipeline: Any) -> Any:

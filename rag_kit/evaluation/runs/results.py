@@ -94,11 +94,7 @@ class Results:
         return {metric: Summary.of(cells, self.examples, **interval) for metric, cells in columns.items()}
 
     def values(self, metric: str) -> dict[str, float]:
-        """Example id -> value, of the cells that have one.
-
-        Raises:
-            InvalidInputError: If there is no such metric.
-        """
+        """Example id -> value, of the cells that have one."""
         return {key: cell.value for key, cell in self.cells(metric).items() if cell.value is not None}
 
     def cells(self, metric: str) -> dict[str, Cell]:
@@ -120,9 +116,6 @@ class Results:
         Args:
             part: The pipeline's requests, or those of the metrics.
             prices: As for ``evaluate``; default: those the run was given.
-
-        Raises:
-            InvalidInputError: If a price is none.
         """
         from rag_kit.evaluation.runs.metering import cost, read_prices
 
@@ -184,12 +177,10 @@ class Results:
 
     def _record(self, row: Row, money: float | None) -> dict[str, Any]:
         example, output = row.example, row.output
-        record: dict[str, Any] = {
-            "id": example.id, "question": example.question, "reference": example.reference,
-            "answer": output.answer, "status": output.status, "error": output.error,
-            "passages": [passage.id for passage in output.passages or ()],
-            "seconds": output.seconds, "calls": output.calls, "tokens": output.tokens, "money": money,
-        }  # fmt: skip
+        record: dict[str, Any] = {name: getattr(example, name) for name in ("id", "question", "reference")}
+        record |= {name: getattr(output, name) for name in ("answer", "status", "error")}
+        record["passages"] = [passage.id for passage in output.passages or ()]
+        record |= {name: getattr(output, name) for name in ("seconds", "calls", "tokens")} | {"money": money}
         record |= {f"tag.{name}": value for name, value in example.tags.items()}
         for metric in self.metrics:
             cell = row.cells.get(metric)
@@ -215,31 +206,21 @@ def why_empty(results: Results, name: str) -> str | None:
 
 def _parts(results: Results) -> tuple[str, list[Table], list[str]]:
     """Title, table and notes: mean, interval and coverage of every metric, what it took, which cap ended the run."""
-    header = [
-        "metric",
-        "mean",
-        "95% interval",
-        "n / total",
-        "undefined",
-        "errors",
-        "not applicable",
-        "missing",
-    ]
+    kinds = ("undefined", "errors", "not_applicable", "missing")
+    header = ["metric", "mean", "95% interval", "n / total", *(kind.replace("_", " ") for kind in kinds)]
     table = [
-        [name, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}", one.undefined, one.errors,
-         one.not_applicable, one.missing]
+        [name, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}"]
+        + [getattr(one, kind) for kind in kinds]
         for name, one in results.summary().items()
-    ]  # fmt: skip
+    ]
     outputs = [row.output for row in results.rows]
     cells = [cell for row in results.rows for cell in row.cells.values()]
     failed = sum(output.error is not None for output in outputs)
     title = f"{results.name}: {len(outputs)} questions" + (f", {failed} of them failed" if failed else "")
     seconds = sorted(output.seconds for output in outputs if output.error is None) or [0.0]
     p50, p95 = (seconds[int(share * (len(seconds) - 1))] for share in (0.5, 0.95))
-    reasons = {name: why_empty(results, name) for name in results.metrics}
-    notes = [
-        f"{name} has no value: {redact(cut(one_line(why), 200))}" for name, why in reasons.items() if why
-    ]
+    reasons = {name: redact(cut(one_line(why_empty(results, name) or ""), 200)) for name in results.metrics}
+    notes = [f"{name} has no value: {why}" for name, why in reasons.items() if why]
     notes += [
         f"Pipeline: p50 {p50:.2f} s, p95 {p95:.2f} s; {_took(outputs)}. Scoring: {_took(cells)}.",
         "Means and intervals stand on the n questions that have a value; a failed cell is never a number.",

@@ -121,7 +121,7 @@ async def atune(
     the_space, make = await run_in_thread(_space_of, make_pipeline, space)
     the_metric = await run_in_thread(get_metric, metric)
     given = take_examples(dataset)
-    examples = [example for example in given if example.needs_met(the_metric.example_needs)]
+    examples = [example for example in given if not example.missing(the_metric.example_needs)]
     if not examples:
         raise InvalidInputError(
             f"none of the {len(given)} examples has what {the_metric.name} reads "

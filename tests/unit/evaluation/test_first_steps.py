@@ -70,10 +70,9 @@ def test_what_evaluate_takes_is_told_with_how_to_make_it() -> None:
     metrics = ["ours_answer_found"]
     with pytest.raises(InvalidInputError, match="the function itself, and do not call it"):
         evaluate(answers("Who?"), example, metrics, progress=False)
-    with pytest.raises(InvalidInputError, match=r"EvaluationSet\.from_pandas"):
-        evaluate(answers, frame, metrics, progress=False)
-    with pytest.raises(InvalidInputError, match=r"EvaluationSet\.load"):
-        evaluate(answers, [{"question": "Who?"}], metrics, progress=False)  # type: ignore[list-item]
+    for wrong in (frame, [{"question": "Who?"}]):
+        with pytest.raises(InvalidInputError, match="give objects of the class Example"):
+            evaluate(answers, wrong, metrics, progress=False)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=r"Judge\(...\)"):
         evaluate(answers, example, metrics, judge="openai:m", progress=False)  # type: ignore[arg-type]
 

@@ -204,7 +204,7 @@ def test_what_is_no_dataset_is_refused() -> None:
     """Nothing, an id twice, or no examples."""
     for wrong, why in (
         ([], "no example"),
-        ([Example("a", "?"), Example("a", "!")], "twice"),
+        ([Example("a", "?"), Example("a", "!")], "must be unique"),
         (["a"], "str"),
         (3, "int"),
     ):
