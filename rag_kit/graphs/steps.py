@@ -15,7 +15,7 @@ from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.documents import Filter
 from rag_kit.errors import ModelError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
-from rag_kit.models.structured import RAISE
+from rag_kit.models.ladder import RAISE
 from rag_kit.prompts import PromptTemplate
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
 

@@ -101,7 +101,7 @@ def _key(model: Any) -> tuple[str, str, str] | None:
     return (f"{type(model).__module__}.{type(model).__qualname__}", name, base_url(model) or "")
 
 
-def quick(model: Any, timeout: float | None) -> Any:
+def without_retries(model: Any, timeout: float | None) -> Any:
     """A copy of an OpenAI client model that neither retries by itself nor waits longer than the time-out.
 
     The structured call retries itself, within its caps; a client that also does would multiply the

@@ -12,10 +12,9 @@ from pydantic import BaseModel
 
 from .json_schema import SchemaMismatchError
 from .parsing import UnreadableError, parse_text
-from .reply_size import check_size
 from .schema import Target
 from .strict_schema import strictly
-from .tokens import text_of
+from .tokens import check_size, text_of
 
 
 def bind(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:

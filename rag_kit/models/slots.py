@@ -14,16 +14,16 @@ swarms; a reader that went on at once would keep the requests behind it waiting.
 
 
 class Slot:
-    """One place of a semaphore, for the requests of one call to a model.
+    """One slot of a semaphore, for the requests of one call to a model.
 
     It is taken when a request is about to be sent, kept over the pauses between repetitions, and given back when the
     answer is there: prompts are filled in before, and answers read after, while other requests are under way.
 
     Args:
-        slots: The places; at most so many requests are under way as it has.
+        slots: The semaphore; at most so many requests are under way as it has slots.
 
     Attributes:
-        seconds: How long the place was taken.
+        seconds: How long the slot was taken.
 
     Example:
         >>> async def main():
@@ -43,7 +43,7 @@ class Slot:
         self.seconds = 0.0
 
     async def take(self) -> None:
-        """Wait for a place, no longer than the active budgets allow; nothing happens where it is taken already."""
+        """Wait for a slot, no longer than the active budgets allow; nothing happens where it is taken already."""
         while self._since is None and ((left := remaining_seconds()) is None or left > 0):
             with suppress(TimeoutError):  # the request that would come next is refused by the budget
                 async with asyncio.timeout(left):
@@ -51,14 +51,14 @@ class Slot:
                     self._since = time.perf_counter()
 
     async def give_back(self) -> None:
-        """Give the place back, and let those who waited for one send their requests before this task goes on."""
+        """Give the slot back, and let those who waited for one send their requests before this task goes on."""
         if self._since is not None:
             self.drop()
             for _ in range(_ROUNDS):
                 await asyncio.sleep(0)
 
     def drop(self) -> None:
-        """Give the place back, if it is taken."""
+        """Give the slot back, if it is taken."""
         if self._since is not None:
             self.seconds += time.perf_counter() - self._since
             self._since = None

@@ -8,64 +8,9 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel
 
-from rag_kit.concurrency.budget import budget_scope
-from rag_kit.concurrency.steps import run
-
-from .ladder import RAISE, Ladder, StructuredResult
-from .settings import MAX_RETRIES, call_config
+from .calls import MAX_RETRIES, ModelCall
+from .ladder import RAISE, Ladder
 from .slots import Slot
-from .steps import Calling, arun_with_slot
-
-__all__ = [
-    "RAISE",
-    "StructuredResult",
-    "astructured_call",
-    "astructured_call_detailed",
-    "structured_call",
-    "structured_call_detailed",
-]
-
-
-def structured_call_detailed(
-    model: Runnable[Any, Any],
-    prompt: Runnable[Any, Any],
-    values: Mapping[str, Any],
-    schema: type[BaseModel] | Mapping[str, Any] | None = None,
-    *,
-    fallback: Any = RAISE,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    deadline: float | None = None,
-    timeout: float | None = None,
-    max_retries: int = MAX_RETRIES,
-    config: RunnableConfig | None = None,
-) -> StructuredResult:
-    """``structured_call``, with the way it went: method, calls, tokens, repair, fallback."""
-    call = Ladder(model, prompt, values, schema, timeout, max_retries, fallback)
-    with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
-        return run(call.run(), Calling(call_config(config, model, prompt, call.tally.tokens_seen)))
-
-
-async def astructured_call_detailed(
-    model: Runnable[Any, Any],
-    prompt: Runnable[Any, Any],
-    values: Mapping[str, Any],
-    schema: type[BaseModel] | Mapping[str, Any] | None = None,
-    *,
-    fallback: Any = RAISE,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    deadline: float | None = None,
-    timeout: float | None = None,
-    max_retries: int = MAX_RETRIES,
-    config: RunnableConfig | None = None,
-    slot: Slot | None = None,
-) -> StructuredResult:
-    """``structured_call_detailed`` without blocking; a cancelled task stops at once and is never retried."""
-    call = Ladder(model, prompt, values, schema, timeout, max_retries, fallback, places=slot is not None)
-    with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
-        calling = Calling(call_config(config, model, prompt, call.tally.tokens_seen), slot)
-        return await arun_with_slot(call.run(), calling)
 
 
 def structured_call(
@@ -120,10 +65,9 @@ def structured_call(
         >>> structured_call(model, load_prompt("condense"), values).query
         'What is BM25?'
     """
-    return structured_call_detailed(
-        model, prompt, values, schema, fallback=fallback, max_calls=max_calls, max_tokens=max_tokens,
-        deadline=deadline, timeout=timeout, max_retries=max_retries, config=config,
-    ).value  # fmt: skip
+    limits = (max_calls, max_tokens, deadline, timeout, max_retries)
+    call = ModelCall(model, prompt, values, config, *limits)
+    return call.run(Ladder(call, schema, fallback).answer)
 
 
 async def astructured_call(
@@ -145,8 +89,6 @@ async def astructured_call(
 
     `slot`, if given, is taken while a request is under way or waits to be repeated.
     """
-    result = await astructured_call_detailed(
-        model, prompt, values, schema, fallback=fallback, max_calls=max_calls, max_tokens=max_tokens,
-        deadline=deadline, timeout=timeout, max_retries=max_retries, config=config, slot=slot,
-    )  # fmt: skip
-    return result.value
+    limits = (max_calls, max_tokens, deadline, timeout, max_retries)
+    call = ModelCall(model, prompt, values, config, *limits, slot)
+    return await call.arun(Ladder(call, schema, fallback).answer)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from rag_kit.concurrency.budget import budget_scope
-from rag_kit.concurrency.steps import run
 from rag_kit.errors import ModelOutputError
 
-from .attempts import Tally, ask
-from .endpoint import quick
+from .attempts import ask
+from .calls import MAX_RETRIES, ModelCall
 from .failures import map_model_error
 from .json_text import without_thinking
+from .messages import formatted
 from .native import refusal_of, salvage
 from .redact import secrets_of, short
-from .settings import MAX_RETRIES, call_config, check_limits, check_parts
 from .slots import Slot
-from .steps import Calling, arun_with_slot, formatted
 from .tokens import text_of
 
 
@@ -64,12 +62,9 @@ def text_call(
         >>> text_call(FakeListChatModel(responses=["Hello."]), ChatPromptTemplate([("user", "{q}")]), {"q": "Hi"})
         'Hello.'
     """
-    check_limits(timeout, max_retries)
-    check_parts(model, prompt, values)
-    tally = Tally(retries=max_retries)
-    with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
-        calling = Calling(call_config(config, model, prompt, tally.tokens_seen))
-        return run(_text(model, prompt, values, tally, timeout), calling)
+    limits = (max_calls, max_tokens, deadline, timeout, max_retries)
+    call = ModelCall(model, prompt, values, config, *limits)
+    return call.run(partial(_text, call))
 
 
 async def atext_call(
@@ -89,26 +84,20 @@ async def atext_call(
 
     `slot`, if given, is taken while a request is under way or waits to be repeated.
     """
-    check_limits(timeout, max_retries)
-    check_parts(model, prompt, values)
-    tally = Tally(retries=max_retries, places=slot is not None)
-    with budget_scope(max_calls=max_calls, max_tokens=max_tokens, deadline=deadline):
-        calling = Calling(call_config(config, model, prompt, tally.tokens_seen), slot)
-        return await arun_with_slot(_text(model, prompt, values, tally, timeout), calling)
+    limits = (max_calls, max_tokens, deadline, timeout, max_retries)
+    call = ModelCall(model, prompt, values, config, *limits, slot)
+    return await call.arun(partial(_text, call))
 
 
-async def _text(
-    model: Any, prompt: Runnable[Any, Any], values: Mapping[str, Any], tally: Tally, timeout: float | None
-) -> str:
-    messages = await formatted(prompt, values)
-    reply = await ask(quick(model, timeout), messages, tally, model=model, timeout=timeout)
-    if reply.kind is not None:
-        text = salvage(cast(Exception, reply.error))
+async def _text(call: ModelCall) -> str:
+    reply = await ask(call, call.bare_model, await formatted())
+    if reply.error is not None:
+        text = salvage(reply.error)
         if not text:
-            raise map_model_error(cast(Exception, reply.error), model=model)
+            raise map_model_error(reply.error, model=call.model)
         return text
     if refusal := refusal_of(reply.value):
-        raise ModelOutputError(f"The model refused to answer: {short(refusal, secrets_of(model))}")
+        raise ModelOutputError(f"The model refused to answer: {short(refusal, secrets_of(call.model))}")
     text = without_thinking(text_of(reply.value))
     if not text:
         raise ModelOutputError("The model's answer is empty. Ask again, or use another model.")

@@ -15,7 +15,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import RunnableConfig, merge_configs
 
 from rag_kit.concurrency.steps import Step
-from rag_kit.models.endpoint import quick
+from rag_kit.models.endpoint import without_retries
 
 #: Alternatives asked for at each token. Five labels are the most; the rest is room for capitals and quotes.
 TOP_LOGPROBS = 10
@@ -60,7 +60,7 @@ def with_logprobs(llm: Any) -> Runnable[Any, Any]:
     That is wanted: where an endpoint holds its output to a schema, the probabilities are those of the schema's
     grammar and not the model's own.
     """
-    bound: Runnable[Any, Any] = quick(llm, None).bind(logprobs=True, top_logprobs=TOP_LOGPROBS)
+    bound: Runnable[Any, Any] = without_retries(llm, None).bind(logprobs=True, top_logprobs=TOP_LOGPROBS)
     return bound
 
 

@@ -11,7 +11,7 @@ from support.openai_server import OpenAIServer, text, tool
 
 from rag_kit.errors import ModelOutputError
 from rag_kit.evaluation import Judge
-from rag_kit.models.reply_size import MAX_CHARS, chars_in
+from rag_kit.models.tokens import MAX_CHARS, chars_in
 
 PROMPTS = Path(__file__).resolve().parents[2] / "support" / "prompts"
 VALUES = {"question": "Who?", "answer": "She came."}
