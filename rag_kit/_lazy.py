@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+_IMPORT = re.compile(r"^    from (\S+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
 
-def lazy_names(
-    package: str, modules: Mapping[str, str]
-) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+
+def lazy_names(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Make ``__all__``, ``__getattr__`` and ``__dir__`` for a package that imports its parts on demand.
+
+    The names are those that the package's own source imports for type checkers, a line each:
+    ``from module import Name as Name`` under ``if TYPE_CHECKING``.
 
     Args:
         package: The package's ``__name__``.
-        modules: Module, relative (``".loader"``) or absolute -> the names it defines, parted by spaces.
 
     Returns:
         The three to bind in the package's namespace.
 
+    Raises:
+        ImportError: The package has no source to read, as where only byte code was installed.
+
     Example:
-        >>> names, getattr_, dir_ = lazy_names("rag_kit", {".errors": "RagKitError"})
-        >>> names, getattr_("RagKitError").__name__
-        (['RagKitError'], 'RagKitError')
+        >>> import rag_kit.prompts
+        >>> names, getattr_, dir_ = lazy_names("rag_kit.prompts")
+        >>> names, getattr_("load_prompt").__name__
+        (['PromptTemplate', 'load_prompt', 'render_passages'], 'load_prompt')
     """
-    where = {name: module for module, names in modules.items() for name in names.split()}
+    loader: Any = getattr(sys.modules[package].__spec__, "loader", None)
+    source = loader.get_source(package)
+    if source is None:
+        raise ImportError(f"{package} was installed without its source; install rag-kit again")
+    where = {name: module for module, name in _IMPORT.findall(source)}
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - this is the module hook itself
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(where[name], package), name)
+        value = getattr(importlib.import_module(where[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -31,22 +31,4 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.tuning.search import tune as tune
     from rag_kit.evaluation.tuning.space import SearchSpace as SearchSpace
 
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        ".comparing.comparison": "compare",
-        ".diagnosis": "diagnose",
-        ".examples": "Example",
-        ".generating": "agenerate generate",
-        ".judge.judge": "Judge",
-        ".ranking.benchmark": "benchmark load_dataset",
-        ".reporting.writing": "write_report",
-        ".rgb.measuring": "aabilities abilities",
-        ".runs.evaluating": "aevaluate evaluate",
-        ".runs.results": "Results assert_quality",
-        ".sets.evaluation_set": "EvaluationSet",
-        ".tracking": "log_results",
-        ".tuning.search": "atune tune",
-        ".tuning.space": "SearchSpace",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

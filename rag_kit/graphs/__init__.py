@@ -23,19 +23,4 @@ if TYPE_CHECKING:
     from rag_kit.graphs.tool import as_tool as as_tool
     from rag_kit.graphs.wiring import uncompiled as uncompiled
 
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        ".adaptive.build": "build_adaptive_rag",
-        ".chat": "as_chat",
-        ".conversational.build": "build_conversational_rag",
-        ".crag.build": "build_crag",
-        ".decomposed": "build_decomposed_rag",
-        ".evaluators.fitting": "fit_thresholds",
-        ".guards": "Guards",
-        ".plain": "build_plain_rag",
-        ".self_rag.build": "build_self_rag",
-        ".tool": "as_tool",
-        ".wiring": "uncompiled",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

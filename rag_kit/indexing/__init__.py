@@ -14,14 +14,4 @@ if TYPE_CHECKING:
     from rag_kit.indexing.readers.registry import register_reader as register_reader
     from rag_kit.indexing.splitting.api import split as split
 
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        ".bm25.index": "BM25Index",
-        ".document_index.index": "DocumentIndex",
-        ".ingestion.run": "ingest",
-        ".readers.api": "read",
-        ".readers.registry": "register_reader",
-        ".splitting.api": "split",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

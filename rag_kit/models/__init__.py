@@ -15,13 +15,4 @@ if TYPE_CHECKING:
     from rag_kit.models.text_calls import atext_call as atext_call
     from rag_kit.models.text_calls import text_call as text_call
 
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        ".chat": "chat_model",
-        ".embedding": "embedding_model",
-        ".json_cache": "JsonCache",
-        ".structured": "astructured_call structured_call",
-        ".text_calls": "atext_call text_call",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -14,11 +14,4 @@ if TYPE_CHECKING:
     from rag_kit.prompts.rendering import render_passages as render_passages
     from rag_kit.prompts.template import PromptTemplate as PromptTemplate
 
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        ".library": "load_prompt",
-        ".rendering": "render_passages",
-        ".template": "PromptTemplate",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

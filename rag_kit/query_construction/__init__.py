@@ -14,12 +14,4 @@ if TYPE_CHECKING:
     from rag_kit.query_construction.sql.query import asql_query as asql_query
     from rag_kit.query_construction.sql.query import sql_query as sql_query
 
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        ".cypher.query": "agraph_query graph_query",
-        ".fields": "MetadataField",
-        ".self_query": "SelfQueryRetriever",
-        ".sql.query": "asql_query sql_query",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

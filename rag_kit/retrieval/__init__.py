@@ -37,36 +37,4 @@ if TYPE_CHECKING:
     from rag_kit.retrieval.step_back import StepBackRetriever as StepBackRetriever
     from rag_kit.retrieval.vector import VectorRetriever as VectorRetriever
 
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "rag_kit.documents.explanation": "explain",
-        ".base": "RagKitRetriever",
-        ".bm25": "BM25Retriever",
-        ".compression.retriever": "CompressionRetriever",
-        ".conversational.retriever": "ConversationalRetriever",
-        ".decomposition.retriever": "DecompositionRetriever",
-        ".ensemble": "EnsembleRetriever",
-        ".exact.retriever": "ExactVectorRetriever",
-        ".expansion.retriever": "ExpansionRetriever",
-        ".fusion": "reciprocal_rank_fusion",
-        ".graph": "GraphRetriever",
-        ".hybrid": "HybridRetriever",
-        ".hyde": "HyDERetriever",
-        ".multi_query": "MultiQueryRetriever",
-        ".parents.parent_document": "ParentDocumentRetriever",
-        ".parents.sentence_window": "SentenceWindowRetriever",
-        ".query2doc": "Query2DocRetriever",
-        ".raptor": "RaptorRetriever",
-        ".representations": "MultiRepresentationRetriever index_retriever",
-        ".rerank.cross_encoder": "CrossEncoderReranker",
-        ".rerank.pointwise": "PointwiseReranker",
-        ".rerank.retriever": "RerankRetriever",
-        ".routing.retriever": "RoutingRetriever",
-        ".routing.source": "Source",
-        ".sparse.retriever": "SparseRetriever",
-        ".sparse.trigram": "TrigramRetriever",
-        ".step_back": "StepBackRetriever",
-        ".vector": "VectorRetriever",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

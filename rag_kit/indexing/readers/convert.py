@@ -1,4 +1,4 @@
-"""One file to parts: the only place that knows which converter belongs to which format."""
+"""One file to parts, by the reader of its format."""
 
 from __future__ import annotations
 
@@ -9,26 +9,10 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rag_kit.indexing.readers.formats import check_content
+from rag_kit.indexing.readers.formats import KINDS, check_content
 from rag_kit.indexing.readers.parts import Context, Part, Unreadable, over_limit
 
-_CONVERTERS = {
-    "pdf": ("pdf", "read_pdf"),
-    "docx": ("word", "read_docx"),
-    "pptx": ("slides", "read_pptx"),
-    "xlsx": ("sheets", "read_xlsx"),
-    "html": ("menus", "read_html"),
-    "epub": ("epub", "read_epub"),
-    "md": ("plain", "read_md"),
-    "txt": ("plain", "read_txt"),
-    "ipynb": ("plain", "read_ipynb"),
-    "csv": ("records", "read_csv"),
-    "json": ("records", "read_json"),
-    "jsonl": ("records", "read_jsonl"),
-    "eml": ("mail", "read_eml"),
-    "mbox": ("mail", "read_mbox"),
-}
-_PICTURE = ("ocr", "read_picture")
+_PICTURE = "ocr:read_picture"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -77,7 +61,7 @@ def convert(path: str | Path, kind: str, context: Context) -> Iterator[Part]:
     """
     data = read_bytes(path, context.limits.max_bytes)
     check_content(data, kind)
-    module, name = _CONVERTERS.get(kind, _PICTURE)
+    module, _, name = (KINDS[kind].reader if kind in KINDS else _PICTURE).partition(":")
     converter: Callable[[bytes, Context], Iterator[Part]] = getattr(
         importlib.import_module(f"rag_kit.indexing.readers.{module}"), name
     )

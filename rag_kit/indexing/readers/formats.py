@@ -3,50 +3,38 @@
 from __future__ import annotations
 
 from pathlib import PurePath
+from typing import NamedTuple
 
 from rag_kit.indexing.readers.parts import Unreadable
 from rag_kit.indexing.readers.registry import registered_suffixes
 
-FORMATS: dict[str, str] = {
-    ".pdf": "pdf",
-    ".docx": "docx",
-    ".pptx": "pptx",
-    ".xlsx": "xlsx",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".md": "md",
-    ".markdown": "md",
-    ".txt": "txt",
-    ".text": "txt",
-    ".log": "txt",
-    ".rst": "txt",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".json": "json",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".ipynb": "ipynb",
-    ".epub": "epub",
-    ".eml": "eml",
-    ".mbox": "mbox",
+
+class Format(NamedTuple):
+    """A format that is read: its suffixes, its media type, and ``module:function`` beside this file."""
+
+    suffixes: str
+    mime: str
+    reader: str
+
+
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+KINDS = {
+    "pdf": Format(".pdf", "application/pdf", "pdf:read_pdf"),
+    "docx": Format(".docx", f"{_OFFICE}.wordprocessingml.document", "word:read_docx"),
+    "pptx": Format(".pptx", f"{_OFFICE}.presentationml.presentation", "slides:read_pptx"),
+    "xlsx": Format(".xlsx", f"{_OFFICE}.spreadsheetml.sheet", "sheets:read_xlsx"),
+    "html": Format(".html .htm .xhtml", "text/html", "menus:read_html"),
+    "epub": Format(".epub", "application/epub+zip", "epub:read_epub"),
+    "md": Format(".md .markdown", "text/markdown", "plain:read_md"),
+    "txt": Format(".txt .text .log .rst", "text/plain", "plain:read_txt"),
+    "ipynb": Format(".ipynb", "application/x-ipynb+json", "plain:read_ipynb"),
+    "csv": Format(".csv .tsv", "text/csv", "records:read_csv"),
+    "json": Format(".json", "application/json", "records:read_json"),
+    "jsonl": Format(".jsonl .ndjson", "application/jsonl", "records:read_jsonl"),
+    "eml": Format(".eml", "message/rfc822", "mail:read_eml"),
+    "mbox": Format(".mbox", "application/mbox", "mail:read_mbox"),
 }
-MIME: dict[str, str] = {
-    "pdf": "application/pdf",
-    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    "html": "text/html",
-    "md": "text/markdown",
-    "txt": "text/plain",
-    "csv": "text/csv",
-    "json": "application/json",
-    "jsonl": "application/jsonl",
-    "ipynb": "application/x-ipynb+json",
-    "epub": "application/epub+zip",
-    "eml": "message/rfc822",
-    "mbox": "application/mbox",
-}
+FORMATS = {suffix: kind for kind, row in KINDS.items() for suffix in row.suffixes.split()}
 #: Pictures, which are read where OCR is asked for.
 PICTURES = {
     "png": "png",
@@ -57,6 +45,7 @@ PICTURES = {
     "bmp": "bmp",
     "webp": "webp",
 }
+MIME = {kind: row.mime for kind, row in KINDS.items()}
 MIME |= {suffix: f"image/{kind}" for suffix, kind in PICTURES.items()}
 #: How OCR is switched on.
 OCR_ADVICE = (

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 Tokenizer: TypeAlias = "Callable[[str], int] | str | PathLike[str]"
 Places: TypeAlias = "Iterator[tuple[int, int]]"
 
-_OWN = ("structure", "tokens", "sentence", "paragraph", "semantic")
 _LANGUAGES = {"markdown": "markdown", "html": "html", "latex": "latex"}
-#: Names for ``splitter=``.
-SPLITTERS = (*_OWN, "recursive", *_LANGUAGES, "code", "json")
-
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\w\s]"
 )
@@ -39,6 +35,15 @@ _SUFFIXES = {
     "exs": "elixir", "ps1": "powershell", "proto": "proto", "sol": "sol", "r": "r", "rst": "rst", "tex": "latex",
     "md": "markdown", "html": "html",
 }  # fmt: skip
+
+
+class _Settings(NamedTuple):
+    """What a splitter may go by."""
+
+    size: int
+    overlap: int
+    embeddings: Embeddings | None
+    tokenizer: Tokenizer | None
 
 
 class Unit(NamedTuple):
@@ -80,25 +85,9 @@ def named_splitter(
     check_sizes(chunk_size, chunk_overlap)
     if tokenizer is not None and name != "tokens":
         raise InvalidInputError(f"tokenizer= is for splitter='tokens', not for {name!r}.")
-    if name not in _OWN:
+    if name not in _PLACES:
         return partial(_by_langchain, name, chunk_size, chunk_overlap)
-    places: Callable[[str], Places]
-    if name == "structure":
-        places = partial(_structure_places, size=chunk_size, overlap=chunk_overlap)
-    elif name == "tokens":
-        places = partial(_token_places, size=chunk_size, overlap=chunk_overlap, tokenizer=_tokens(tokenizer))
-    elif name == "sentence":
-        places = partial(_sentence_places, size=chunk_size, overlap=chunk_overlap)
-    elif name == "paragraph":
-        places = partial(_paragraph_places, size=chunk_size)
-    else:
-        if embeddings is None:
-            raise ConfigurationError(
-                "splitter='semantic' cuts where the meaning changes and needs an embedding model: give embeddings=, "
-                "or --embedding-model NAME."
-            )
-        places = partial(_semantic_places, size=chunk_size, embeddings=embeddings)
-    return partial(_slices, places)
+    return partial(_slices, _PLACES[name](_Settings(chunk_size, chunk_overlap, embeddings, tokenizer)))
 
 
 def check_name(name: str) -> None:
@@ -138,6 +127,15 @@ def _paragraph_places(text: str, *, size: int) -> Places:
         for low, high in _sentence_places(text[start:end], size=size, overlap=0):
             yield start + low, start + high
         start = end
+
+
+def _semantic(settings: _Settings) -> Callable[[str], Places]:
+    if settings.embeddings is None:
+        raise ConfigurationError(
+            "splitter='semantic' cuts where the meaning changes and needs an embedding model: give embeddings=, "
+            "or --embedding-model NAME."
+        )
+    return partial(_semantic_places, size=settings.size, embeddings=settings.embeddings)
 
 
 def _semantic_places(text: str, *, size: int, embeddings: Embeddings) -> Places:
@@ -317,3 +315,17 @@ def _json(document: Document, size: int) -> list[Document]:
         value if isinstance(value, dict) else {"": value}, convert_lists=True, ensure_ascii=False
     )
     return [Document(text, metadata=dict(document.metadata)) for text in made]
+
+
+#: Name -> the function that finds the places of chunks in a text, by the settings.
+_PLACES: dict[str, Callable[[_Settings], Callable[[str], Places]]] = {
+    "structure": lambda s: partial(_structure_places, size=s.size, overlap=s.overlap),
+    "tokens": lambda s: partial(
+        _token_places, size=s.size, overlap=s.overlap, tokenizer=_tokens(s.tokenizer)
+    ),
+    "sentence": lambda s: partial(_sentence_places, size=s.size, overlap=s.overlap),
+    "paragraph": lambda s: partial(_paragraph_places, size=s.size),
+    "semantic": _semantic,
+}
+#: Names for ``splitter=``.
+SPLITTERS = (*_PLACES, "recursive", *_LANGUAGES, "code", "json")
