@@ -1,6 +1,6 @@
-"""Fit the weights of the lexical evaluator, and write them into the library.
+"""Fit the weights of the lexical evaluator, and print them as rag_kit/text/evidence/usefulness.py holds them.
 
-    python benchmarks/fit_evaluator.py DATA [--write] [--kind words|vectors|both]
+    python benchmarks/fit_evaluator.py DATA [--kind words|vectors|both]
 
 Logistic regression on the first half of each set's questions (`evaluator_pairs.half`; nothing of the other half is
 looked at). Every set has the same total weight, and so have relevant and other pairs. Each question is there a second
@@ -25,16 +25,12 @@ from evaluator_pairs import Asked
 from evaluator_vectors import Cosines
 
 from rag_kit.graphs.evaluators.measuring import roc_auc
-from rag_kit.models.extractive.usefulness import measure
+from rag_kit.text.evidence.usefulness import SETTINGS, measure
 
-ROOT = Path(__file__).resolve().parent.parent
-TARGET = ROOT / "rag_kit" / "models" / "extractive" / "usefulness_weights.py"
 LIMITS = {"scifact claims": 300, "rgb zh_int": 60, **dict.fromkeys(evaluator_pairs.OTHERS, 250)}
-ALONE = ("own", "near", "passage", "title", "names", "score", "kind", "open", "terms")
-TIMES = ("timed", "edges", "overlap", "recent", "fit", "outside", "undated")
-BESIDE = (
-    "crowd", "lead own", "lead passage", "lead score", "behind own", "behind score", "repeated",
-)  # fmt: skip
+ALONE = ("own", "near", "passage", "title", "score", "kind", "open", "terms")
+TIMES = ("timed", "edges", "recent", "outside", "undated")
+BESIDE = ("crowd", "lead passage", "lead score", "repeated")
 FALLING = {"outside", "undated"}
 FREE = {"timed", "open", "terms", "crowd"}
 RIDGE = 3.0
@@ -65,7 +61,7 @@ def rows(name: str, questions: Sequence[Asked], cosines: Cosines | None, *, alon
 def fit(data: Rows, names: Sequence[str]) -> dict[str, float]:
     """The weights, without those of the wrong sign."""
     left = list(names)
-    x_all = {name: np.array([row[2][name] for row in data]) for name in names}
+    x_all = {name: np.array([row[2].get(name, 0.0) for row in data]) for name in names}
     truth = np.array([row[3] for row in data])
     sets = np.array([f"{row[0]} {row[4]}" if row[4] else row[0] for row in data])
     weight = np.zeros(truth.size)
@@ -110,7 +106,8 @@ def _regress(x: np.ndarray, truth: np.ndarray, weight: np.ndarray) -> np.ndarray
 def auc(data: Rows, weights: dict[str, float]) -> float:
     """ROC-AUC of the pairs."""
     values = [
-        weights["bias"] + sum(value * row[2][name] for name, value in weights.items() if name != "bias")
+        weights["bias"]
+        + sum(value * row[2].get(name, 0.0) for name, value in weights.items() if name != "bias")
         for row in data
     ]
     return roc_auc(np.array(values), np.array([row[3] for row in data]))
@@ -121,14 +118,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path)
-    parser.add_argument("--write", action="store_true", help="write the weights into the library")
     parser.add_argument("--kind", choices=("words", "vectors", "both"), default="both", help="which to fit")
     options = parser.parse_args()
     names = (*evaluator_pairs.SETS, *evaluator_pairs.OTHERS)
     questions = {name: evaluator_pairs.load(options.data, name, LIMITS.get(name)) for name in names}
-    from rag_kit.models.extractive.usefulness_weights import WEIGHTS
-
-    found = dict(WEIGHTS)
+    found: dict[str, dict[str, float]] = {}
     for vectors in {"words": (False,), "vectors": (True,)}.get(options.kind, (False, True)):
         # the packaged vectors read English only
         used = [name for name in names if not vectors or not any(part in name for part in ("zh", "cmrc"))]
@@ -140,9 +134,9 @@ def main() -> None:
                 wanted += ["cosine", *(() if alone else ("lead cosine", "behind cosine"))]
             first = [row for row in data if row[1] == 0]
             weights = fit(first, wanted)
-            key = ("alone" if alone else "beside", "vectors" if vectors else "words")
+            key = SETTINGS[(not alone) + 2 * vectors]
             found[key] = {name: round(value, 2) for name, value in weights.items() if abs(value) >= 0.005}
-            print(*key, found[key])
+            print(key, found[key])
             for name in used:
                 own = [row for row in data if row[0] == name and not row[4]]
                 rest = [row for row in first if row[0].split()[0] != name.split()[0]]
@@ -155,24 +149,8 @@ def main() -> None:
                     f"  {name:16} fitted half {cells[0]:.3f}  other half {cells[1]:.3f}  left out {cells[2]:.3f}"
                 )
             sys.stdout.flush()
-    if options.write:
-        TARGET.write_text(source(found), encoding="utf-8")
-
-
-def source(found: dict[tuple[str, str], dict[str, float]]) -> str:
-    """The library's file."""
-    lines = [
-        '"""Weights of `usefulness`, written by benchmarks/fit_evaluator.py: for passages alone and beside others."""',
-        "",
-        "from __future__ import annotations",
-        "",
-        "WEIGHTS: dict[tuple[str, str], dict[str, float]] = {",
-    ]
-    for key, weights in found.items():
-        lines.append(f'    ("{key[0]}", "{key[1]}"): {{')
-        lines += [f'        "{name}": {value},' for name, value in weights.items()]
-        lines.append("    },")
-    return "\n".join([*lines, "}", ""])
+    for name in dict.fromkeys(name for weights in found.values() for name in weights):
+        print(f'    "{name}": {tuple(found.get(key, {}).get(name, 0.0) for key in SETTINGS)},')
 
 
 if __name__ == "__main__":

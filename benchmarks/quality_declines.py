@@ -26,11 +26,11 @@ import numpy as np
 import quality_graphs
 from evaluator_pairs import plain
 
-from rag_kit.models.extractive.evidence import collect, passage_text
-from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.select import choose, telling
-from rag_kit.models.extractive.support import MEASURES, measure, strength
-from rag_kit.models.extractive.usefulness import usefulness
+from rag_kit.models.extractive.support import measure, strength
+from rag_kit.text.evidence.passages import passage_text
+from rag_kit.text.evidence.question import analyse
+from rag_kit.text.evidence.sentences import choose, collect, without_distraction
+from rag_kit.text.evidence.usefulness import usefulness
 
 RESULT = Path(__file__).resolve().parent / "results" / "declines.json"
 NAMES = ("support", "highest confidence", "second confidence", "mean confidence", "fit in time")
@@ -50,8 +50,8 @@ def values(case: quality_graphs.Case) -> tuple[list[float], str] | None:
     picked = choose(question, found)
     support = strength(question, texts, found, picked)
     high = sorted((one.value for one in usefulness(case.question, texts)), reverse=True)
-    fit = measure(question, texts, found, picked)[MEASURES.index("time")] if picked else 0.0
-    said = plain(" ".join(one.text for one in telling(picked)))
+    fit = measure(question, texts, found, picked)["time"] if picked else 0.0
+    said = plain(" ".join(one.text for one in without_distraction(picked)))
     right = any(plain(answer) in said for answer in case.answers)
     kind = "declined" if support < 0.5 else "right" if right else "wrong"
     return [_logit(support), _logit(high[0]), _logit((*high, 0.0)[1]), sum(high) / len(high), fit], kind

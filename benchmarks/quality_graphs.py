@@ -29,9 +29,7 @@ from langchain_core.runnables import RunnableLambda
 
 from rag_kit.evaluation.statistics import bootstrap_interval
 from rag_kit.graphs import build_adaptive_rag, build_crag, build_plain_rag, build_self_rag
-from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.models import chat_model
-from rag_kit.models.extractive.period import ENOUGH
 from rag_kit.text.citations.decline import is_declined
 
 SETS = (
@@ -89,7 +87,6 @@ def graphs(retriever: Any) -> dict[str, Any]:
     return {
         "plain": build_plain_rag(retriever, model),
         "CRAG": build_crag(retriever, model),
-        "CRAG, period=0.38": build_crag(retriever, model, evaluator=LexicalEvaluator(period=ENOUGH)),
         "Self-RAG, reflect": build_self_rag(retriever, model, mode="reflect"),
         "Self-RAG, paper": build_self_rag(retriever, model, mode="paper"),
         "Adaptive-RAG": build_adaptive_rag(retriever, model),

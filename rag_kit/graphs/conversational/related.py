@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from langchain_core.documents import Document
 
-from rag_kit.models.extractive.evidence import PassageText
-from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.support import found_names
-from rag_kit.models.extractive.terms import terms
+from rag_kit.text.evidence.passages import PassageText, found_names
+from rag_kit.text.evidence.question import analyse
+from rag_kit.text.evidence.terms import terms
 
 MAX_CHARS = 300
 _HELD = 0.5

@@ -12,30 +12,27 @@ from langchain_core.embeddings import Embeddings
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
+from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.graphs.steps import beside, compute
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
 from rag_kit.models.embedding import embedding_name
-from rag_kit.models.extractive.evidence import PassageText, passage_text
-from rag_kit.models.extractive.period import stated_share
-from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.usefulness import MAX_QUESTION, Usefulness, usefulness
 from rag_kit.text import detect_language
+from rag_kit.text.evidence.passages import passage_text
+from rag_kit.text.evidence.usefulness import Usefulness, usefulness
 
 #: Embedding models whose vectors say nothing in Chinese.
 _ENGLISH_ONLY = frozenset({"minilm"})
 _MANY_CHARACTERS = 40_000
-# so low that at most .01 of all questions lose a right answer (docs/decisions/0192-what-decides-a-decline.md)
+# so low that at most .01 of all questions lose a right answer
 _CAREFUL = Thresholds(-0.5, 0.7)
 
 
 class LexicalEvaluator(Evaluator):
     """Judge passages by the words, names, times and kinds of things they share with the question.
 
-    The measures are those of the extractive model's reading of sentences; a logistic regression fitted on labelled
-    pairs makes one confidence of them (decision 0190). A passage that speaks of the same thing at another time than
-    the one asked for scores lower. Passages are seen against each other: give all that were found for a question
-    together.
+    A logistic regression fitted on labelled pairs makes one confidence of them (`usefulness`). A passage that speaks
+    of the same thing at another time than the one asked for scores lower. Passages are seen against each other: give
+    all that were found for a question together.
 
     Args:
         embeddings: Any LangChain embedding model; its cosines then count too, with weights fitted for
@@ -43,13 +40,9 @@ class LexicalEvaluator(Evaluator):
             only, so Chinese questions are judged by words.
         thresholds: Other thresholds than the careful ones, at which hardly a right answer is lost; higher ones decline
             more.
-        period: Where a question asks for a period ("from 1990 to 1994"), how well the sentences that would answer
-            must state it, from 0 to 1: below it no passage is of use, from it on all are kept (``calls_for``); the
-            confidences stay as they are. The higher, the more is declined; 0.38 is a good value where many questions
-            ask for periods, and costs right answers elsewhere. None, the default: periods count like other measures.
 
     Raises:
-        InvalidInputError: ``embeddings`` is no embedding model, or ``period`` not from 0 to 1.
+        InvalidInputError: ``embeddings`` is no embedding model.
 
     Example:
         >>> from rag_kit.concurrency.steps import run
@@ -62,22 +55,13 @@ class LexicalEvaluator(Evaluator):
     thresholds = _CAREFUL
     selective = False
 
-    def __init__(
-        self,
-        *,
-        embeddings: Any = None,
-        thresholds: Thresholds | None = None,
-        period: float | None = None,
-    ) -> None:
+    def __init__(self, *, embeddings: Any = None, thresholds: Thresholds | None = None) -> None:
         if embeddings is not None and not isinstance(embeddings, Embeddings):
             raise InvalidInputError(
                 f"embeddings is a {type(embeddings).__name__}; give a LangChain Embeddings, such as "
                 "rag_kit.models.embedding_model('minilm'), or None."
             )
-        if period is not None and not 0 <= period <= 1:
-            raise InvalidInputError(f"period is {period!r}; give a number from 0 to 1, or None.")
         self.embeddings: Embeddings | None = embeddings
-        self.period = period
         if embeddings is not None:
             self.name = "lexical+vectors"
         if thresholds is not None:
@@ -105,27 +89,9 @@ class LexicalEvaluator(Evaluator):
                 if cosines is None:
                     trouble = "the embedding model gave vectors that do not fit together"
         long = sum(len(one.text) for one in texts) > _MANY_CHARACTERS
-        found, share = await compute(
-            lambda: (usefulness(question, texts, cosines), self._stated(question, texts)),
-            name=self.name,
-            thread=long,
-        )
+        found = await compute(lambda: usefulness(question, texts, cosines), name=self.name, thread=long)
         note = f"; without vectors: {trouble}" if trouble else ""
-        scores = [2 * one.value - 1 for one in found]
-        action: Action | None = None
-        if self.period is not None and share is not None:
-            action = "correct" if share >= self.period else "incorrect"
-            stated = "the period asked for is stated"
-            note = (
-                f", {stated if action == 'correct' else 'nothing is stated for the period asked for'}{note}"
-            )
-        return [
-            Grading(score, f"{_reason(one)}{note}", action) for score, one in zip(scores, found, strict=True)
-        ]
-
-    def _stated(self, question: str, texts: Sequence[PassageText]) -> float | None:
-        """How well the passages state the period asked for; None where it is not looked at."""
-        return None if self.period is None else stated_share(analyse(question[:MAX_QUESTION]), texts)
+        return [Grading(2 * one.value - 1, f"{_reason(one)}{note}") for one in found]
 
     def _reader(self, question: str) -> Embeddings | None:
         """The embedding model, if it reads the question's language."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.evidence import Candidate, asks, collect
-from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.select import choose, telling
 from rag_kit.models.extractive.support import strength
 from rag_kit.text import detect_language
 from rag_kit.text.citations.decline import DECLINED
+from rag_kit.text.evidence.passages import is_question
+from rag_kit.text.evidence.question import analyse
+from rag_kit.text.evidence.sentences import Candidate, choose, collect, without_distraction
 
 MAX_SENTENCES = 2
 _OWN_MARKS = re.compile(r"\s?[\[［【]\s*(?:\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*)\s*[\]］】]")
@@ -24,7 +24,7 @@ def answer(prompt: Prompt) -> Reply:
     """Answer from the passages of the prompt, or decline.
 
     Example:
-        >>> from rag_kit.models.extractive.evidence import PassageText
+        >>> from rag_kit.text.evidence.passages import PassageText
         >>> passage = PassageText(1, "BM25 ranks by words. It was made in the 1990s by Robertson.", "BM25")
         >>> prompt = Prompt("answer", "", "Who made BM25?", (passage,), (), None)
         >>> answer(prompt).text
@@ -33,12 +33,12 @@ def answer(prompt: Prompt) -> Reply:
     question = analyse((prompt.question or prompt.user)[:4000])
     found = collect(question, prompt.passages)
     # A question in the text, as in a FAQ, answers nothing; its words are surroundings of the sentence after it.
-    picked = choose(question, [one for one in found if not asks(one.text)] or found, MAX_SENTENCES)
+    picked = choose(question, [one for one in found if not is_question(one.text)] or found, MAX_SENTENCES)
     support = strength(question, prompt.passages, found, picked)
     if support < 0.5:
         text = DECLINED[question.language]
         return Reply(text, {"answer": text, "declined": True, "score": support})
-    picked = telling(picked)
+    picked = without_distraction(picked)
     if len({one.place for one in picked}) == 1:
         picked.sort(key=lambda one: one.order)
     text = _join(_lines(picked))

@@ -11,9 +11,9 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from rag_kit.models.extractive.evidence import PassageText
 from rag_kit.prompts.tags import unescape_tags
 from rag_kit.text import detect_language
+from rag_kit.text.evidence.passages import PassageText
 
 MAX_PASSAGE_CHARS = 100_000
 _TASK = re.compile(r"<task>\s*([A-Za-z][\w-]{0,63})\s*</task>")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.terms import question_terms
 from rag_kit.text import detect_language, sentences
 from rag_kit.text.citations.decline import is_declined
+from rag_kit.text.evidence.terms import question_terms
 
 MAX_TURNS = 20
 MAX_QUERY = 1000

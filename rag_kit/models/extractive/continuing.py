@@ -6,12 +6,12 @@ import re
 
 from rag_kit.models.extractive.answer import MAX_SENTENCES, cite
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.evidence import asks, collect
-from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.select import choose, telling
 from rag_kit.models.extractive.support import strength
-from rag_kit.models.extractive.terms import terms
 from rag_kit.text import sentences
+from rag_kit.text.evidence.passages import is_question
+from rag_kit.text.evidence.question import analyse
+from rag_kit.text.evidence.sentences import choose, collect, without_distraction
+from rag_kit.text.evidence.terms import terms
 
 END = "END"
 _MAX_QUESTION = 4_000
@@ -41,7 +41,7 @@ def continue_answer(prompt: Prompt) -> Reply:
     A further sentence must hold a term of the question that the answer so far does not.
 
     Example:
-        >>> from rag_kit.models.extractive.evidence import PassageText
+        >>> from rag_kit.text.evidence.passages import PassageText
         >>> passage = PassageText(1, "BM25 ranks by words. It was made in the 1990s by Robertson.", "BM25")
         >>> continue_answer(Prompt("continue_answer", "", "Who made BM25?", (passage,), (), None)).text
         'It was made in the 1990s by Robertson.'
@@ -59,9 +59,9 @@ def continue_answer(prompt: Prompt) -> Reply:
     count = prompt.block("count")
     room = int(count) if count.isascii() and count.isdigit() and 0 < len(count) < 3 else 1
     texts = []
-    for one in telling(picked):
+    for one in without_distraction(picked):
         text = _MARK.sub("", cite(one))
-        if not asks(text) and _plain(text) not in known and (not answer or one.matched - answered):
+        if not is_question(text) and _plain(text) not in known and (not answer or one.matched - answered):
             texts.append(text)
     return Reply(" ".join(texts[:room]) or END)
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.evidence import PassageText, asks, collect
-from rag_kit.models.extractive.question import analyse, offers
-from rag_kit.models.extractive.select import choose
 from rag_kit.models.extractive.support import strength
-from rag_kit.models.extractive.terms import terms
 from rag_kit.text import sentences
 from rag_kit.text.citations.check import check_citations
 from rag_kit.text.citations.decline import is_declined
+from rag_kit.text.evidence.passages import PassageText, is_question
+from rag_kit.text.evidence.question import analyse, offers
+from rag_kit.text.evidence.sentences import choose, collect
+from rag_kit.text.evidence.terms import terms
 
 _MAX_QUESTION = 4_000
 _MAX_STATEMENTS = 20
@@ -135,7 +135,7 @@ def _rating(prompt: Prompt, title: str) -> int:
         return sum(salience[key] for key in question.keys & keys) / (sum(salience.values()) or 1.0)
 
     rating = 1 + round(4 * (_OWN * share(said) + (1 - _OWN) * share(said | frozenset(terms(title)))))
-    if asks(statement) or (answer and not question.keys & added):
+    if is_question(statement) or (answer and not question.keys & added):
         return min(2, rating)
     offered = question.kind == "other" or offers(question.kind, statement, question.text) > 0
     return rating if offered else min(3, rating)

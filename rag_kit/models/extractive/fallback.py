@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.evidence import collect
-from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.select import choose
 from rag_kit.models.extractive.support import strength
+from rag_kit.text.evidence.question import analyse
+from rag_kit.text.evidence.sentences import choose, collect
 
 ABOUT = {
     "en": (

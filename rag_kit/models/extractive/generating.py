@@ -14,9 +14,9 @@ from typing import Any
 
 from rag_kit.models.extractive.answer import answer
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.evidence import PassageText
-from rag_kit.models.extractive.terms import terms
 from rag_kit.text import detect_language, sentences
+from rag_kit.text.evidence.passages import PassageText
+from rag_kit.text.evidence.terms import terms
 
 _MAX_SENTENCES = 60
 _USUAL = 1

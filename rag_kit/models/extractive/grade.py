@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.usefulness import usefulness
+from rag_kit.text.evidence.usefulness import usefulness
 
 
 def grade_passage(prompt: Prompt) -> Reply:

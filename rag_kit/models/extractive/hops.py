@@ -8,13 +8,12 @@ from dataclasses import replace
 from rag_kit.models.extractive.answer import answer, cite
 from rag_kit.models.extractive.blocks import Prompt, Reply
 from rag_kit.models.extractive.condense import _topic_en, _topic_zh
-from rag_kit.models.extractive.evidence import collect
-from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.select import choose
 from rag_kit.models.extractive.support import strength
 from rag_kit.text import detect_language, fold
 from rag_kit.text.citations.decline import DECLINED, is_declined
 from rag_kit.text.comparisons import entity_queries
+from rag_kit.text.evidence.question import analyse
+from rag_kit.text.evidence.sentences import choose, collect
 
 _MAX_HOPS = 10
 _MAX_SUBQUESTION = 400
@@ -144,7 +143,7 @@ def answer_from_hops(prompt: Prompt) -> Reply:
     """For each sub-question the sentence that answers it best, each with its citation; or the decline sentence.
 
     Example:
-        >>> from rag_kit.models.extractive.evidence import PassageText
+        >>> from rag_kit.text.evidence.passages import PassageText
         >>> texts = ["The Rhine is 1230 km long.", "The Po is 652 km long."]
         >>> passages = tuple(PassageText(i, text) for i, text in enumerate(texts, 1))
         >>> turns = (("user", "How long is the Rhine?"), ("user", "How long is the Po?"))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.evidence import collect
-from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.worth import worth
+from rag_kit.text.evidence.question import analyse
+from rag_kit.text.evidence.sentences import collect
 
 _SHARE = 0.5
 _MAX_QUESTION = 4_000
@@ -35,5 +34,5 @@ def _values(prompt: Prompt) -> list[float]:
     """The worth of the best sentence of each passage."""
     values = [0.0] * len(prompt.passages)
     for found in collect(analyse(prompt.question[:_MAX_QUESTION]), prompt.passages):
-        values[found.place] = max(values[found.place], worth(found))
+        values[found.place] = max(values[found.place], found.worth())
     return values

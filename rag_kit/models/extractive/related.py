@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from rag_kit.models.extractive.answer import answer
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.terms import terms
 from rag_kit.text import detect_language, sentences
+from rag_kit.text.evidence.terms import terms
 
 _MAX_TRIED = 12
 _USUAL = 3
@@ -31,7 +31,7 @@ def related_questions(prompt: Prompt) -> Reply:
     """Ask about what the passages speak of besides; only what the task ``answer`` does not decline is offered.
 
     Example:
-        >>> from rag_kit.models.extractive.evidence import PassageText
+        >>> from rag_kit.text.evidence.passages import PassageText
         >>> text = "The pump starts at 40 degrees. The relief valve is a spring that opens at 3 bar."
         >>> prompt = Prompt("related_questions", "", "When does the pump start?", (PassageText(1, text),), (), None)
         >>> related_questions(prompt).fields

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.terms import terms
 from rag_kit.models.extractive.web_query import runs
 from rag_kit.text import detect_language, sentences
+from rag_kit.text.evidence.terms import terms
 
 _SENTENCES = 2
 _MAX_CHARS = 20_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.words import FRAME
 from rag_kit.text import content_words
+from rag_kit.text.evidence.question import analyse
+from rag_kit.text.evidence.terms import FRAME_WORDS
 
 _MAX_QUESTION = 2_000
 _HAN = re.compile(r"[\u3400-\u9fff]")
@@ -44,7 +44,7 @@ def _words(question: str) -> list[str]:
     if _HAN.search(question):
         return [part for part in _FRAME_ZH.sub(" ", question).split() if part]
     words = [match.group().rstrip(".") for match in _WORD.finditer(question)]
-    return [word for word in words if content_words(word) and word.lower() not in FRAME]
+    return [word for word in words if content_words(word) and word.lower() not in FRAME_WORDS]
 
 
 def _plain(text: str) -> str:

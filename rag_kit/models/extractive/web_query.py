@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.terms import question_terms, terms
+from rag_kit.text.evidence.terms import question_terms, terms
 from rag_kit.text.segment import load_segmenter
 
 MOST = 3

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rag_kit.models.extractive.evidence import MAX_SENTENCES, Candidate, PassageText, collect, passage_text
-from rag_kit.models.extractive.question import analyse
-from rag_kit.models.extractive.worth import LEAST_NEAR, worth
 from rag_kit.retrieval.compression.base import Compressor, Passage, Selection, keep_by_score
 from rag_kit.retrieval.numbers import check_number
 from rag_kit.retrieval.query_call import QueryCall
 from rag_kit.text.analysis import warm_up
-
-_MAX_QUERY = 4_000
+from rag_kit.text.evidence.passages import MAX_SENTENCES, PassageText, passage_text
+from rag_kit.text.evidence.question import analyse
+from rag_kit.text.evidence.sentences import LEAST_NEAR, Candidate, collect
 
 
 class LexicalCompressor(Compressor):
@@ -49,7 +47,7 @@ class LexicalCompressor(Compressor):
 
     async def select(self, query: str, passages: Sequence[Passage], call: QueryCall) -> list[Selection]:
         """Choose sentences; see ``Compressor.select``."""
-        question = analyse(query[:_MAX_QUERY])
+        question = analyse(query)
         scores = [[0.0] * len(passage.sentences) for passage in passages]
         for batch in batches(passages):
             places = [piece.start for piece in batch]
@@ -58,7 +56,7 @@ class LexicalCompressor(Compressor):
                 place = _place(passages[piece.passage], found, places[found.place])
                 if place is not None:
                     places[found.place] = place + 1
-                    scores[piece.passage][place] = worth(found, self.min_score)
+                    scores[piece.passage][place] = found.worth(self.min_score)
         return keep_by_score(scores, min_score=0.0, share=self.share)
 
 

@@ -12,7 +12,7 @@ from rag_kit.concurrency.steps import run
 from rag_kit.graphs.evaluators import lexical
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.models.embedding import embedding_name
-from rag_kit.models.extractive.usefulness import Usefulness
+from rag_kit.text.evidence.usefulness import Usefulness
 
 
 class Vectors(Embeddings):

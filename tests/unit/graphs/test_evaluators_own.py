@@ -273,3 +273,27 @@ def test_a_class_in_place_of_its_instance_is_named() -> None:
     """The parentheses are easily forgotten."""
     with pytest.raises(InvalidInputError, match=r"the class LexicalEvaluator; .* LexicalEvaluator\(\.\.\.\)"):
         as_evaluator(LexicalEvaluator)
+
+
+@pytest.mark.parametrize(
+    ("action", "text", "score", "status"),
+    [("incorrect", TEXTS[0], 1.0, "declined"), ("correct", TEXTS[0], -1.0, "grounded")],
+)
+@pytest.mark.parametrize("mode", ["invoke", "ainvoke"])
+async def test_an_evaluator_may_call_for_an_action(mode: str, action, text, score, status) -> None:
+    """What an evaluator knows from elsewhere decides over its confidences, and the note says so."""
+    own = Own(lambda passages: [Grading(score, "", action) for _ in passages])
+    graph = build_crag(
+        BM25Retriever.from_texts([text]), chat_model("extractive"), evaluator=own, output="full"
+    )
+    result = await graph.ainvoke(QUESTION) if mode == "ainvoke" else graph.invoke(QUESTION)
+    assert (result["action"], result["status"]) == (action, status)
+    assert f"grade: {action}: the evaluator calls for it, whatever the confidences" in result["notes"]
+
+
+def test_an_action_that_there_is_not_is_refused_with_those_allowed() -> None:
+    """An evaluator that calls for something else is named."""
+    own = Own(lambda passages: [Grading(0.1, "", cast("Any", "maybe")) for _ in passages])
+    graph = build_crag(BM25Retriever.from_texts(TEXTS), chat_model("extractive"), evaluator=own)
+    with pytest.raises(InvalidInputError, match="calls for 'maybe'; allowed"):
+        graph.invoke(QUESTION)

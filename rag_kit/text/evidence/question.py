@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
-from rag_kit.models.extractive.terms import Term, question_terms
-from rag_kit.models.extractive.timespan import Span, time_spans
-from rag_kit.text import detect_language
+from rag_kit.text.evidence.terms import Term, question_terms
+from rag_kit.text.evidence.times import Span, time_spans
+from rag_kit.text.language import detect_language
+
+MAX_QUESTION = 4_000
+"""Characters of a question that are read."""
 
 _KINDS = (
     (
@@ -70,6 +74,15 @@ _CAUSE = re.compile(
 )
 
 
+_OFFERED = {
+    "number": (_NUMBER,),
+    "when": (_DATE,),
+    "who": (_NAME, _HAN_NAME),
+    "where": (_NAME, _HAN_PLACE),
+    "why": (_CAUSE,),
+}
+
+
 @dataclass(frozen=True)
 class Question:
     """A question, analysed.
@@ -80,14 +93,24 @@ class Question:
         kind: ``"who"``, ``"when"``, ``"where"``, ``"number"``, ``"why"`` or ``"other"``.
         terms: Its content terms in order.
         spans: The spans of time that it names.
+        keys: The keys of its terms.
     """
 
     text: str
     language: str
     kind: str
     terms: tuple[Term, ...]
-    spans: tuple[Span, ...] = ()
-    keys: frozenset[str] = field(default_factory=frozenset)
+    spans: tuple[Span, ...]
+    keys: frozenset[str]
+
+    @cached_property
+    def salience(self) -> dict[str, float]:
+        """How much each term pins the question down; 0 for dates, whose fit in time counts instead of their words."""
+        return {term.key: 0.0 if self.spans and term.date else term.salience for term in self.terms}
+
+    def share(self, keys: Iterable[str]) -> float:
+        """Share of the salience that these of its terms hold."""
+        return sum(self.salience[key] for key in keys) / (sum(self.salience.values()) or 1.0)
 
 
 @lru_cache(maxsize=256)
@@ -99,47 +122,26 @@ def analyse(text: str) -> Question:
         >>> question.kind, [term.key for term in question.terms][:2], question.spans
         ('who', ['led', 'iceland'], (Span(start=1990.0, end=1995.0),))
     """
+    text = text[:MAX_QUESTION]
     kind = next((kind for kind, pattern in _KIND_PATTERNS if pattern.search(text)), "other")
     terms = question_terms(text)
-    return Question(
-        text=text,
-        language=detect_language(text),
-        kind=kind,
-        terms=terms,
-        spans=tuple(time_spans(text)),
-        keys=frozenset(term.key for term in terms),
-    )
+    keys = frozenset(term.key for term in terms)
+    return Question(text, detect_language(text), kind, terms, tuple(time_spans(text)), keys)
 
 
-def offers(kind: str, sentence: str, question: str) -> float:
-    """How many things of the asked kind the sentence has that the question does not name: 0 to 1.
-
-    Args:
-        kind: The kind of answer, as in :class:`Question`.
-        sentence: A sentence of a passage.
-        question: The question's text.
+def offers(kind: str, sentence: str, question: str) -> bool:
+    """Whether a sentence has something of the asked kind that the question does not name.
 
     Example:
         >>> offers("number", "It has 76 rooms.", "How many rooms does it have?")
-        1.0
+        True
         >>> offers("number", "It has rooms.", "How many rooms does it have?")
-        0.0
+        False
     """
-    if kind == "number":
-        found = _new(_NUMBER, sentence, question)
-    elif kind == "when":
-        found = _new(_DATE, sentence, question)
-    elif kind == "who":
-        found = _new(_NAME, sentence[1:], question) + _new(_HAN_NAME, sentence, question)
-    elif kind == "where":
-        found = _new(_NAME, sentence[1:], question) + _new(_HAN_PLACE, sentence, question)
-    elif kind == "why":
-        found = len(_CAUSE.findall(sentence))
-    else:
-        found = 0
-    return 1.0 if found else 0.0
-
-
-def _new(pattern: re.Pattern[str], sentence: str, question: str) -> int:
-    asked = question.casefold()
-    return sum(1 for match in pattern.finditer(sentence) if match.group().casefold() not in asked)
+    asked = "" if kind == "why" else question.casefold()
+    for pattern in _OFFERED.get(kind, ()):
+        # the first word of a sentence has a capital in any case
+        text = sentence[1:] if pattern is _NAME else sentence
+        if any(not asked or match.group().casefold() not in asked for match in pattern.finditer(text)):
+            return True
+    return False

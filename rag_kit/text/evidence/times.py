@@ -4,28 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import NamedTuple
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "jan january",
-            "feb february",
-            "mar march",
-            "apr april",
-            "may",
-            "jun june",
-            "jul july",
-            "aug august",
-            "sep sept september",
-            "oct october",
-            "nov november",
-            "dec december",
-        )
-    )
-    for name in names.split()
-}
+_NAMES = "january february march april may june july august september october november december"
+_MONTHS = {form: at for at, name in enumerate(_NAMES.split()) for form in (name, name[:3], name[:4])}
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _POINT = re.compile(
     rf"(?:\b(?P<month>{_MONTH})\b\.?(?: \d{{1,2}})?(?: ?,)? )?"
@@ -40,8 +23,7 @@ _BETWEEN = re.compile(r"(?:from|between|[(（,，自从由])\s*(?:\d{1,2} )?$")
 _OPEN_START = re.compile(r"(?:since|after|from|自|从)\s*(?:\d{1,2} )?$")
 _OPEN_END = re.compile(r"(?:until|till|before|by|直到)\s*(?:\d{1,2} )?$")
 _PRESENT = re.compile(r"\s*(?:[-–—至]+\s*)?(?:present|now|今|现在|以来|[-–—]\s*[)）])|\s*起")
-LOWEST, HIGHEST = 0.0, 9999.0
-"""Where spans begin and end whose beginning or end is not named."""
+_LOWEST, _HIGHEST = 0.0, 9999.0
 _INSIDE = 0.7
 
 
@@ -53,10 +35,9 @@ class Span(NamedTuple):
 
 
 def time_spans(text: str) -> list[Span]:
-    """Find the spans of time that a text names, in order of appearance.
+    """The spans of time that a text names, in order; only years from 1000 to 2099 count.
 
-    A lone year is a span of one year, a month of one twelfth, "the 1970s" of ten years; "since 1990" ends at
-    9999 and "until 1990" starts at 0. Only years from 1000 to 2099 count.
+    "Since 1990" ends at 9999 and "until 1990" starts at 0.
 
     Example:
         >>> time_spans("She led the club from May 1990 to 1994, and again in 2001.")
@@ -84,9 +65,9 @@ def time_spans(text: str) -> list[Span]:
                 index += 2
                 continue
         if _PRESENT.match(after) or _OPEN_START.search(before):
-            span = Span(span.start, HIGHEST)
+            span = Span(span.start, _HIGHEST)
         elif _OPEN_END.search(before):
-            span = Span(LOWEST, span.end)
+            span = Span(_LOWEST, span.end)
         spans.append(span)
         index += 1
     return spans
@@ -110,42 +91,51 @@ def _point(match: re.Match[str]) -> Span:
     return Span(year, year + 1)
 
 
-def fit_in_time(wanted: list[Span], found: list[Span]) -> tuple[float, float, float]:
+class TimeFit(NamedTuple):
+    """How well the times of a sentence fit those of a question, each from 0 to 1.
+
+    Attributes:
+        edges: Share of the question's start and end that the sentence names.
+        overlap: Best intersection over union, or 0.7 where a longer span holds the whole of the question's.
+        recent: How closely the sentence's latest start precedes the question's: what began last still holds.
+    """
+
+    edges: float = 0.0
+    overlap: float = 0.0
+    recent: float = 0.0
+
+
+def fit_in_time(wanted: Sequence[Span], found: Sequence[Span]) -> TimeFit:
     """How well the spans of a sentence fit those of a question.
-
-    Args:
-        wanted: Spans of the question.
-        found: Spans of the sentence.
-
-    Returns:
-        Three values in [0, 1]: ``edges`` (share of the question's start and end that the sentence names),
-        ``overlap`` (best intersection over union, or 0.7 where a longer span holds the
-        whole question's span), ``recent`` (how closely the sentence's latest
-        start precedes the question's start, or lies in the question's span: what began last still holds).
 
     Example:
         >>> fit_in_time([Span(1979, 1982)], [Span(1979, 1982)])
-        (1.0, 1.0, 1.0)
+        TimeFit(edges=1.0, overlap=1.0, recent=1.0)
     """
     if not wanted or not found:
-        return 0.0, 0.0, 0.0
-    edges = overlap = recent = 0.0
-    for want in wanted:
-        starts = any(int(span.start) == int(want.start) for span in found)
-        last = int(want.end - 1e-6)
-        ends = any(int(span.end - 1e-6) == last or int(span.start) == last for span in found)
-        edges = max(edges, 0.5 * starts + 0.5 * ends)
-        for span in found:
-            shared = min(want.end, span.end) - max(want.start, span.start)
-            if shared > 0:
-                union = max(want.end, span.end) - min(want.start, span.start)
-                inside = shared / (want.end - want.start)  # 1 where a longer state holds all the while
-                overlap = max(overlap, shared / union, _INSIDE * inside)
-            gap = want.start - span.start
-            if -(want.end - want.start) < gap <= 0:
-                recent = 1.0
-            elif gap > 0 and span.end > want.start - 1:
-                recent = max(recent, 1 / (1 + gap / 4))
-            elif gap > 0:
-                recent = max(recent, 0.5 / (1 + gap / 4))
-    return edges, overlap, recent
+        return TimeFit()
+    return TimeFit(
+        max(_edges(want, found) for want in wanted),
+        max(_overlap(want, span) for want in wanted for span in found),
+        max(_recent(want, span) for want in wanted for span in found),
+    )
+
+
+def _edges(want: Span, found: Sequence[Span]) -> float:
+    last = int(want.end - 1e-6)
+    starts = any(int(span.start) == int(want.start) for span in found)
+    ends = any(int(span.end - 1e-6) == last or int(span.start) == last for span in found)
+    return (starts + ends) / 2
+
+
+def _overlap(want: Span, span: Span) -> float:
+    shared = max(0.0, min(want.end, span.end) - max(want.start, span.start))
+    union = max(want.end, span.end) - min(want.start, span.start)
+    return max(shared / union, _INSIDE * shared / (want.end - want.start))
+
+
+def _recent(want: Span, span: Span) -> float:
+    gap = want.start - span.start
+    if gap <= 0:
+        return float(gap > want.start - want.end)
+    return (1.0 if span.end > want.start - 1 else 0.5) / (1 + gap / 4)

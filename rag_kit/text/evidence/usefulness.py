@@ -1,0 +1,180 @@
+"""How surely each passage helps to answer a question, by its words, names, times, kinds of things, and vectors.
+
+The weights come from benchmarks/fit_evaluator.py: logistic regression on one half of labelled pairs of public sets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_kit.text.evidence.passages import PassageText
+from rag_kit.text.evidence.question import Question, analyse
+from rag_kit.text.evidence.sentences import Candidate, collect
+from rag_kit.text.evidence.terms import terms
+from rag_kit.text.evidence.times import time_spans
+
+SETTINGS = ("alone, words", "beside others, words", "alone, vectors", "beside others, vectors")
+#: The weight of each measure in each of the SETTINGS; 0 where it is not used.
+WEIGHTS = {
+    "bias": (-5.35, -3.29, -7.1, -4.65),
+    "own": (1.72, 1.16, 1.14, 0.84),
+    "near": (0.28, 0.24, 0.0, 0.0),
+    "passage": (0.04, 0.0, 0.0, 0.0),
+    "title": (1.79, 1.58, 1.38, 1.57),
+    "score": (2.18, 1.05, 1.95, 0.58),
+    "kind": (0.14, 0.0, 1.37, 1.32),
+    "open": (0.24, 0.14, 1.29, 1.13),
+    "terms": (1.07, 0.46, 0.85, 0.59),
+    "timed": (-0.75, -0.37, -2.11, -1.65),
+    "edges": (0.0, 0.13, 0.52, 1.78),
+    "recent": (0.63, 0.53, 1.41, 0.65),
+    "outside": (-0.45, -0.5, -0.28, -0.18),
+    "crowd": (0.0, -0.76, 0.0, -0.41),
+    "lead passage": (0.0, 1.66, 0.0, 0.0),
+    "lead score": (0.0, 1.53, 0.0, 1.51),
+    "repeated": (0.0, 8.54, 0.0, 10.52),
+    "cosine": (0.0, 0.0, 3.69, 1.43),
+    "lead cosine": (0.0, 0.0, 0.0, 3.37),
+    "behind cosine": (0.0, 0.0, 0.0, 3.05),
+}
+_NEAR_BEST = 1.5
+_REPEATED = 8
+
+
+@dataclass(frozen=True)
+class Usefulness:
+    """How surely a passage helps.
+
+    Attributes:
+        value: From 0 to 1.
+        measures: What that rests on, by name (`measure`).
+    """
+
+    value: float
+    measures: dict[str, float]
+
+
+def usefulness(
+    question: str, passages: Sequence[PassageText], cosines: Sequence[float] | None = None
+) -> list[Usefulness]:
+    """How surely each passage helps, from 0 to 1, by its words, and by vectors where cosines are given.
+
+    Args:
+        question: The question.
+        passages: The passages that were found for it; each is seen against the others.
+        cosines: The cosine of the question's vector and each passage's.
+
+    Example:
+        >>> texts = ["Jane Austen wrote Emma in 1815.", "Emma is a town in Missouri."]
+        >>> high, low = usefulness("Who wrote Emma?", [PassageText(n, t) for n, t in enumerate(texts, 1)])
+        >>> high.value > 0.5 > low.value
+        True
+    """
+    setting = (len(passages) > 1) + 2 * (cosines is not None)
+    found = []
+    for measures in measure(question, passages, cosines):
+        total = sum(weights[setting] * measures.get(name, 0.0) for name, weights in WEIGHTS.items())
+        # without any word of the question there is nothing that times could speak for
+        value = 1 / (1 + math.exp(-total)) if measures["passage"] > 0 or cosines is not None else 0.0
+        found.append(Usefulness(value, measures))
+    return found
+
+
+def measure(
+    question: str, passages: Sequence[PassageText], cosines: Sequence[float] | None = None
+) -> list[dict[str, float]]:
+    """Measure each passage by itself and against the others.
+
+    Returns:
+        For each passage, by name:
+
+        - ``own``, ``near``, ``passage``, ``title``: weight of the question's terms in the best sentence; in it with
+          its neighbours and title; in the whole passage; in its title;
+        - ``score``: score of its best sentence; ``kind``: a good sentence offers what is asked for; ``open``: nothing
+          of a known kind is asked for; ``terms``: how many terms the question has, as a logarithm;
+        - ``timed``: a time is asked for; then ``edges`` and ``recent``: how its sentences fit that time, ``outside``:
+          all its dates lie outside, ``undated``: it has none;
+        - ``crowd``: how much of the question the average passage holds; ``repeated``: how much more than others it
+          says what others say too, where all are on the subject; ``lead`` and ``behind``: how far it is ahead of the
+          average of the others, or behind the best of them; ``cosine``.
+    """
+    asked = analyse(question)
+    found = []
+    others = []
+    for passage in passages:
+        title, text = frozenset(terms(passage.title)), frozenset(terms(passage.text))
+        found.append({"bias": 1.0, **_alone(asked, passage, title, title | text)})
+        others.append(text - title - asked.keys)
+    crowd = sum(one["passage"] for one in found) / max(len(found), 1)
+    if cosines is not None:
+        for one, cosine in zip(found, cosines, strict=True):
+            one["cosine"] = float(cosine)
+        best = sorted((one["cosine"] for one in found), reverse=True)
+        for one in found if len(found) > 1 else ():
+            # the best of the others is the second where this one is the best
+            one["behind cosine"] = min(0.0, one["cosine"] - best[one["cosine"] == best[0]])
+    for name in ("passage", "score", *(["cosine"] if cosines is not None else [])):
+        for one, lead in zip(found, _leads([each[name] for each in found]), strict=True):
+            one[f"lead {name}"] = lead
+    repeated = _leads(_repeated([max(one["score"], 0.0) for one in found], others))
+    for one, lead in zip(found, repeated, strict=True):
+        one |= {"crowd": crowd, "repeated": crowd * lead}
+    return found
+
+
+def _alone(
+    question: Question, passage: PassageText, title: frozenset[str], keys: frozenset[str]
+) -> dict[str, float]:
+    """The measures that a passage has by itself."""
+    found = collect(question, [passage])
+    best = max((one.score for one in found), default=0.0)
+    good = [one for one in found if one.score > best - _NEAR_BEST]
+    return {
+        "own": max((question.share(one.matched) for one in found), default=0.0),
+        "near": max((question.share(one.near) for one in found), default=0.0),
+        "passage": question.share(question.keys & keys),
+        "title": question.share(question.keys & title),
+        "score": best / 10,
+        "kind": max((one.features.kind for one in good), default=0.0),
+        "open": float(question.kind == "other"),
+        "terms": math.log1p(len(question.terms)),
+        **_times(question, found),
+    }
+
+
+def _times(question: Question, found: Sequence[Candidate]) -> dict[str, float]:
+    """How a passage fits the time that is asked for."""
+    if not question.spans:
+        return {"timed": 0.0}
+    features = [one.features for one in found]
+    dated = any(time_spans(one.text) for one in found)
+    return {
+        "timed": 1.0,
+        "edges": max((one.edges for one in features), default=0.0),
+        "recent": max((one.recent for one in features), default=0.0),
+        "outside": float(dated and not any(one.overlap for one in features)),
+        "undated": float(not dated),
+    }
+
+
+def _repeated(scores: Sequence[float], words: Sequence[frozenset[str]]) -> list[float]:
+    """How far what a passage says is said by other good ones: what independent sources repeat is often the answer."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    for score, own in zip(scores, words, strict=True):
+        for key in own:
+            sums[key] += score
+    values = []
+    for score, own in zip(scores, words, strict=True):
+        rest = sum(scores) - score
+        shares = sorted((max(0.0, sums[key] - score) / rest for key in own if rest > 0), reverse=True)
+        values.append(sum(shares[:_REPEATED]) / _REPEATED)
+    return values
+
+
+def _leads(values: Sequence[float]) -> list[float]:
+    """How far each value is ahead of the average of the others."""
+    total, others = sum(values), len(values) - 1
+    return [value - (total - value) / others if others else 0.0 for value in values]
