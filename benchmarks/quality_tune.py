@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rag_kit.evaluation import EvaluationSet, SearchSpace, tune
+from rag_kit.evaluation import SearchSpace, load_dataset, tune
 
 #: Set, questions drawn, settings, embedding model.
 RUNS = (
@@ -28,7 +28,7 @@ def main() -> int:
         for name, count, trials, embeddings in RUNS:
             if given.only not in (None, name):
                 continue
-            whole = EvaluationSet.from_beir(given.data / name)
+            whole = load_dataset(given.data / name)
             space = SearchSpace.of_retrievers(
                 whole.documents(), embeddings=embeddings, chunk_sizes=(1000, 500, None), cache=out / "vectors"
             )

@@ -26,34 +26,20 @@ from rag_kit.errors import InvalidInputError, MissingExtraError
 Record = tuple[str, dict[str, Any]]
 #: Characters of a line; a small file may unpack to a line without end.
 MAX_LINE = 2**28
-_JSON = (".jsonl", ".ndjson", ".json")
-_TABLES = (".csv", ".tsv", ".tab", ".parquet", ".xlsx")
 
 
 def as_path(value: Any, what: str) -> Path:
     """A path that a user gave."""
-    if not isinstance(value, (str, Path)) or not str(value):
-        raise InvalidInputError(f"{what} is {value!r:.80}; give a path")
+    right = isinstance(value, (str, Path)) and bool(str(value)) and "\0" not in str(value)
     try:
-        Path(value).is_file()  # asks the system
-        os.fsencode(value)
-        right = "\0" not in str(value)
+        if right:
+            Path(value).is_file()  # asks the system
+            os.fsencode(value)
     except (OSError, ValueError):
         right = False
     if not right:
-        raise InvalidInputError(
-            f"{what} is {str(value)!a:.80}, which no file can be called; give another path"
-        )
+        raise InvalidInputError(f"{what} is {value!a:.80}; give a path that a file can have")
     return Path(value)
-
-
-def existing_file(value: Any) -> Path:
-    """The path of a file that is there."""
-    path = as_path(value, "path")
-    if not path.is_file():
-        kind = "a folder" if path.is_dir() else "not there"
-        raise InvalidInputError(f"{str(path)!r} is {kind}; give the name of a file")
-    return path
 
 
 def find_file(folder: Path, *names: str) -> Path | None:
@@ -121,34 +107,29 @@ def read_jsonl(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
 
 
 def read_records(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
-    """Records of a file, each with its place; the form goes by the ending."""
-    ending = path.name.removesuffix(".gz").lower()
-    if ending.endswith(".json"):
-        return _read_json(path, encoding)
-    if ending.endswith(_JSON):
-        return read_jsonl(path, encoding)
-    if ending.endswith(_TABLES):
-        return read_table(path, encoding)
-    raise InvalidInputError(
-        f"{path.name!r} has an ending that says nothing of its form; allowed are {', '.join(_JSON + _TABLES)}, a BEIR "
-        "folder, or a folder of a Hugging Face data set"
-    )
+    """Records of a file, each with its place; the form goes by the ending, Parquet and Excel are read by pandas."""
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "not there"
+        raise InvalidInputError(f"{str(path)!r} is {kind}; give the name of a file")
+    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if ending not in _READERS:
+        raise InvalidInputError(
+            f"{path.name!r} has an ending that says nothing of its form; allowed are {', '.join(_READERS)}, a BEIR "
+            "folder, or a folder of a Hugging Face data set"
+        )
+    return _READERS[ending](path, encoding)
 
 
-def read_table(path: Path, encoding: str = "utf-8") -> Iterator[Record]:
-    """Rows of a Parquet or Excel file by pandas, of any other file as CSV."""
-    if path.suffix.lower() not in (".parquet", ".xlsx"):
-        return _read_csv(path, encoding)
+def _read_sheet(path: Path, encoding: str) -> Iterator[Record]:
     try:
         import pandas as pd
     except ImportError as error:
         raise MissingExtraError("eval", f"reading {path.name!r}") from error
+    ending = path.suffix.lower()
     try:
-        frame = (
-            pd.read_parquet(path) if path.suffix.lower() == ".parquet" else pd.read_excel(path, dtype=object)
-        )
+        frame = pd.read_parquet(path) if ending == ".parquet" else pd.read_excel(path, dtype=object)
     except Exception as error:  # those of pyarrow, openpyxl and zipfile
-        raise InvalidInputError(f"{path.name}: cannot be read as {path.suffix} ({error})") from error
+        raise InvalidInputError(f"{path.name}: cannot be read as {ending} ({error})") from error
     return frame_records(frame, path.name)
 
 
@@ -159,6 +140,54 @@ def frame_records(frame: Any, source: str) -> Iterator[Record]:
     names = _unique(list(map(str, frame.columns)), source)
     rows = zip(frame.index, frame.itertuples(index=False, name=None), strict=True)
     return ((f"{source}: row {index!r:.40}", dict(zip(names, row, strict=True))) for index, row in rows)
+
+
+def huggingface_records(source: Any, name: str | None, split: str | None) -> tuple[str, Iterator[Record]]:
+    """Name and records of a Hugging Face data set: of a folder, or one that is loaded."""
+    folder = as_path(source, "source") if isinstance(source, (str, Path)) else None
+    data = source if folder is None else _load_huggingface(folder)
+    if isinstance(data, Mapping):
+        split = next(iter(data)) if split is None and len(data) == 1 else split
+        if split not in data:
+            known = first_few(data)
+            raise InvalidInputError(f"split is {split!r}; the data set has {known}: name one with split=")
+        data = data[split]
+    if not hasattr(data, "features") or not hasattr(data, "info"):
+        raise InvalidInputError(
+            f"the source is a {type(data).__name__}; give a folder, a datasets.Dataset or a DatasetDict"
+        )
+    name = name or (folder.resolve().name if folder else data.info.dataset_name) or "dataset"
+    return name, _labelled_rows(data, name)
+
+
+def _load_huggingface(folder: Path) -> Any:
+    if not folder.is_dir():
+        raise InvalidInputError(f"{str(folder)!r} is no folder; download the data set first")
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtraError("eval", "reading a Hugging Face data set") from error
+    try:
+        if find_file(folder, "dataset_dict.json", "state.json"):
+            return datasets.load_from_disk(str(folder))
+        return datasets.load_dataset(str(folder.resolve()), streaming=True)
+    except Exception as error:  # its own classes, pyarrow's, and those of a file's reader
+        raise InvalidInputError(
+            f"{folder.name!r} is no data set that can be read ({error}); give a file, a BEIR folder, or a folder "
+            "with Parquet, JSON Lines or CSV files"
+        ) from error
+
+
+def _labelled_rows(data: Any, name: str) -> Iterator[Record]:
+    """Rows of a data set, with the names of its class labels."""
+    features = (data.features or {}).items()
+    names = {column: feature.names for column, feature in features if hasattr(feature, "names")}
+    try:
+        for number, row in enumerate(data, start=1):
+            labels = {c: names[c][row[c]] for c in names if isinstance(row[c], int) and row[c] >= 0}
+            yield f"{name}: row {number}", {**row, **labels}
+    except (OSError, ValueError) as error:  # pyarrow's are of these
+        raise InvalidInputError(f"{name} cannot be read ({error})") from error
 
 
 def _read_json(path: Path, encoding: str) -> Iterator[Record]:
@@ -211,6 +240,14 @@ def _read_csv(path: Path, encoding: str) -> Iterator[Record]:
             f"{path.name}:{line}: not valid CSV ({error}); put cells with quotes, line ends or the delimiter "
             "into double quotes, or save the set as JSON Lines"
         ) from error
+
+
+_READERS: dict[str, Callable[[Path, str], Iterator[Record]]] = {
+    **dict.fromkeys((".jsonl", ".ndjson"), read_jsonl),
+    ".json": _read_json,
+    **dict.fromkeys((".csv", ".tsv", ".tab"), _read_csv),
+    **dict.fromkeys((".parquet", ".xlsx"), _read_sheet),
+}
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:

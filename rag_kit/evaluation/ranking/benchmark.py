@@ -18,6 +18,7 @@ from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.ranking.metrics import qrels, require_ir_measures, retrieval_metrics
 from rag_kit.evaluation.ranking.pipelines import RECIPES, Parts, Pipeline
 from rag_kit.evaluation.ranking.running import PipelineRun, Progress, run_pipeline
+from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.statistics import column_intervals
 
@@ -55,7 +56,8 @@ def load_dataset(folder: Path | str, *, split: str = "test") -> EvaluationSet:
         >>> dataset["q1"].relevant, dataset.corpus[0].text
         ({'d1': 1}, 'Tides\\nMoon.')
     """
-    return EvaluationSet.from_beir(folder, split=split)
+    name, examples, corpus = read_beir(folder, split)
+    return EvaluationSet(name, examples, corpus=corpus)
 
 
 def benchmark(

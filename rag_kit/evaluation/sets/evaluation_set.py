@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rag_kit.documents.plain import to_plain
 from rag_kit.documents.tables import Table
-from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import _files as files
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Passage
-from rag_kit.evaluation.sets.columns import read_examples
+from rag_kit.evaluation.sets.beir import read_beir
+from rag_kit.evaluation.sets.records import SavedRecords, corpus_passages, read_examples
+from rag_kit.evaluation.sets.feedback import feedback_examples
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -52,9 +53,8 @@ class EvaluationSet(Sequence[Example]):
         if not isinstance(name, str) or not name.strip():
             raise InvalidInputError(f"name is {name!r:.80}; give a text that is not blank")
         self.name = name
-        for given, allowed in ((examples, "examples"), (() if corpus is None else corpus, "passages")):
-            if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
-                raise InvalidInputError(f"a {type(given).__name__} was given; give a list of {allowed}")
+        if not isinstance(examples, Iterable) or isinstance(examples, (str, bytes)):
+            raise InvalidInputError(f"examples is a {type(examples).__name__}; give a list of examples")
         self.examples: tuple[Example, ...] = tuple(examples)
         self._places: dict[str, int] = {}
         for place, example in enumerate(self.examples):
@@ -62,12 +62,11 @@ class EvaluationSet(Sequence[Example]):
                 raise InvalidInputError(
                     f"examples[{place}] is a {type(example).__name__}; give objects of the class Example"
                 )
-            if self._places.setdefault(example.id, place) != place:
-                raise InvalidInputError(
-                    f"the id {example.id!r:.80} is that of examples[{self._places[example.id]}] and of "
-                    f"examples[{place}]; ids must be unique"
-                )
-        self.corpus: tuple[Passage, ...] | None = None if corpus is None else _corpus(corpus)
+            first = self._places.setdefault(example.id, place)
+            if first != place:
+                both = f"examples[{first}] and of examples[{place}]"
+                raise InvalidInputError(f"the id {example.id!r:.80} is that of {both}; ids must be unique")
+        self.corpus = None if corpus is None else corpus_passages(corpus)
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -93,13 +92,10 @@ class EvaluationSet(Sequence[Example]):
         return value in self._places if isinstance(value, str) else value in self.examples
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, EvaluationSet):
-            return NotImplemented
-        return (self.name, self.examples, self.corpus) == (other.name, other.examples, other.corpus)
+        mine = (self.name, self.examples, self.corpus)
+        return isinstance(other, EvaluationSet) and mine == (other.name, other.examples, other.corpus)
 
     __hash__ = None  # type: ignore[assignment]
-
-    # -- parts of it ------------------------------------------------------------------------------------------------
 
     def filter(self, wanted: Callable[[Example], object] | None = None, **tags: str) -> EvaluationSet:
         """The examples that a function says yes to, and that have these tags."""
@@ -107,12 +103,8 @@ class EvaluationSet(Sequence[Example]):
             raise InvalidInputError(
                 f"wanted is {wanted!r:.80}; give a function of an example, or tags by name"
             )
-        return self._of(
-            example
-            for example in self.examples
-            if all(example.tags.get(name) == value for name, value in tags.items())
-            and (wanted is None or wanted(example))
-        )
+        kept = (each for each in self.examples if tags.items() <= each.tags.items())
+        return self._of(each for each in kept if wanted is None or wanted(each))
 
     def slices(self, by: str | Callable[[Example], object]) -> dict[str, EvaluationSet]:
         """The set in parts: one for each value of a tag, or of what a function says; ``""`` where there is none."""
@@ -164,9 +156,8 @@ class EvaluationSet(Sequence[Example]):
                 f"a share of {share} of {len(self)} examples in {len(groups)} groups leaves one part empty; "
                 "give more examples or another share"
             )
-        return self.filter(lambda example: example.id in first), self.filter(
-            lambda example: example.id not in first
-        )
+        rest = self.filter(lambda example: example.id not in first)
+        return self.filter(lambda example: example.id in first), rest
 
     def fingerprint(self) -> str:
         """SHA-256 of all examples and the corpus, whatever their order; the name is no part of it."""
@@ -189,8 +180,6 @@ class EvaluationSet(Sequence[Example]):
             for p in self.corpus
         ]
 
-    # -- read and written ---------------------------------------------------------------------------------------------
-
     @classmethod
     def load(
         cls,
@@ -205,7 +194,8 @@ class EvaluationSet(Sequence[Example]):
 
         Args:
             path: A file (``.jsonl``, ``.json``, ``.csv``, ``.tsv``, ``.parquet``, ``.xlsx``; the first four also
-                ``.gz``), a BEIR folder, or a folder of a Hugging Face data set.
+                ``.gz``), a BEIR folder, or a folder of a Hugging Face data set. Cells of a CSV are parted by what
+                its header has most of: comma, semicolon, tab or ``|``.
             columns: Field of `Example` -> name in the file, for what has another name than usual; ``None`` as a name
                 leaves a field out. ``"tags"`` may be a list of columns. Names that are no field become metadata.
             name: The set's name; the file's where it is not given.
@@ -219,39 +209,23 @@ class EvaluationSet(Sequence[Example]):
         if not path.is_dir():
             if split is not None:
                 raise InvalidInputError(f"{path.name!r} is read without a split; split is for a folder")
-            return cls._made(files.read_records(files.existing_file(path), encoding), columns, name, path)
+            return cls._made(files.read_records(path, encoding), columns, name, path.name)
         beir = files.find_file(path, "queries.jsonl", "queries.jsonl.gz")
         if encoding != "utf-8" or (beir and (columns or name)):
             raise InvalidInputError(
                 f"{path.name!r} is a folder, read without encoding, and one of BEIR's without columns and name"
             )
-        if beir:
-            return cls.from_beir(path, split=split or "test")
-        return cls.from_huggingface(path, columns=columns, name=name, split=split)
-
-    @classmethod
-    def from_csv(
-        cls,
-        path: Path | str,
-        *,
-        columns: ColumnNames | None = None,
-        name: str | None = None,
-        encoding: str = "utf-8",
-    ) -> EvaluationSet:
-        """Read a table with a header line, whatever the file is called; arguments and errors as in `load`.
-
-        Cells are parted by what the header line has most of: comma, semicolon, tab or ``|``. A cell may spell out a
-        list: ``["a", "b"]``, as JSON or as Python prints it.
-        """
-        path = files.existing_file(path)
-        return cls._made(files.read_table(path, encoding), columns, name, path)
+        if not beir:
+            return cls.from_huggingface(path, columns=columns, name=name, split=split)
+        found, examples, corpus = read_beir(path, split or "test")
+        return cls(found, examples, corpus=corpus)
 
     @classmethod
     def from_pandas(
         cls, frame: Any, *, columns: ColumnNames | None = None, name: str = "frame"
     ) -> EvaluationSet:
         """Read a pandas frame, one example a row; empty cells count as missing. ``columns`` as in `load`."""
-        return cls._made(files.frame_records(frame, "the frame"), columns, name, Path("the frame"))
+        return cls._made(files.frame_records(frame, "the frame"), columns, name, "the frame")
 
     @classmethod
     def from_huggingface(
@@ -275,31 +249,8 @@ class EvaluationSet(Sequence[Example]):
             InvalidInputError: If it is no data set, there is no such split, or a row is no example.
             MissingExtraError: If ``datasets`` is not installed.
         """
-        data = _from_folder(source) if isinstance(source, (str, Path)) else source
-        if isinstance(data, Mapping):
-            split = next(iter(data)) if split is None and len(data) == 1 else split
-            if split not in data:
-                raise InvalidInputError(
-                    f"split is {split!r}; the data set has {files.first_few(data)}: name one with split="
-                )
-            data = data[split]
-        if not hasattr(data, "features") or not hasattr(data, "info"):
-            raise InvalidInputError(
-                f"the source is a {type(data).__name__}; give a folder, a datasets.Dataset or a DatasetDict"
-            )
-        label = (
-            Path(source).resolve().name if data is not source and isinstance(source, (str, Path)) else None
-        )
-        label = name or label or data.info.dataset_name or "dataset"
-        return cls._made(_rows(data, label), columns, label, Path(label))
-
-    @classmethod
-    def from_beir(cls, folder: Path | str, *, split: str = "test") -> EvaluationSet:
-        """Read a folder in BEIR's layout; as `rag_kit.evaluation.load_dataset`."""
-        from rag_kit.evaluation.sets.beir import read_beir
-
-        name, examples, corpus = read_beir(folder, split)
-        return cls(name, examples, corpus=corpus)
+        label, records = files.huggingface_records(source, name, split)
+        return cls._made(records, columns, label, label)
 
     @classmethod
     def from_feedback(
@@ -323,11 +274,9 @@ class EvaluationSet(Sequence[Example]):
         Raises:
             InvalidInputError: If a row holds no question or a thumb that is none; the message names file and line.
         """
-        from rag_kit.evaluation.sets.feedback import feedback_examples
-
-        path = files.existing_file(path)
+        path = files.as_path(path, "path")
         records = files.read_records(path, encoding)
-        return cls(name or _stem(path), feedback_examples(records, path.name, keep_unrated))
+        return cls(name or _stem(path.name), feedback_examples(records, path.name, keep_unrated))
 
     def save(self, path: Path | str) -> Path:
         """Write the set as JSON Lines, as a whole or not at all; `load` gives back an equal one.
@@ -342,41 +291,23 @@ class EvaluationSet(Sequence[Example]):
         if path.suffix != ".jsonl":
             raise InvalidInputError(f"the name is {path.name!r}; give one that ends in .jsonl")
         files.check_target(path)
-        header: dict[str, Any] = {} if self.name == _stem(path) else {"name": self.name}
+        header: dict[str, Any] = {} if self.name == _stem(path.name) else {"name": self.name}
         if self.corpus is not None:
             header["corpus"] = len(self.corpus)
+        passages = [{"id": p.id, "text": p.text, "metadata": dict(p.metadata)} for p in self.corpus or ()]
         rows = [{"evaluation_set": header}] if header else []
         rows += [example.to_json() for example in self.examples]
-        for passage in self.corpus or ():
-            rows.append(
-                {"passage": {"id": passage.id, "text": passage.text, "metadata": dict(passage.metadata)}}
-            )
-        files.write_jsonl(path, rows)
+        files.write_jsonl(path, [*rows, *({"passage": passage} for passage in passages)])
         return path
 
     @classmethod
     def _made(
-        cls, records: Iterable[files.Record], columns: ColumnNames | None, name: str | None, source: Path
+        cls, records: Iterable[files.Record], columns: ColumnNames | None, name: str | None, source: str
     ) -> EvaluationSet:
-        """A set of records; beside examples, `save` writes a header and passages."""
-        header: dict[str, Any] = {}
-        passages: list[Passage] = []
-
-        def examples() -> Iterator[files.Record]:
-            for where, record in records:
-                if set(record) == {"evaluation_set"} and isinstance(record["evaluation_set"], Mapping):
-                    header.update(record["evaluation_set"])
-                elif set(record) == {"passage"} and isinstance(record["passage"], Mapping):
-                    try:
-                        passages.append(Passage(**record["passage"]))
-                    except (TypeError, InvalidInputError) as error:
-                        raise InvalidInputError(f"{where}: no passage ({error}); give id and text") from error
-                else:
-                    yield where, record
-
-        found = list(read_examples(examples(), columns, source.name))
-        name = name or header.get("name") or _stem(source)
-        return cls(name, found, corpus=passages if passages or "corpus" in header else None)
+        saved = SavedRecords(records)
+        found = list(read_examples(saved.examples(), columns, source))
+        corpus = saved.passages if saved.passages or "corpus" in saved.header else None
+        return cls(name or saved.header.get("name") or _stem(source), found, corpus=corpus)
 
     def __repr__(self) -> str:
         corpus = "" if self.corpus is None else f", {len(self.corpus)} passages"
@@ -397,63 +328,11 @@ class EvaluationSet(Sequence[Example]):
         return part
 
 
-def _corpus(corpus: Iterable[Passage | Document | str]) -> tuple[Passage, ...]:
-    from langchain_core.documents import Document
-
-    found: dict[str, Passage] = {}
-    for place, item in enumerate(corpus):
-        document = Document(page_content=item) if isinstance(item, str) else item
-        if not isinstance(document, (Passage, Document)):
-            raise InvalidInputError(
-                f"corpus[{place}] is a {type(item).__name__}; give passages, documents or texts"
-            )
-        passage = document if isinstance(document, Passage) else Passage.of(document)
-        passage = Passage(passage.id, passage.text, to_plain(passage.metadata))  # provenance is of a search
-        known = found.setdefault(passage.id, passage)
-        if known.text != passage.text:
-            raise InvalidInputError(
-                f"two passages of the corpus have the id {passage.id!r:.80} and different texts; "
-                "ids must be unique"
-            )
-    return tuple(found.values())
-
-
 def _rank(key: str, seed: int) -> bytes:
     """A place in a draw that depends on the id and the seed alone: no generator's stream could change it."""
     return hashlib.sha256(f"{seed}:{key}".encode("utf-8", "surrogatepass")).digest()
 
 
-def _stem(path: Path) -> str:
+def _stem(name: str) -> str:
     """The name of a set from that of its file: without the ending, and without ``.gz``."""
-    return Path(path.name.removesuffix(".gz")).stem
-
-
-def _from_folder(source: Path | str) -> Any:
-    folder = files.as_path(source, "source")
-    if not folder.is_dir():
-        raise InvalidInputError(f"{str(folder)!r} is no folder; download the data set first")
-    try:
-        import datasets
-    except ImportError as error:
-        raise MissingExtraError("eval", "reading a Hugging Face data set") from error
-    try:
-        if files.find_file(folder, "dataset_dict.json", "state.json"):
-            return datasets.load_from_disk(str(folder))
-        return datasets.load_dataset(str(folder.resolve()), streaming=True)
-    except Exception as error:  # its own classes, pyarrow's, and those of a file's reader
-        raise InvalidInputError(
-            f"{folder.name!r} is no data set that can be read ({error}); give a file, a BEIR folder, or a folder "
-            "with Parquet, JSON Lines or CSV files"
-        ) from error
-
-
-def _rows(data: Any, label: str) -> Iterator[files.Record]:
-    """Rows of a data set, with the names of its class labels."""
-    features = (data.features or {}).items()
-    names = {column: feature.names for column, feature in features if hasattr(feature, "names")}
-    try:
-        for number, row in enumerate(data, start=1):
-            labels = {c: names[c][row[c]] for c in names if isinstance(row[c], int) and row[c] >= 0}
-            yield f"{label}: row {number}", {**row, **labels}
-    except (OSError, ValueError) as error:  # pyarrow's are of these
-        raise InvalidInputError(f"{label} cannot be read ({error})") from error
+    return Path(name.removesuffix(".gz")).stem

@@ -11,7 +11,7 @@ from typing import Any
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import Record
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.sets.columns import made_id, message, plain_cell, spelled_out, text_of, turns_of
+from rag_kit.evaluation.sets.records import made_id, message, plain_cell, spelled_out, text_of, turns_of
 from rag_kit.text import detect_language, fold
 from rag_kit.text.citations.decline import is_declined
 

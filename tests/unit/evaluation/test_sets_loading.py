@@ -220,7 +220,7 @@ def test_wrong_csv_is_named_by_line(tmp_path, text, part):
     """The line where the row begins; code in a cell is never run."""
     path = tmp_path / "a.csv"
     path.write_text(text, encoding="utf-8", newline="")
-    assert part in refusal(EvaluationSet.from_csv, path)
+    assert part in refusal(EvaluationSet.load, path)
 
 
 def test_csv_that_pandas_wrote_comes_back(tmp_path):
@@ -234,9 +234,9 @@ def test_rows_of_nothing_in_csv(tmp_path):
     """Rows of delimiters alone, as spreadsheets leave them below a table, are none; a row with a gap is named."""
     path = tmp_path / "a.csv"
     path.write_bytes("\ufeff问题,答案\r\n甲？,乙\r\n,\r\n丙？,丁\r\n , \r\n".encode())
-    assert [example.question for example in EvaluationSet.from_csv(path)] == ["甲？", "丙？"]
+    assert [example.question for example in EvaluationSet.load(path)] == ["甲？", "丙？"]
     path.write_text("问题,答案\n甲？,乙\n,丁\n", encoding="utf-8")
-    assert refusal(EvaluationSet.from_csv, path).startswith("a.csv:3: there is no question")
+    assert refusal(EvaluationSet.load, path).startswith("a.csv:3: there is no question")
 
 
 def test_pandas():

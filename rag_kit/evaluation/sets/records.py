@@ -1,4 +1,4 @@
-"""From a record of any source to an example: which column is which field, and each cell as the value of its field.
+"""From records of any source to examples and passages: which column is which field, each cell as its field's value.
 
 A cell that is no such value is an `InvalidInputError` that names its place.
 """
@@ -9,12 +9,17 @@ import ast
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 from rag_kit.documents.plain import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import Record, first_few
 from rag_kit.evaluation.examples import FIELDS, Example
+from rag_kit.evaluation.outputs import Passage
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
 #: Field -> names that its column usually has, best first; compared without case, ``-`` and blanks as ``_``.
 USUAL: dict[str, tuple[str, ...]] = {
@@ -51,41 +56,21 @@ def read_examples(
 ) -> Iterator[Example]:
     """An example for each record; one without an id gets one from its content.
 
-    Args:
-        records: Place and record.
-        columns: Field -> name of its column; ``None`` as a name: no column is read for it. A field that is not named
-            is found by its usual names. ``"tags"`` may be a list of columns.
-        source: What the records are from, for messages.
-
-    Raises:
-        InvalidInputError: If a record is no example (its place is named), an id comes twice, a field is unknown, a
-            named column is in no record, or there is no record.
+    ``columns`` is as in `EvaluationSet.load`; ``source`` is what the records are from, for messages.
     """
-    if not isinstance(columns, Mapping | None):
-        raise InvalidInputError(f"columns is {columns!r:.80}; give field -> name of its column, or None")
-    named = dict(columns or {})
-    if unknown := [field for field in named if field not in FIELDS]:
-        raise InvalidInputError(
-            f"columns names the field {unknown[0]!r:.80}; allowed are {', '.join(FIELDS)}: write "
-            "{field: name of its column}"
-        )
-    for field, name in named.items():
-        listed = isinstance(name, (list, tuple)) and field == "tags"
-        if not (name is None or isinstance(name, str) or listed):
-            raise InvalidInputError(f"columns[{field!r}] is {name!r:.80}; give the name of a column")
+    named = _checked(columns)
     places: dict[str, str] = {}
     seen: dict[str, None] = {}
     for where, record in records:
         seen.update(dict.fromkeys(map(str, record)))
         fields = _fields(record, named, where)
-        made = "id" not in fields
-        key = first = made_id(fields["question"], fields.get("reference")) if made else fields["id"]
-        while key in places:
-            if not made:
-                raise InvalidInputError(
-                    f"{where}: the id {key!r:.80} is that of {places[key]} too; ids must be unique"
-                )
-            key = f"{first}-{int(key[len(first) + 1 :] or 1) + 1}"
+        key = fields.get("id") or made_id(fields["question"], fields.get("reference"))
+        if "id" in fields and key in places:
+            raise InvalidInputError(
+                f"{where}: the id {key!r:.80} is that of {places[key]} too; ids must be unique"
+            )
+        numbered = (f"{key}-{number}" for number in count(2))
+        key = key if key not in places else next(each for each in numbered if each not in places)
         places[key] = where
         try:
             yield Example(**{**fields, "id": key})
@@ -96,9 +81,66 @@ def read_examples(
     for field, column in named.items():
         for name in [column] if isinstance(column, str) else column or ():
             if name not in seen:
+                known = first_few(seen, 20)
                 raise InvalidInputError(
-                    f"{source} has no column {name!r} (for {field}); its columns are {first_few(seen, 20)}"
+                    f"{source} has no column {name!r} (for {field}); its columns are {known}"
                 )
+
+
+def _checked(columns: Mapping[str, Any] | None) -> dict[str, Any]:
+    if not isinstance(columns, Mapping | None):
+        raise InvalidInputError(f"columns is {columns!r:.80}; give field -> name of its column, or None")
+    for field, name in (columns or {}).items():
+        if field not in FIELDS:
+            raise InvalidInputError(f"columns names the field {field!r:.80}; allowed are {', '.join(FIELDS)}")
+        if not isinstance(name, str | None) and not (field == "tags" and isinstance(name, list | tuple)):
+            raise InvalidInputError(f"columns[{field!r}] is {name!r:.80}; give the name of a column")
+    return dict(columns or {})
+
+
+class SavedRecords:
+    """The records of a set: those that `EvaluationSet.save` adds, its header and its corpus, parted from examples."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self._records = records
+        self.header: dict[str, Any] = {}
+        self.passages: list[Passage] = []
+
+    def examples(self) -> Iterator[Record]:
+        """The records of examples."""
+        for where, record in self._records:
+            kind, content = next(iter(record.items())) if len(record) == 1 else ("", None)
+            if kind not in ("evaluation_set", "passage") or not isinstance(content, Mapping):
+                yield where, record
+            elif kind == "evaluation_set":
+                self.header.update(content)
+            else:
+                try:
+                    self.passages.append(Passage(**content))
+                except (TypeError, InvalidInputError) as error:
+                    raise InvalidInputError(f"{where}: no passage ({error}); give id and text") from error
+
+
+def corpus_passages(corpus: Iterable[Passage | Document | str]) -> tuple[Passage, ...]:
+    """Passages, documents or texts as the corpus of a set."""
+    from langchain_core.documents import Document
+
+    if not isinstance(corpus, Iterable) or isinstance(corpus, str):
+        raise InvalidInputError(f"corpus is a {type(corpus).__name__}; give a list of passages")
+    found: dict[str, Passage] = {}
+    for place, item in enumerate(corpus):
+        each = Document(page_content=item) if isinstance(item, str) else item
+        if not isinstance(each, (Passage, Document)):
+            raise InvalidInputError(
+                f"corpus[{place}] is a {type(item).__name__}; give passages, documents or texts"
+            )
+        passage = each if isinstance(each, Passage) else Passage.of(each)
+        passage = Passage(passage.id, passage.text, to_plain(passage.metadata))  # provenance is of a search
+        if found.setdefault(passage.id, passage).text != passage.text:
+            raise InvalidInputError(
+                f"two passages of the corpus have the id {passage.id!r:.80} and different texts; ids must be unique"
+            )
+    return tuple(found.values())
 
 
 def _fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -110,7 +152,7 @@ def _fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str) -> 
             pass
     row = {str(name): cell for name, value in record.items() if (cell := plain_cell(value)) is not None}
     usual = {_folded(name): name for name in reversed(row)}
-    taken = {field: name for field in FIELDS if (name := _column(field, named, row, usual))}
+    taken = {field: name for field in FIELDS if (name := _column(field, named, usual)) in row}
     if "question" not in taken:
         raise InvalidInputError(
             f"{where}: there is no question; the filled columns are {first_few(row, 20)}. "
@@ -121,8 +163,9 @@ def _fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str) -> 
     if isinstance(answer, list):  # a column of answers: the first is the reference, all are accepted
         fields["reference"] = answer[0] if answer else None
         fields.setdefault("answers", answer)
-    elif answer and not {"reference", "answers"} & set(named) and _is_short(taken["reference"], answer):
-        fields.setdefault("answers", [answer])
+    elif answer and not {"reference", "answers"} & set(named):
+        if _folded(taken["reference"]) in _ANSWER and len(answer.strip()) <= _SHORT:
+            fields.setdefault("answers", [answer])
     used = set(taken.values())
     if "answerable" not in fields and (name := next((usual[n] for n in _UNANSWERABLE if n in usual), None)):
         fields["answerable"] = not field_value("answerable", row[name], f"{where}: {name}")
@@ -136,19 +179,12 @@ def _fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str) -> 
     return {**fields, "metadata": {**rest, **fields.get("metadata", {})}}
 
 
-def _column(
-    field: str, named: Mapping[str, Any], row: Mapping[str, Any], usual: Mapping[str, str]
-) -> str | None:
-    """The column of a field that holds something."""
+def _column(field: str, named: Mapping[str, Any], usual: Mapping[str, str]) -> Any:
+    """The name of a field's column: the one that is named, else the first usual one that is filled."""
     if field in named:
-        name = named[field]
-        return name if isinstance(name, str) and name in row else None
+        return named[field] if isinstance(named[field], str) else None
     found = (usual[name] for name in USUAL[field] if name in usual)
     return next((name for name in found if name not in named.values()), None)
-
-
-def _is_short(name: str, answer: str) -> bool:
-    return _folded(name) in _ANSWER and len(answer.strip()) <= _SHORT
 
 
 def _folded(name: str) -> str:
@@ -166,16 +202,14 @@ def field_value(field: str, cell: Any, where: str) -> Any:
     if field == "id":
         return text_of(cell, where).strip()
     if field in ("question", "reference"):
-        several = field == "reference" and (
-            isinstance(cell, Mapping) or (isinstance(cell, list) and len(cell) != 1)
-        )
-        return texts_of(cell, where) if several else text_of(cell, where)
+        several = isinstance(cell, Mapping) or (isinstance(cell, list) and len(cell) != 1)
+        return texts_of(cell, where) if several and field == "reference" else text_of(cell, where)
     cell = spelled_out(cell, where)
     if field in ("answers", "reference_contexts"):
         return texts_of(cell, where)
+    if field == "relevant" and isinstance(cell, Mapping):
+        return {key: int(g) if isinstance(g, float) and g.is_integer() else g for key, g in cell.items()}
     if field == "relevant":
-        if isinstance(cell, Mapping):
-            return {key: int(g) if isinstance(g, float) and g.is_integer() else g for key, g in cell.items()}
         return dict.fromkeys(texts_of(cell, where), 1)
     if field == "answerable":
         if (answerable := _TRUTH.get(str(cell).strip().casefold())) is None:
