@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from rag_kit.documents.append_log import json_line
 from rag_kit.errors import InvalidInputError, MissingExtraError
@@ -62,18 +62,12 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
         raise InvalidInputError(
             f"encoding is {encoding!r:.60}, which Python does not know; give a name such as 'utf-8' or 'gb18030'"
         ) from error
-    opened = gzip.open if path.suffix == ".gz" else open
-    number = 0
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    codec, number = "utf-8-sig" if codec == "utf-8" else codec, 0
     try:
         # bytes of another encoding become lone surrogates in their line, so that the line can be named
-        with opened(
-            path,
-            "rt",
-            encoding="utf-8-sig" if codec == "utf-8" else codec,
-            errors="surrogateescape",
-            newline="",
-        ) as file:
-            while line := cast("IO[str]", file).readline(MAX_LINE + 1):
+        with opened(path, "rt", encoding=codec, errors="surrogateescape", newline="") as file:
+            while line := file.readline(MAX_LINE + 1):
                 number += 1
                 if len(line) > MAX_LINE:
                     raise InvalidInputError(
@@ -83,8 +77,8 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
                 yield number, line
     except UnicodeError as error:
         raise InvalidInputError(
-            f"{path.name}:{max(number, 1)}: not valid {codec.upper()}; save it as UTF-8, or name what it is in: "
-            "encoding='gb18030' or 'utf-16' (--encoding gb18030)"
+            f"{path.name}:{max(number, 1)}: not valid {codec.removesuffix('-sig').upper()}; save it as UTF-8, or name "
+            "what it is in: encoding='gb18030' or 'utf-16' (--encoding gb18030)"
         ) from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InvalidInputError(
@@ -201,10 +195,10 @@ def _read_json(path: Path, encoding: str) -> Iterator[Record]:
         yield from read_jsonl(path, encoding)
         return
     if isinstance(value, dict):
-        lists = [
-            each for each in value.values() if isinstance(each, list) and each and isinstance(each[0], dict)
+        found = [
+            each for each in value.values() if isinstance(each, list) and isinstance([*each, 0][0], dict)
         ]
-        value = lists[0] if len(lists) == 1 else [value]
+        value = found[0] if len(found) == 1 else [value]
     if not isinstance(value, list):
         raise InvalidInputError(f"{path.name}: a JSON {type(value).__name__}; give a list of objects")
     for number, record in enumerate(value, start=1):

@@ -20,8 +20,17 @@ from rag_kit.documents.append_log import AppendLog, read_log
 from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelOutputError, NothingGeneratedError
 from rag_kit.evaluation._files import as_path, check_target
 from rag_kit.evaluation.examples import Example
-from rag_kit.evaluation.generating_filters import REASONS, example_of, is_duplicate, refused_by
-from rag_kit.evaluation.generating_pieces import Piece, documents_of, multi_hop, pieces_of, single_hop
+from rag_kit.evaluation.generating_pieces import (
+    REASONS,
+    Piece,
+    documents_of,
+    example_of,
+    is_duplicate,
+    multi_hop,
+    pieces_of,
+    refused_by,
+    single_hop,
+)
 from rag_kit.evaluation.runs.rows import digest
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.models import astructured_call, chat_model

@@ -18,7 +18,6 @@ CORPUS_ID = "corpus_id"
 """Metadata key for a document's id: splitters copy metadata, but not ``Document.id``."""
 
 _RESERVED = (CORPUS_ID, "rag_kit")
-_LONG = ("reference", "long_answer")
 _VERDICTS = frozenset({"yes", "no", "maybe", "true", "false", "是", "否", "对", "错"})
 """Answers that judge and are no span; their letters are found in any text."""
 
@@ -26,20 +25,20 @@ _VERDICTS = frozenset({"yes", "no", "maybe", "true", "false", "是", "否", "对
 def read_beir(folder: Path | str, split: str = "test") -> tuple[str, list[Example], list[Passage]]:
     """Name, examples and corpus of a folder; see `rag_kit.evaluation.load_dataset`."""
     folder = as_path(folder, "folder")
-    if not isinstance(split, str):
-        raise InvalidInputError(f"split is {split!r:.80}; give the name of a file in qrels/")
     if not folder.is_dir():
         raise InvalidInputError(f"{str(folder)!r} is not a folder; give the folder of a retrieval data set")
-    corpus_file = _required(folder, "corpus.jsonl", "corpus.jsonl.gz")
-    queries_file = _required(folder, "queries.jsonl", "queries.jsonl.gz")
+    files = [_required(folder, name, f"{name}.gz") for name in ("corpus.jsonl", "queries.jsonl")]
     qrels_file = _required(folder, "qrels.tsv", f"qrels/{split}.tsv")
     qa_file = find_file(folder, "qa.jsonl", "qa.jsonl.gz")
-    corpus = {key: _document(where, key, record) for where, key, record in _records(corpus_file, "_id")}
-    queries = {key: _question(where, record) for where, key, record in _records(queries_file, "_id")}
+    corpus = {key: _document(where, key, record) for where, key, record in _records(files[0], "_id")}
+    queries = {
+        key: text_of(record.get("text"), f"{where}: 'text'")
+        for where, key, record in _records(files[1], "_id")
+    }
     qrels = _read_qrels(qrels_file, corpus, queries)
     gold = _read_gold(qa_file, corpus, queries) if qa_file else {}
     examples = [
-        _example(key, text, qrels.get(key, {}), gold.get(key), corpus) for key, text in queries.items()
+        _example(key, text, qrels.get(key, {}), gold.get(key, {}), corpus) for key, text in queries.items()
     ]
     return folder.resolve().name, examples, list(corpus.values())
 
@@ -77,27 +76,18 @@ def _document(where: str, key: str, record: dict[str, Any]) -> Passage:
     return Passage(key, f"{title}\n{text}" if title else text, {**record, **titled, CORPUS_ID: key})
 
 
-def _question(where: str, record: dict[str, Any]) -> str:
-    return text_of(record.get("text"), f"{where}: 'text'")
-
-
 def _example(
-    key: str,
-    question: str,
-    grades: Mapping[str, int],
-    gold: dict[str, Any] | None,
-    corpus: Mapping[str, Passage],
+    key: str, question: str, grades: Mapping[str, int], gold: dict[str, Any], corpus: Mapping[str, Passage]
 ) -> Example:
     best = sorted((doc for doc, grade in grades.items() if grade > 0), key=lambda doc: -grades[doc])
-    fields = dict(gold or {})
-    metadata = fields.get("metadata", {})
+    metadata = gold.get("metadata", {})
     tags = {"language": detect_language(question)}
     if isinstance(metadata.get("type"), str):
         tags["type"] = metadata["type"]
     if metadata.get("question") == question:
         del metadata["question"]
     contexts = tuple(corpus[doc].text for doc in best)
-    return Example(key, question, reference_contexts=contexts, relevant=grades, tags=tags, **fields)
+    return Example(key, question, reference_contexts=contexts, relevant=grades, tags=tags, **gold)
 
 
 def _read_qrels(
@@ -106,26 +96,21 @@ def _read_qrels(
     qrels: dict[str, dict[str, int]] = {}
     dangling: list[str] = []
     for order, (number, line) in enumerate(read_lines(path)):
-        where, line = f"{path.name}:{number}", line.rstrip("\r\n")
-        cells = line.split("\t")
+        where, cells = f"{path.name}:{number}", line.rstrip("\r\n").split("\t")
         if not line.strip():
             continue
         if len(cells) != 3:
             raise InvalidInputError(
                 f"{where}: {len(cells)} columns; give query id, document id and grade, parted by tabs"
             )
-        query, document, grade_text = cells
-        try:
-            grade = int(grade_text)
-        except ValueError:
-            if order == 0 and query not in queries:
-                continue  # the header
-            raise InvalidInputError(f"{where}: the grade {grade_text!r} is not a whole number") from None
-        if query not in queries:
-            dangling.append(f"query {query} (line {number})")
-        if document not in corpus:
-            dangling.append(f"document {document} (line {number})")
-        if qrels.setdefault(query, {}).setdefault(document, grade) != grade:
+        query, document, grade = cells
+        if order == 0 and query not in queries and not grade.lstrip("-").isdigit():
+            continue  # the header
+        if not re.fullmatch(r"\s*-?\d+\s*", grade):
+            raise InvalidInputError(f"{where}: the grade {grade!r} is not a whole number")
+        dangling += [f"query {query} (line {number})"] if query not in queries else []
+        dangling += [f"document {document} (line {number})"] if document not in corpus else []
+        if qrels.setdefault(query, {}).setdefault(document, int(grade)) != int(grade):
             raise InvalidInputError(f"{where}: query {query!r} and document {document!r} have two grades")
     _refuse_dangling(path, dangling)
     if not any(grade > 0 for grades in qrels.values() for grade in grades.values()):
@@ -149,7 +134,7 @@ def _read_gold(
             dangling.append(f"query {key} ({where})")
         dangling.extend(f"document {doc} ({where})" for doc in doc_ids if doc not in corpus)
         found = [corpus[doc] for doc in doc_ids if doc in corpus]
-        long = next((record[name] for name in _LONG if isinstance(record.get(name), str)), None)
+        long = next((record[n] for n in ("reference", "long_answer") if isinstance(record.get(n), str)), None)
         gold[key] = {
             "reference": long or next(iter(answers), None),
             "answers": tuple(answers),
@@ -184,18 +169,16 @@ def _spans_at(
     """The answers where ``answer_starts`` says, in the first gold document; blanks at their ends are left out."""
     if len(starts) != len(answers):
         raise InvalidInputError(f"{where}: {len(answers)} answers but {len(starts)} answer_starts")
-    document = documents[0] if documents else Passage("", "")
+    document, spans = documents[0] if documents else Passage("", ""), []
     title = str(document.metadata.get("title", ""))
-    shift = len(title) + 1 if title else 0
     for answer, start in zip(answers, starts, strict=True):
-        if start < 0 or not answer or not document.text.startswith(answer, shift + start):
+        begin = start + (len(title) + 1 if title else 0)
+        if start < 0 or not answer or not document.text.startswith(answer, begin):
             raise InvalidInputError(
                 f"{where}: the answer {answer[:60]!r} does not start at character {start} of the document"
             )
-    return [
-        GoldSpan(document.id, answer.strip(), shift + start + len(answer) - len(answer.lstrip()))
-        for answer, start in zip(answers, starts, strict=True)
-    ]
+        spans.append(GoldSpan(document.id, answer.strip(), begin + len(answer) - len(answer.lstrip())))
+    return spans
 
 
 def _spans_found(answers: Sequence[str], documents: Sequence[Passage]) -> list[GoldSpan]:

@@ -15,8 +15,8 @@ from rag_kit.evaluation import _files as files
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.evaluation.sets.beir import read_beir
-from rag_kit.evaluation.sets.records import SavedRecords, corpus_passages, read_examples
 from rag_kit.evaluation.sets.feedback import feedback_examples
+from rag_kit.evaluation.sets.records import SavedRecords, corpus_passages, read_examples
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -53,7 +53,7 @@ class EvaluationSet(Sequence[Example]):
         if not isinstance(name, str) or not name.strip():
             raise InvalidInputError(f"name is {name!r:.80}; give a text that is not blank")
         self.name = name
-        if not isinstance(examples, Iterable) or isinstance(examples, (str, bytes)):
+        if not isinstance(examples, Iterable):
             raise InvalidInputError(f"examples is a {type(examples).__name__}; give a list of examples")
         self.examples: tuple[Example, ...] = tuple(examples)
         self._places: dict[str, int] = {}
@@ -117,12 +117,12 @@ class EvaluationSet(Sequence[Example]):
     def sample(self, n: int, seed: int = 0) -> EvaluationSet:
         """So many examples, drawn without replacement, in the order of the set.
 
-        The draw goes by the ids: the same ids and seed give the same examples on every machine, in every order.
+        The same ids and seed give the same examples on every machine, in every order of the set.
 
         Raises:
             InvalidInputError: If there are not so many.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= len(self):
+        if type(n) is not int or not 0 <= n <= len(self):
             raise InvalidInputError(
                 f"n is {n!r}; {self.name!r} has {len(self)} examples: give 0 to {len(self)}"
             )
@@ -175,10 +175,8 @@ class EvaluationSet(Sequence[Example]):
 
         if self.corpus is None:
             raise InvalidInputError(f"the set {self.name!r} has no corpus; give one with corpus=")
-        return [
-            Document(id=p.id, page_content=p.text, metadata={"corpus_id": p.id, **p.metadata})
-            for p in self.corpus
-        ]
+        made = ((p, {"corpus_id": p.id, **p.metadata}) for p in self.corpus)
+        return [Document(id=p.id, page_content=p.text, metadata=metadata) for p, metadata in made]
 
     @classmethod
     def load(
@@ -238,15 +236,10 @@ class EvaluationSet(Sequence[Example]):
     ) -> EvaluationSet:
         """Read a Hugging Face data set from local files, or one that is loaded already; no network.
 
-        Args:
-            source: A ``datasets.Dataset`` or ``DatasetDict``; the folder of ``save_to_disk``; or a folder with
-                Parquet, JSON Lines or CSV files, as it is downloaded from the hub.
-            columns: As in `load`. SQuAD's columns are known.
-            name: The set's name; the folder's where it is not given.
-            split: Which split, where there are several.
+        ``source`` is a ``datasets.Dataset`` or ``DatasetDict``, the folder of ``save_to_disk``, or a folder with
+        Parquet, JSON Lines or CSV files, as it is downloaded from the hub. The rest is as in `load`.
 
         Raises:
-            InvalidInputError: If it is no data set, there is no such split, or a row is no example.
             MissingExtraError: If ``datasets`` is not installed.
         """
         label, records = files.huggingface_records(source, name, split)
@@ -314,13 +307,11 @@ class EvaluationSet(Sequence[Example]):
         return f"EvaluationSet({self.name!r}, {len(self)} examples{corpus})"
 
     def _repr_html_(self) -> str:
-        tags = Counter(f"{name}={value}" for each in self.examples for name, value in each.tags.items())
+        tags = Counter(f"{name}={value}" for each in self for name, value in each.tags.items())
         heading = "; ".join([repr(self), *(f"{tag}: {count}" for tag, count in tags.most_common(8))])
-        rows = [
-            [each.id, each.question, each.reference or " / ".join(each.answers)] for each in self.examples
-        ]
-        table = Table(["id", "question", "reference"], rows, heading=heading, width=160, most=10)
-        return table.html()
+        rows = [[each.id, each.question, each.reference or " / ".join(each.answers)] for each in self]
+        columns = ["id", "question", "reference"]
+        return Table(columns, rows, heading=heading, width=160, most=10).html()
 
     def _of(self, examples: Iterable[Example]) -> EvaluationSet:
         part = EvaluationSet(self.name, examples)

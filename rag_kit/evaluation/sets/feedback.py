@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,32 +28,31 @@ _OUTPUTS = ("outputs", "output", "answer", "response")
 _QUESTION = ("question", "input", "query", "user_input", "prompt", "messages")
 _ANSWER = ("answer", "output", "result", "response", "text", "content", "messages")
 _CITATION = re.compile(r"\s*\[\d{1,4}\](?!\()")
+_FEEDBACK = {
+    (True, True): "mixed",
+    (True, False): "up",
+    (False, True): "down",
+    (False, False): "none",
+}
 _SKINS = re.compile("[\U0001f3fb-\U0001f3ff\ufe0f]")
 
 
 @dataclass
 class _Case:
-    """All runs that asked the same."""
+    """All runs that asked the same; answer -> thumbs, where an empty answer is that of a run that failed."""
 
     question: str
     history: list[dict[str, str]]
-    #: Answer -> thumbs; an empty answer is that of a run that failed.
     liked: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     corrections: list[str] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
 
-    @property
-    def rated(self) -> bool:
-        """Whether a run of it has a thumb or a correction."""
-        return bool(self.liked or self.rejected or self.corrections)
-
     def example(self) -> Example:
         """The thumbs of all runs weighed."""
         good = [answer for answer, _ in self.liked.most_common() if answer and answer not in self.rejected]
         reference = [*self.corrections[-1:], *good, None][0]
-        thumbs = {(True, True): "mixed", (True, False): "up", (False, True): "down", (False, False): "none"}
         metadata = {
             "runs": self.runs,
             "rejected": [answer for answer in self.rejected if answer and answer != reference],
@@ -61,16 +60,14 @@ class _Case:
             "also_liked": [answer for answer in good if answer != reference],
             "corrected": bool(self.corrections),
         }
+        feedback = _FEEDBACK[bool(self.liked), bool(self.rejected)]
         return Example(
             made_id(self.question, *(f"{turn['question']}\n{turn['answer']}" for turn in self.history)),
             self.question,
             reference=reference,
             answerable=None if reference is None else not is_declined(reference),
             history=tuple(self.history),
-            tags={
-                "feedback": thumbs[bool(self.liked), bool(self.rejected)],
-                "language": detect_language(self.question),
-            },
+            tags={"feedback": feedback, "language": detect_language(self.question)},
             metadata={name: value for name, value in metadata.items() if value},
         )
 
@@ -95,25 +92,24 @@ def feedback_examples(records: Iterable[Record], source: str, keep_unrated: bool
             thumb = _thumb(_first(rating, _THUMBS), where)
             case.liked.update([answer] if thumb in ("up", "mixed") else [])
             case.rejected.update([answer] if thumb in ("down", "mixed") else [])
-    kept = [case.example() for case in cases.values() if keep_unrated or case.rated]
-    if not kept:
+    rated = [case for case in cases.values() if case.liked or case.rejected or case.corrections]
+    if not rated and not keep_unrated:
         raise InvalidInputError(
             f"{source} holds no run with a thumb; it needs one of {', '.join(_THUMBS)}, or say keep_unrated=True"
         )
-    return kept
+    return [case.example() for case in (cases.values() if keep_unrated else rated)]
 
 
 def _asked(run: Mapping[str, Any], where: str) -> tuple[str, list[dict[str, str]]]:
     """Question and earlier turns of a run."""
-    inputs = given = _first(run, _INPUTS)
-    history: Any = run.get("history")
-    if isinstance(given, Mapping):
-        history = given.get("history") or given.get("chat_history") or history
-        inputs = _first(given, _QUESTION)
+    inputs, history = _first(run, _INPUTS), run.get("history")
+    if isinstance(inputs, Mapping):
+        history = _first(inputs, ("history", "chat_history")) or history
+        inputs = _first(inputs, _QUESTION)
     if isinstance(inputs, list):
         talk = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list) else inputs
-        last = max((place for place, item in enumerate(talk) if message(item)[0] == "question"), default=None)
-        history, inputs = (talk[:last], message(talk[last])[1]) if last is not None else (None, None)
+        asked = [place for place, item in enumerate(talk) if message(item)[0] == "question"]
+        history, inputs = (talk[: asked[-1]], message(talk[asked[-1]])[1]) if asked else (None, None)
     if not isinstance(inputs, str) or not inputs.strip():
         raise InvalidInputError(
             f"{where}: the run has no question; give inputs with question, input, query or messages "
@@ -139,7 +135,7 @@ def _answered(outputs: Any, where: str) -> str:
     return _CITATION.sub("", str(found or "")).strip()
 
 
-def _ratings(run: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _ratings(run: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     """The ratings of a run, one mapping each; those of automatic evaluators only where no person rated it."""
     stats, thumbs = run.get("feedback_stats"), _first(run, _THUMBS)
     entries: list[Mapping[str, Any]] = []
@@ -156,10 +152,9 @@ def _ratings(run: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     elif not entries:
         known = isinstance(thumbs, Mapping) and {*_THUMBS, *_CORRECTIONS, *_COMMENTS} & set(thumbs)
         entries = [{**run, **dict.fromkeys(_THUMBS), **thumbs} if known else run]
-    people = [
-        each for each in entries if any(word in str(each.get("key")).casefold() for word in ("user", "thumb"))
-    ]
-    yield from people or entries
+    keys = [str(each.get("key")).casefold() for each in entries]
+    people = [each for each, key in zip(entries, keys, strict=True) if "user" in key or "thumb" in key]
+    return people or entries
 
 
 def _thumb(value: Any, where: str) -> str | None:

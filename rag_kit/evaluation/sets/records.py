@@ -163,9 +163,8 @@ def _fields(record: Mapping[str, Any], named: Mapping[str, Any], where: str) -> 
     if isinstance(answer, list):  # a column of answers: the first is the reference, all are accepted
         fields["reference"] = answer[0] if answer else None
         fields.setdefault("answers", answer)
-    elif answer and not {"reference", "answers"} & set(named):
-        if _folded(taken["reference"]) in _ANSWER and len(answer.strip()) <= _SHORT:
-            fields.setdefault("answers", [answer])
+    elif answer and not {"reference", "answers"} & set(named) and _is_short(taken["reference"], answer):
+        fields.setdefault("answers", [answer])
     used = set(taken.values())
     if "answerable" not in fields and (name := next((usual[n] for n in _UNANSWERABLE if n in usual), None)):
         fields["answerable"] = not field_value("answerable", row[name], f"{where}: {name}")
@@ -185,6 +184,10 @@ def _column(field: str, named: Mapping[str, Any], usual: Mapping[str, str]) -> A
         return named[field] if isinstance(named[field], str) else None
     found = (usual[name] for name in USUAL[field] if name in usual)
     return next((name for name in found if name not in named.values()), None)
+
+
+def _is_short(name: str, answer: str) -> bool:
+    return _folded(name) in _ANSWER and len(answer.strip()) <= _SHORT
 
 
 def _folded(name: str) -> str:

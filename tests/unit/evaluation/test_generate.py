@@ -26,8 +26,15 @@ from rag_kit.errors import (
     ResultsLockedError,
 )
 from rag_kit.evaluation import EvaluationSet, agenerate, generate
-from rag_kit.evaluation.generating_filters import REASONS, agrees, is_duplicate, leaks, points_outside
-from rag_kit.evaluation.generating_pieces import pieces_of, single_hop
+from rag_kit.evaluation.generating_pieces import (
+    REASONS,
+    agrees,
+    is_duplicate,
+    leaks,
+    pieces_of,
+    points_outside,
+    single_hop,
+)
 from rag_kit.evaluation.outputs import Passage
 from rag_kit.models.extractive.blocks import read_prompt
 
