@@ -16,8 +16,6 @@ from rag_kit.evaluation._files import as_path, check_target, write_json, write_j
 from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.ranking.metrics import qrels, require_ir_measures, retrieval_metrics
-from rag_kit.evaluation.ranking.pipelines import RECIPES, Parts, Pipeline
-from rag_kit.evaluation.ranking.running import PipelineRun, Progress, run_pipeline
 from rag_kit.evaluation.sets.beir import read_beir
 from rag_kit.evaluation.sets.evaluation_set import EvaluationSet
 from rag_kit.evaluation.statistics import column_intervals
@@ -25,8 +23,11 @@ from rag_kit.evaluation.statistics import column_intervals
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from rag_kit.evaluation.ranking.running import PipelineRun, Progress
+
 _LEVEL = 0.95
 _SEED = 0
+_SPAN_BUDGET = 3000  # characters a reader sees, for the recall of gold spans
 
 
 def load_dataset(folder: Path | str, *, split: str = "test") -> EvaluationSet:
@@ -69,7 +70,6 @@ def benchmark(
     limit: int | None = None,
     depth: int = 100,
     chunk_size: int | None = None,
-    span_budget: int = 3000,
     embeddings: Embeddings | str | None = None,
     cache: Path | str | None = None,
     resamples: int = 10_000,
@@ -90,7 +90,6 @@ def benchmark(
         depth: Passages of a ranking that count.
         chunk_size: Split documents into chunks of at most so many characters, of which neighbours may share a
             tenth; a document then ranks where its best chunk does. ``None``: whole documents.
-        span_budget: Characters a reader sees, for the recall of gold spans.
         embeddings: Embedding model or its name; default: what ``embedding_model()`` finds.
         cache: Folder that keeps vectors of documents between runs.
         resamples: Resamples of the bootstrap.
@@ -118,10 +117,15 @@ def benchmark(
         >>> result["pipelines"][0]["ndcg@10"]
         {'value': 1.0, 'low': 1.0, 'high': 1.0}
     """
+    from rag_kit.evaluation.ranking.pipelines import Parts, pipeline_sources
+    from rag_kit.evaluation.ranking.running import run_pipeline
+
     require_ir_measures()
     machine = _machine()
-    sources = _sources(pipelines)
-    _check_settings(limit=limit, depth=depth, chunk_size=chunk_size, span_budget=span_budget)
+    sources = pipeline_sources(pipelines)
+    for label, number in (("limit", limit), ("depth", depth), ("chunk_size", chunk_size)):
+        if number is not None and (type(number) is not int or number < 1):
+            raise InvalidInputError(f"{label} is {number!r:.60}; give a whole number from 1")
     targets = [None if path is None else as_path(path, "out") for path in (out, rows_out)]
     for target in targets:
         check_target(target)
@@ -131,19 +135,13 @@ def benchmark(
     if not queries:
         raise InvalidInputError(f"no query of {data.name!r} has a relevant document; nothing can be scored")
     documents = data.documents()
-    chunk_overlap = None if chunk_size is None else chunk_size // 10
     if chunk_size is not None:
         from rag_kit.indexing import split
 
         documents = split(documents, chunk_size=chunk_size, chunk_overlap=chunk_size // 10)
-    parts = Parts(
-        documents,
-        depth=depth,
-        embeddings=embeddings,
-        cache=None if cache is None else as_path(cache, "cache"),
-        progress=progress,
-    )
-    spans = _span_recall(data, queries, span_budget)
+    vectors = None if cache is None else as_path(cache, "cache")
+    parts = Parts(documents, depth=depth, embeddings=embeddings, cache=vectors, progress=progress)
+    spans = _span_recall(data, queries)
     known = {passage.id for passage in data.corpus or ()}
     entries: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
@@ -155,18 +153,13 @@ def benchmark(
         scores = retrieval_metrics(run.rankings, {example.id: judged[example.id] for example in queries})
         values = {query: dict(row) for query, row in scores.per_query.items()}
         for query, share in run.span_hits.items():
-            values[query][f"gold_span_recall@{span_budget}"] = share
-        entries.append(_entry(pipeline, run, _cells(values, resamples), built, len(documents)))
-        rows += [
-            {
-                "pipeline": name,
-                "query": query,
-                **row,
-                "ms": round(run.seconds[query] * 1000, 3),
-                "ranking": run.rankings[query],
-            }
-            for query, row in values.items()
-        ]
+            values[query][f"gold_span_recall@{_SPAN_BUDGET}"] = share
+        times = {"build_seconds": round(built, 3)}
+        notes = {"settings": dict(pipeline.settings), "notes": _notes(run, len(documents))}
+        entries.append({"pipeline": name, **_cells(values, resamples), **_figures(run), **times, **notes})
+        for query, row in values.items():
+            taken = {"ms": round(run.seconds[query] * 1000, 3), "ranking": run.rankings[query]}
+            rows.append({"pipeline": name, "query": query, **row, **taken})
     result = {
         "dataset": data.name,
         "pipelines": entries,
@@ -182,7 +175,7 @@ def benchmark(
             "depth": depth,
             "limit": limit,
             "chunk_size": chunk_size,
-            "chunk_overlap": chunk_overlap,
+            "chunk_overlap": None if chunk_size is None else chunk_size // 10,
             "interval": {"method": "percentile bootstrap", "level": _LEVEL, "n": resamples, "seed": _SEED},
         },
         "fingerprint": data.fingerprint(),
@@ -196,39 +189,13 @@ def benchmark(
     return result
 
 
-def _sources(pipelines: Sequence[str] | Mapping[str, object]) -> dict[str, object | None]:
-    """Name -> retriever or function, ``None`` for a name alone; checked before anything is read."""
-    named = isinstance(pipelines, (Mapping, Sequence)) and not isinstance(pipelines, (str, bytes))
-    if not named or not pipelines or not all(isinstance(name, str) for name in pipelines):
-        raise InvalidInputError(
-            f"pipelines is {pipelines!r:.80}; give a list with at least one of "
-            f"{', '.join(RECIPES)}, or name -> retriever"
-        )
-    sources = dict(pipelines) if isinstance(pipelines, Mapping) else dict.fromkeys(pipelines)
-    if len(sources) != len(pipelines):
-        raise InvalidInputError(f"pipelines is {pipelines!r:.200}; name each once")
-    for name, source in sources.items():
-        if source is None and name not in RECIPES and ":" not in name:
-            raise InvalidInputError(
-                f"unknown pipeline {name!r}; allowed are {', '.join(RECIPES)} and module:object, "
-                "a retriever of your own or a function from documents to one"
-            )
-    return sources
-
-
-def _check_settings(**settings: int | None) -> None:
-    for name, value in settings.items():
-        if value is not None and (type(value) is not int or value < 1):
-            raise InvalidInputError(f"{name} is {value!r:.60}; give a whole number from 1")
-
-
-def _span_recall(data: EvaluationSet, queries: Sequence[Example], budget: int) -> SpanRecall | None:
+def _span_recall(data: EvaluationSet, queries: Sequence[Example]) -> SpanRecall | None:
     """The metric of gold spans; ``None`` where fewer than half of the questions with answers have spans."""
     with_spans = sum(1 for example in data if example.spans)
     answered = sum(1 for example in data if example.answers)
     if 2 * with_spans < answered or not any(example.spans for example in queries):
         return None
-    return SpanRecall(budget, documents={passage.id: passage.text for passage in data.corpus or ()})
+    return SpanRecall(_SPAN_BUDGET, documents={passage.id: passage.text for passage in data.corpus or ()})
 
 
 def _cells(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[str, dict[str, float]]:
@@ -251,35 +218,30 @@ def _cells(values: Mapping[str, Mapping[str, float]], resamples: int) -> dict[st
     return {metric: cells[metric] for metric in columns}
 
 
-def _entry(
-    pipeline: Pipeline, run: PipelineRun, cells: Mapping[str, Any], build_seconds: float, passages: int
-) -> dict[str, Any]:
-    """One pipeline's part of the result: metrics, times in milliseconds, share of passages by arm, notes."""
+def _figures(run: PipelineRun) -> dict[str, Any]:
+    """Times in milliseconds, numbers of passages, and the share of queries to which each arm brought some."""
     import numpy as np
 
-    count, most = len(run.returned), max(run.returned.values())
-    times = np.array(list(run.seconds.values()))
+    count, times = len(run.returned), np.array(list(run.seconds.values()))
     p50, p95 = np.quantile(times, [0.5, 0.95]) * 1000
+    mean = round(sum(run.returned.values()) / count, 2)
     return {
-        "pipeline": pipeline.name,
-        **cells,
         "p50_ms": round(float(p50), 3),
         "p95_ms": round(float(p95), 3),
         "queries_per_second": round(count / max(float(times.sum()), 1e-9), 1),
-        "build_seconds": round(build_seconds, 3),
-        "passages_returned": {"mean": round(sum(run.returned.values()) / count, 2), "max": most},
+        "passages_returned": {"mean": mean, "max": max(run.returned.values())},
         "arms": {arm: round(run.arms[arm] / count, 6) for arm in sorted(run.arms)},
-        "settings": dict(pipeline.settings),
-        "notes": _notes(run, count, most, passages),
     }
 
 
-def _notes(run: PipelineRun, count: int, most: int, passages: int) -> list[str]:
-    notes = []
+def _notes(run: PipelineRun, passages: int) -> list[str]:
+    notes, most = [], max(run.returned.values())
     if most < min(10, passages):
         notes.append(f"returned at most {most} passages a query: metrics at a greater rank count only those")
     if run.degraded:
-        notes.append(f"{run.degraded} of {count} queries were answered without a part that failed")
+        notes.append(
+            f"{run.degraded} of {len(run.returned)} queries were answered without a part that failed"
+        )
     if run.foreign:
         notes.append(f"{run.foreign} passages belong to no document of the data set and were not counted")
     return notes
@@ -293,8 +255,5 @@ def _versions() -> dict[str, str]:
 def _machine() -> dict[str, float | int | None]:
     """Cores, and what kept each busy before: times taken on a busy machine are too long."""
     cpus = os.cpu_count() or 1
-    try:
-        load = round(os.getloadavg()[0] / cpus, 2)
-    except (AttributeError, OSError):  # not on Windows
-        load = None
+    load = round(os.getloadavg()[0] / cpus, 2) if hasattr(os, "getloadavg") else None  # not on Windows
     return {"cpus": cpus, "load_per_cpu": load}

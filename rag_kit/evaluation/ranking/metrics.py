@@ -24,13 +24,8 @@ DEFAULT_METRICS = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "hit_r
 """What the benchmark measures."""
 
 _MEASURES = {
-    "hit_rate": "Success",
-    "map": "AP",
-    "mrr": "RR",
-    "ndcg": "nDCG",
-    "ndcg_exp": "nDCG",
-    "precision": "P",
-    "recall": "R",
+    **{"hit_rate": "Success", "map": "AP", "mrr": "RR", "precision": "P", "recall": "R"},
+    **{"ndcg": "nDCG", "ndcg_exp": "nDCG"},
 }
 _NEEDS_CUTOFF = ("hit_rate", "precision", "recall")
 _PATTERN = re.compile(r"([a-z_]+)(?:@([1-9][0-9]{0,5}))?")
@@ -39,12 +34,7 @@ _MOST_MISSED = 20
 
 @dataclass(frozen=True)
 class RetrievalScores:
-    """Scores of one run.
-
-    Args:
-        metrics: Names of the metrics, in order.
-        per_query: Query id -> metric -> score from 0 to 1; the queries in the order of the judgements.
-    """
+    """Scores of one run: names of metrics, and query id -> metric -> score from 0 to 1, as the judgements go."""
 
     metrics: tuple[str, ...]
     per_query: Mapping[str, Mapping[str, float]]
@@ -83,15 +73,13 @@ def retrieval_metrics(
     """
     require_ir_measures()
     names = tuple(dict.fromkeys(metrics))
-    measures = {name: _measure(name) for name in names}
+    parts = {name: _parts(name) for name in names}
     for label, given, inner in (("run", run, Iterable), ("qrels", qrels, Mapping)):
         if not isinstance(given, Mapping) or not all(isinstance(each, inner) for each in given.values()):
             raise InvalidInputError(
                 f"{label} is {given!r:.80}; give query -> ids, best first (run), and query -> id -> grade (qrels)"
             )
-    judged = {
-        query: dict(grades) for query, grades in qrels.items() if any(grade > 0 for grade in grades.values())
-    }
+    judged = {query: dict(grades) for query, grades in qrels.items() if max(grades.values(), default=0) > 0}
     if not judged:
         raise InvalidInputError("no query has a relevant document; give qrels with a grade above 0")
     # trec_eval sorts by score and breaks ties by id, so the score must be the rank itself.
@@ -100,12 +88,12 @@ def retrieval_metrics(
         for query in judged
     }
     rows = {query: dict.fromkeys(names, 0.0) for query in judged}
-    plain = {name: measure for name, measure in measures.items() if not name.startswith("ndcg_exp")}
-    _fill(rows, plain, judged, scored)
+    exponential = [name for name in names if parts[name][0] == "ndcg_exp"]
+    _fill(rows, {name: parts[name] for name in names if name not in exponential}, judged, scored)
     # The gains are mapped here: ir-measures mixes up plain and mapped nDCG asked for in one call, and
     # its own exponential nDCG starts a perl script.
     gains = {q: {doc: 2 ** max(grade, 0) - 1 for doc, grade in judged[q].items()} for q in judged}
-    _fill(rows, {name: measures[name] for name in names if name not in plain}, gains, scored)
+    _fill(rows, {name: parts[name] for name in exponential}, gains, scored)
     return RetrievalScores(names, rows)
 
 
@@ -117,11 +105,8 @@ def qrels(examples: Iterable[Example]) -> dict[str, dict[str, int]]:
         >>> qrels([Example("q1", "Tides?", relevant={"d1": 1}), Example("q2", "Lamps?", relevant={"d1": 0})])
         {'q1': {'d1': 1}}
     """
-    return {
-        example.id: dict(example.relevant)
-        for example in examples
-        if any(grade > 0 for grade in example.relevant.values())
-    }
+    judged = (example for example in examples if max(example.relevant.values(), default=0) > 0)
+    return {example.id: dict(example.relevant) for example in judged}
 
 
 def require_ir_measures() -> None:
@@ -132,15 +117,6 @@ def require_ir_measures() -> None:
     """
     if find_spec("ir_measures") is None:
         raise MissingExtraError("eval", "Scoring a ranking (recall@10, ndcg@10, ...)")
-
-
-def _measure(name: Any) -> Any:
-    """The ir-measures measure of a metric's name."""
-    base, cutoff = _parts(name)
-    import ir_measures
-
-    measure = getattr(ir_measures, _MEASURES[base])
-    return measure @ int(cutoff) if cutoff else measure
 
 
 def _parts(name: Any) -> tuple[str, str | None]:
@@ -156,13 +132,16 @@ def _parts(name: Any) -> tuple[str, str | None]:
 
 def _fill(
     rows: dict[str, dict[str, float]],
-    measures: Mapping[str, Any],
+    metrics: Mapping[str, tuple[str, str | None]],
     qrels: Mapping[str, Mapping[str, int]],
     run: Mapping[str, Mapping[str, float]],
 ) -> None:
     import ir_measures
 
-    names = {measure: name for name, measure in measures.items()}
+    names = {}
+    for name, (base, cutoff) in metrics.items():
+        measure = getattr(ir_measures, _MEASURES[base])
+        names[measure @ int(cutoff) if cutoff else measure] = name
     for cell in ir_measures.iter_calc(list(names), qrels, run) if names else ():
         rows[cell.query_id][names[cell.measure]] = float(cell.value)
 
@@ -242,11 +221,9 @@ def ranked_ids(passages: Sequence[Passage], judged: Collection[str]) -> list[str
         (['x', 'a'], ['x#1', 'x#2', 'a#7'])
     """
     # the metadata by which some passage is judged: they say that documents are ranked, and by which name
-    fields = [
-        field
-        for field in DOCUMENT_IDS
-        if any(each.id not in judged and str(each.metadata.get(field) or "") in judged for each in passages)
-    ]
+    others = [each for each in passages if each.id not in judged]
+    named = {field: {str(each.metadata.get(field) or "") for each in others} for field in DOCUMENT_IDS}
+    fields = [field for field in DOCUMENT_IDS if not named[field].isdisjoint(judged)]
     ranking: dict[str, None] = {}
     for passage in passages:
         known = [name for name in passage.ids if name in judged]

@@ -6,19 +6,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
+
+from langchain_core.documents import Document
 
 from rag_kit.documents import get_provenance
 from rag_kit.errors import InvalidInputError, RagKitError
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.outputs import Passage
+from rag_kit.evaluation.ranking.pipelines import Pipeline
 from rag_kit.evaluation.sets.beir import CORPUS_ID
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
-    from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.ours.span_recall import SpanRecall
-    from rag_kit.evaluation.ranking.pipelines import Pipeline
+from rag_kit.retrieval.compose import call_retriever
 
 _WARM_UP = 3
 """Queries asked before the clock runs: caches, lazy imports and dictionaries are not what is measured."""
@@ -35,8 +34,6 @@ class PipelineRun:
     returned: dict[str, int] = field(default_factory=dict)  # number of passages
     span_hits: dict[str, float] = field(default_factory=dict)  # share of the gold spans, where there are some
     arms: Counter[str] = field(default_factory=Counter)  # stage -> queries to which it brought a document
-    branches: set[int] = field(default_factory=set)  # fused retrievers that brought a document to any query
-    noted: int = 0  # queries whose documents carry any note
     degraded: int = 0  # queries whose documents carry a note that something failed
     foreign: int = 0  # passages that belong to no document of the data set
 
@@ -72,8 +69,6 @@ def run_pipeline(
 
 
 def _ask(pipeline: Pipeline, example: Example, depth: int) -> list[Document]:
-    from rag_kit.retrieval.compose import call_retriever
-
     try:
         return call_retriever(pipeline.retriever, example.question, k=depth)
     except RagKitError:
@@ -85,23 +80,16 @@ def _ask(pipeline: Pipeline, example: Example, depth: int) -> list[Document]:
 
 
 def _note(
-    run: PipelineRun,
-    example: Example,
-    documents: Sequence[Document],
-    known: Collection[str],
-    spans: SpanRecall | None,
+    run: PipelineRun, example: Example, documents: Sequence[Document], known: Collection[str], spans: Any
 ) -> None:
     ids = [str(document.metadata.get(CORPUS_ID, document.id)) for document in documents]
     records = [get_provenance(document) for document in documents]
-    stages = [stage for record in records for stage in record.get("stages", [])]
+    stages = {str(stage.get("stage")) for record in records for stage in record.get("stages", [])}
     notes = {note for record in records for note in record.get("notes", [])}
     run.rankings[example.id] = list(dict.fromkeys(doc_id for doc_id in ids if doc_id in known))
     run.returned[example.id] = len(documents)
     run.foreign += sum(1 for doc_id in ids if doc_id not in known)
-    names = {str(stage.get("stage")) for stage in stages}
-    run.arms.update(name for name in names if not name.startswith("fusion"))
-    run.branches.update(stage["branch"] for stage in stages if isinstance(stage.get("branch"), int))
-    run.noted += bool(notes)
+    run.arms.update(name for name in stages if not name.startswith("fusion"))
     run.degraded += any(note.startswith("degraded") for note in notes)
     if spans is not None and example.spans:
         found = [Passage(i, d.page_content, d.metadata) for i, d in zip(ids, documents, strict=True)]
@@ -120,25 +108,8 @@ def _check(pipeline: Pipeline, run: PipelineRun, count: int) -> None:
             f"none of the documents that the pipeline {pipeline.name!r} returned is of this data set; keep "
             f"Document.id, or metadata[{CORPUS_ID!r}] where documents are split"
         )
-    silent = [arm for arm in pipeline.arms if not run.arms[arm]] or _silent_branches(pipeline, run)
-    if silent:
+    if silent := [arm for arm in pipeline.arms if not run.arms[arm]]:
         raise InvalidInputError(
             f"the pipeline {pipeline.name!r} ran, but {', '.join(silent)} brought no document to any of {count} "
             "queries; a fusion with a silent arm is not what its name says"
         )
-
-
-def _silent_branches(pipeline: Pipeline, run: PipelineRun) -> list[str]:
-    """Retrievers of a user's own fusion that were never seen, while every answer says that one is missing."""
-    from rag_kit.retrieval import EnsembleRetriever
-
-    fusion = pipeline.retriever
-    answered = sum(1 for count in run.returned.values() if count)
-    if not isinstance(fusion, EnsembleRetriever) or callable(fusion.weights) or run.noted < answered:
-        return []
-    weights = fusion.weights or [1.0] * len(fusion.retrievers)
-    return [
-        f"{retriever.get_name()} (number {number})"
-        for number, (retriever, weight) in enumerate(zip(fusion.retrievers, weights, strict=True), start=1)
-        if weight and number not in run.branches
-    ]

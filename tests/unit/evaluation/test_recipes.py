@@ -61,5 +61,5 @@ def test_documents_are_embedded_once_for_all_pipelines():
     made = Parts(DOCUMENTS, depth=6, embeddings=model)
     for name in ("mmr", "dense", "hybrid"):
         made.build(name).retriever.invoke("what does the heron eat")
-    assert made.known_vectors.embed_documents([DOCUMENTS[0].page_content])
+    assert made.embedded[0].embed_documents([DOCUMENTS[0].page_content])
     assert sorted(model.embedded) == sorted(document.page_content for document in DOCUMENTS)

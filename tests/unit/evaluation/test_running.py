@@ -15,7 +15,6 @@ from rag_kit.evaluation.examples import Example, GoldSpan
 from rag_kit.evaluation.ours.span_recall import SpanRecall
 from rag_kit.evaluation.ranking.pipelines import Parts, Pipeline, load_object
 from rag_kit.evaluation.ranking.running import run_pipeline
-from rag_kit.retrieval import EnsembleRetriever
 
 CORPUS = {key: f"text of {key}" for key in ("a", "b", "c")}
 EXAMPLES = [Example(f"q{n}", f"question {n}", relevant={"a": 1}) for n in range(5)]
@@ -72,18 +71,6 @@ def test_a_silent_arm_is_refused():
     """A fusion whose arm brought nothing to any query is an error that names the arm."""
     with pytest.raises(InvalidInputError, match="dense brought no document to any of 5 queries"):
         run(lambda q: [staged("a", "bm25", "fusion:rrf")], arms=("bm25", "dense"))
-
-
-def test_a_silent_part_of_a_users_own_fusion_is_refused():
-    """EnsembleRetriever goes on without a part that finds nothing; the benchmark does not."""
-    good = RunnableLambda(lambda q: [staged("a")], name="good")
-    empty = RunnableLambda(lambda q: [], name="empty")
-    with pytest.raises(InvalidInputError, match=r"empty \(number 2\) brought no document"):
-        run_pipeline(
-            Pipeline("own", EnsembleRetriever(retrievers=[good, empty])), EXAMPLES[1:2], CORPUS, depth=3
-        )
-    fine = EnsembleRetriever(retrievers=[good, good, empty], weights=[1, 1, 0])
-    assert run_pipeline(Pipeline("own", fine), EXAMPLES[1:2], CORPUS, depth=3).branches == {1, 2}
 
 
 def test_shares_of_the_arms_are_counted():
@@ -143,7 +130,7 @@ def test_span_hits_are_taken_for_queries_with_spans():
 @pytest.mark.parametrize("name", ["dense", "hybrid"])
 def test_dense_without_a_model_says_how_to_get_one(name, monkeypatch):
     """Without an embedding model the message names the command and the variable."""
-    monkeypatch.setattr("rag_kit.models.embedding_model", lambda name=None: None)
+    monkeypatch.setattr("rag_kit.evaluation.ranking.pipelines.embedding_model", lambda name=None: None)
     with pytest.raises(ConfigurationError, match="rag-kit models install minilm") as caught:
         Parts([]).build(name)
     assert "RAG_KIT_EMBEDDING_MODEL" in str(caught.value)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
@@ -137,6 +137,7 @@ def test_a_simple_set_is_plain_json_lines(tmp_path):
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 
 
+@settings(deadline=None)
 @given(
     question=_TEXT.filter(lambda t: t.strip()),
     reference=st.none() | _TEXT.filter(bool),
