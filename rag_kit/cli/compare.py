@@ -90,14 +90,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _slices(comparison: Comparison, asked: list[str] | None) -> list[str]:
     """The table of the parts, only where it was asked for: it is longer than all others."""
-    from rag_kit.evaluation.comparing.showing import slices_text
-
     if asked is None:
         return []
-    text = slices_text(comparison)
-    if not text:
+    table = comparison.slices_table()
+    if not table.rows:
         hint(f"all questions are in one part by {', '.join(comparison.sliced_by)}")
-    return [text] if text else []
+    return [table.text().strip()] if table.rows else []
 
 
 def _load(given: list[str]) -> dict[str, Results]:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from rag_kit.errors import InvalidInputError, MissingExtraError
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Numbers: TypeAlias = Sequence[float] | np.ndarray
-
+Numbers: TypeAlias = Sequence[float] | np.ndarray
 Interval: TypeAlias = tuple[float | None, float | None]
 
-_DRAWN = 4_000_000  # drawn positions in memory at once: 32 MB, whatever the number of questions
+_DRAWN = 4_000_000  # drawn positions or signs in memory at once: 32 MB, whatever the number of questions
 _PATTERNS = 9_999
 _FEW_TESTS = 50
 _MORE_PATTERNS = 99_999  # so that corrected p-values of many tests can still be small
-_COLUMNS = 200  # tested with one draw of signs: at most 160 MB
-_DECIMALS = 9  # sums that agree so far, relative to the greatest difference, are equal
+_SAME = 1e-9  # sums that differ by less, relative to the greatest difference, are equal
 
 
 def bootstrap_interval(
@@ -57,52 +54,19 @@ def bootstrap_interval(
 def column_intervals(
     table: np.ndarray, *, level: float = 0.95, n: int = 10_000, seed: int = 0
 ) -> list[Interval]:
-    """Interval of the mean of each column, over the questions that it has a value for.
+    """Interval of the mean of each column of questions by columns, NaN where there is no value.
 
     All columns share their resamples, which draw from all questions: in a column with gaps the number of values
-    varies from one resample to the next, as it would in another set of questions.
-
-    Args:
-        table: Questions by columns; NaN where there is no value.
-        level: As for `bootstrap_interval`.
-        n: Resamples.
-        seed: Seed of the draws.
-
-    Returns:
-        One for each column; ``(None, None)`` below two values.
+    varies from one resample to the next. Below two values there is no interval. Arguments as for `bootstrap_interval`.
 
     Example:
         >>> import numpy as np
         >>> column_intervals(np.array([[1.0, np.nan], [1.0, 0.5], [1.0, np.nan]]))
         [(1.0, 1.0), (None, None)]
     """
-    import numpy as np
-
     enough = (~np.isnan(table)).sum(axis=0) > 1
-    if not enough.any():
-        return [(None, None)] * table.shape[1]
-    found = iter(_resample(table[:, enough], level, n, seed))
+    found = iter(_resample(table[:, enough], level, n, seed) if enough.any() else ())
     return [next(found) if each else (None, None) for each in enough]
-
-
-def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[float, float]]:
-    """Percentiles of the means of resampled rows; NaN is a gap."""
-    import numpy as np
-
-    count, generator = len(table), np.random.default_rng(seed)
-    present = (~np.isnan(table)).astype(np.float64)
-    values, means = np.nan_to_num(table), np.empty((n, table.shape[1]))
-    step = max(1, _DRAWN // count)
-    for start in range(0, n, step):
-        drawn = generator.integers(0, count, size=(min(n, start + step) - start, count))
-        # how often each resample has each row, so that one product gives the sums of all columns
-        places = drawn + (np.arange(len(drawn)) * count)[:, None]
-        times = np.bincount(places.ravel(), minlength=places.size).reshape(places.shape).astype(np.float64)
-        with np.errstate(invalid="ignore"):  # a resample may have no value of a column with few
-            means[start : start + step] = (times @ values) / (count if present.all() else times @ present)
-    quantile = np.nanquantile if np.isnan(means).any() else np.quantile
-    low, high = quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
 def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
@@ -131,48 +95,28 @@ def sign_flip_test(differences: Numbers, *, seed: int = 0) -> float:
 
 
 def sign_flip_tests(table: np.ndarray, *, seed: int = 0) -> list[float]:
-    """The p-value of every column of a table; above 50 columns with ten times as many random patterns.
-
-    A question that is in no pair has a difference of 0, which changes no sum.
-    """
-    import numpy as np
-
+    """The p-value of every column, whose 0 changes no sum; above 50 columns with ten times as many random patterns."""
     largest = np.abs(table).max(axis=0, initial=0.0)
     # scaled, so that what counts as the same sum does not depend on the metric's unit; 0.9 - 0.7 is not quite 0.2
-    scaled = np.round(table / np.where(largest > 0, largest, 1.0), _DECIMALS + 3)
+    scaled = np.round(table / np.where(largest > 0, largest, 1.0), 12)
     found = [1.0] * table.shape[1]
-    large = []
-    for number in range(table.shape[1]):
+    sampled = []
+    for number in np.flatnonzero(largest):
         column = scaled[scaled[:, number] != 0, number]
-        if not len(column):
-            continue
         if np.ptp(np.abs(column)) == 0:  # then the number of one sign is binomial
             positive = int((column > 0).sum())
             found[number] = mcnemar_p(positive, len(column) - positive)
         elif 2 ** len(column) <= _PATTERNS:
-            found[number] = _p_values(column[:, None], _PATTERNS, seed)[0]
+            every = np.arange(2 ** len(column))[:, None] >> np.arange(len(column)) & 1
+            found[number] = float(2 * _count_extreme(column[:, None], [every])[0] / len(every))
         else:
-            large.append(number)
+            sampled.append(number)
     patterns = _PATTERNS if table.shape[1] <= _FEW_TESTS else _MORE_PATTERNS
-    for start in range(0, len(large), _COLUMNS):
-        block = large[start : start + _COLUMNS]
-        for number, p in zip(block, _p_values(scaled[:, block], patterns, seed), strict=True):
-            found[number] = p
-    return found
-
-
-def _p_values(table: np.ndarray, patterns: int, seed: int) -> list[float]:
-    """SciPy flips the signs of a vector of ones; its product with the table is the table with flipped signs."""
-    import numpy as np
-
-    def sums(signs: np.ndarray, axis: int = -1) -> np.ndarray:
-        return np.asarray(np.round(signs @ table, _DECIMALS))
-
-    tested = _scipy_stats().permutation_test(
-        (np.ones(len(table)),), sums, permutation_type="samples", vectorized=True, n_resamples=patterns, axis=-1,
-        batch=max(1, 1_000_000 // len(table)), random_state=np.random.default_rng(seed),
-    )  # fmt: skip
-    return [float(p) for p in np.minimum(tested.pvalue, 1.0)]
+    if sampled:
+        counts = _count_extreme(scaled[:, sampled], _random_flips(len(table), patterns, seed))
+        for number, count in zip(sampled, counts.tolist(), strict=True):
+            found[number] = 2 * (count + 1) / (patterns + 1)
+    return [min(1.0, p) for p in found]
 
 
 def mcnemar_p(only_first: int, only_second: int) -> float:
@@ -182,9 +126,12 @@ def mcnemar_p(only_first: int, only_second: int) -> float:
         >>> mcnemar_p(2, 2), mcnemar_p(6, 0)
         (1.0, 0.03125)
     """
-    if only_first + only_second == 0:
-        return 1.0
-    return float(_scipy_stats().binomtest(only_first, only_first + only_second, 0.5).pvalue)
+    try:
+        from scipy.stats import binomtest
+    except ImportError:
+        raise MissingExtraError("eval", "testing the difference between pipelines") from None
+    count = only_first + only_second
+    return float(binomtest(only_first, count, 0.5).pvalue) if count else 1.0
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -209,10 +156,49 @@ def check_level(level: Any) -> None:
         raise InvalidInputError(f"level is {level!r:.80}; give a number between 0 and 1, such as 0.95")
 
 
+def _resample(table: np.ndarray, level: float, n: int, seed: int) -> list[tuple[float, float]]:
+    """Percentiles of the means of resampled rows; NaN is a gap."""
+    count, generator = len(table), np.random.default_rng(seed)
+    present = (~np.isnan(table)).astype(np.float64)
+    values, means = np.nan_to_num(table), np.empty((n, table.shape[1]))
+    for start, size in _batches(n, count):
+        drawn = generator.integers(0, count, size=(size, count))
+        # how often each resample has each row, so that one product gives the sums of all columns
+        drawn += (np.arange(size) * count)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # a resample may have no value of a column with few
+            means[start : start + size] = (times @ values) / (count if present.all() else times @ present)
+    quantile = np.nanquantile if np.isnan(means).any() else np.quantile
+    low, high = quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return list(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def _random_flips(count: int, patterns: int, seed: int) -> Iterator[np.ndarray]:
+    """Random patterns by batches: patterns by questions, 1 where the sign is flipped."""
+    generator = np.random.default_rng(seed)
+    for _, size in _batches(patterns, count):
+        yield generator.integers(0, 2, size=(size, count), dtype=np.int8)
+
+
+def _count_extreme(table: np.ndarray, flips: Any) -> np.ndarray:
+    """For each column, the patterns whose sum is at least as far from zero, on the side that was seen."""
+    observed = table.sum(axis=0)
+    side, found = np.where(observed < 0, -1.0, 1.0), np.zeros(table.shape[1], dtype=np.int64)
+    for batch in flips:
+        sums = side * (observed - 2 * (batch.astype(np.float64) @ table))
+        found += (sums >= side * observed - _SAME).sum(axis=0)
+    return found
+
+
+def _batches(rows: int, columns: int) -> Iterator[tuple[int, int]]:
+    """Start and size of the batches in which so many rows are drawn."""
+    step = max(1, _DRAWN // columns)
+    for start in range(0, rows, step):
+        yield start, min(step, rows - start)
+
+
 def _finite(values: Any) -> np.ndarray:
     """A flat array of one or more finite numbers."""
-    import numpy as np
-
     try:
         array = np.asarray(values, dtype=np.float64)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
@@ -224,11 +210,3 @@ def _finite(values: Any) -> np.ndarray:
     if not np.isfinite(array).all():
         raise InvalidInputError("a value is not finite; leave out questions without a score")
     return array
-
-
-def _scipy_stats() -> Any:
-    try:
-        from scipy import stats
-    except ImportError:
-        raise MissingExtraError("eval", "testing the difference between pipelines") from None
-    return stats

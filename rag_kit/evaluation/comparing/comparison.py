@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import html
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
+from rag_kit.documents.tables import Table, one_line, tables_html, tables_text
 from rag_kit.errors import InvalidInputError, MissingExtraError
-from rag_kit.evaluation.comparing.complementarity import Complementarity, complementarity
-from rag_kit.evaluation.comparing.matched import Matched, match_results
-from rag_kit.evaluation.comparing.pairs import Pair, compare_pairs
-from rag_kit.evaluation.comparing.scores import Score, Slice, check_slices, scores, slice_scores
-from rag_kit.evaluation.statistics import check_level
+from rag_kit.evaluation.comparing import pairs as paired
+from rag_kit.evaluation.comparing.pairs import Complementarity, Pair
+from rag_kit.evaluation.comparing.scores import (
+    MatchedRuns,
+    Score,
+    Slice,
+    check_slices,
+    match_runs,
+    scores,
+    slice_scores,
+)
+from rag_kit.evaluation.runs.results import Results, interval_text
+from rag_kit.evaluation.statistics import check_level, column_intervals
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rag_kit.evaluation.runs.results import Results
-
-_TABLES = ("table", "pairs", "slices", "complementarity")
 _Row = TypeVar("_Row")
 
 
@@ -31,21 +41,21 @@ class Comparison:
 
     Attributes:
         pipelines: Names, in the order given.
+        results: The results compared, in this order.
         metrics: What was compared.
+        lower_is_better: Metrics of which less is better.
+        questions: Questions in all.
         baseline: The one that all others are tested against; ``None`` where every two were.
         level: Share of the intervals; ``1 - level`` is what a corrected p-value must be below.
         sliced_by: What `slices` goes by.
         thresholds: Metric -> value from which on a question counts as got.
-        questions: Questions in all.
         table: A score for each pipeline and metric.
         pairs: A test for each two of them.
         tests: Number of tests that p-values were corrected for, by Holm's method.
         notes: What a reader should know before believing a difference.
-        results: The results compared, in the order of `pipelines`.
-        lower_is_better: Metrics of which less is better.
     """
 
-    _matched: Matched
+    _matched: MatchedRuns
     baseline: str | None
     level: float
     sliced_by: tuple[str, ...]
@@ -53,25 +63,20 @@ class Comparison:
     table: list[Score]
     pairs: list[Pair]
     tests: int
-    pipelines: tuple[str, ...] = field(init=False)
-    metrics: tuple[str, ...] = field(init=False)
-    questions: int = field(init=False)
-    notes: list[str] = field(init=False)
-    results: tuple[Results, ...] = field(init=False)
-    lower_is_better: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         matched = self._matched
-        self.pipelines, self.metrics, self.questions = matched.names, matched.metrics, matched.questions
-        self.notes, self.results, self.lower_is_better = list(matched.notes), matched.runs, matched.lower
+        self.pipelines, self.results = tuple(matched.runs), tuple(matched.runs.values())
+        self.metrics, self.lower_is_better = tuple(matched.values), matched.lower_is_better
+        self.questions, self.notes = matched.questions, matched.notes()
 
     @cached_property
     def complementarity(self) -> dict[str, Complementarity]:
         """Metric -> which questions each alone gets, the union, the best set to combine."""
         seconds = [self.score(name, self.metrics[0]).p50_seconds for name in self.pipelines]
         return {
-            metric: complementarity(self._matched, metric, self.thresholds[metric], seconds)
-            for metric in self.metrics
+            metric: paired.complementarity(self._matched, metric, threshold, seconds)
+            for metric, threshold in self.thresholds.items()
         }
 
     @cached_property
@@ -93,9 +98,8 @@ class Comparison:
         Raises:
             InvalidInputError: If they were not compared in this order.
         """
-        return _row(
-            {(row.pipeline, row.other, row.metric): row for row in self.pairs}, pipeline, other, metric
-        )
+        rows = {(row.pipeline, row.other, row.metric): row for row in self.pairs}
+        return _row(rows, pipeline, other, metric)
 
     def to_pandas(self, table: str = "table") -> pd.DataFrame:
         """One of the tables as a frame.
@@ -111,11 +115,12 @@ class Comparison:
             import pandas as pd
         except ImportError:
             raise MissingExtraError("eval", "Comparison.to_pandas") from None
-        if table not in _TABLES:
-            raise InvalidInputError(f"there is no table {table!r:.80}; allowed are {', '.join(_TABLES)}")
-        if table == "complementarity":
-            return pd.DataFrame([line for item in self.complementarity.values() for line in item.records()])
-        return pd.DataFrame(self.to_json()[table])
+        record = self.to_json()
+        tables = {name: record[name] for name in ("table", "pairs", "slices")}
+        tables["complementarity"] = [line for one in self.complementarity.values() for line in one.records()]
+        if table not in tables:
+            raise InvalidInputError(f"there is no table {table!r:.80}; allowed are {', '.join(tables)}")
+        return pd.DataFrame(tables[table])
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain JSON."""
@@ -128,24 +133,106 @@ class Comparison:
             "slices": [asdict(row) for row in self.slices],
         }  # fmt: skip
 
-    def __str__(self) -> str:
-        from rag_kit.evaluation.comparing.showing import comparison_text
+    def slices_table(self) -> Table:
+        """The slices for people; a way of slicing that gives only one part is left out."""
+        parts = {(one.by, one.value) for one in self.slices}
+        several = {by for by in self.sliced_by if sum(by == each for each, _ in parts) > 1}
+        rows = [
+            [one.by, one.value, one.metric, one.pipeline, one.mean, interval_text(one.low, one.high),
+             f"{one.n} / {one.total}"]
+            for one in self.slices if one.by in several
+        ]  # fmt: skip
+        header = ["by", "part", "metric", "pipeline", "mean", self._interval, "n / total"]
+        return Table(header, rows, "Slices", right=[4, 6], most=60)
 
-        return comparison_text(self)
+    def __str__(self) -> str:
+        by = ", ".join(self.sliced_by)
+        below = [f'By {by}: .slices or to_pandas("slices"); rag-kit compare --slice TAG.'] if by else []
+        return tables_text(self._title, self._tables(), ["", *self._explanations(), *below])
 
     def __repr__(self) -> str:
         counts = f"{len(self.pipelines)} pipelines, {len(self.metrics)} metrics, {self.questions} questions"
         return f"<Comparison of {counts}>"
 
     def _repr_html_(self) -> str:
-        from rag_kit.evaluation.comparing.showing import comparison_html
+        slices = self.slices_table()
+        by = html.escape(one_line(", ".join(self.sliced_by)))
+        folded = f'<details class="mathjax_ignore"><summary>By {by}</summary>{slices.html()}</details>'
+        head = tables_html(self._title, self._tables(), self._explanations())
+        return head + (folded if slices.rows else "")
 
-        return comparison_html(self)
+    @property
+    def _title(self) -> str:
+        against = f", against {self.baseline}" if self.baseline else ""
+        return f"{len(self.pipelines)} pipelines on {self.questions} questions{against}"
+
+    @property
+    def _interval(self) -> str:
+        return f"{100 * self.level:g}% interval"
+
+    def _tables(self) -> list[Table]:
+        """All but the slices. Metrics without a value in any pipeline are left out of the longer ones."""
+        empty = self._empty()
+        scores: list[list[Any]] = [
+            [one.metric, one.pipeline, one.mean, interval_text(one.low, one.high), f"{one.n} / {one.total}",
+             f"{one.coverage:.0%}"]
+            for one in self.table
+        ]  # fmt: skip
+        costs = [
+            [one.pipeline, one.p50_seconds, one.p95_seconds, _number(one.calls, 4), _number(one.tokens, 4),
+             _number(one.money, 3)]
+            for one in self.table[: len(self.pipelines)]
+        ]  # fmt: skip
+        differences = [
+            [one.metric, one.pipeline, one.other, "-" if one.difference is None else f"{one.difference:+.3f}",
+             interval_text(one.low, one.high), one.n, _p_text(one.p), _p_text(one.p_adjusted),
+             _p_text(one.mcnemar_p_adjusted),
+             one.better or ("not significant" if one.n else "no common questions")]
+            for one in self.pairs if one.metric not in empty
+        ]  # fmt: skip
+        together = [
+            [metric, one["pipeline"], one["got"], one["only"], one["place"], one["gain"], one["share_with_it"],
+             one["union"], f"{one['n']} / {one['total']}"]
+            for metric, item in self.complementarity.items() if metric not in empty for one in item.records()
+        ]  # fmt: skip
+        found: list[tuple[str, str, list[list[Any]], list[int]]] = [
+            ("Scores", f"metric|pipeline|mean|{self._interval}|n / total|coverage", scores, [2, 4, 5]),
+            ("A question takes", "pipeline|p50 s|p95 s|calls|tokens|money", costs, [1, 2, 3, 4, 5]),
+            ("Differences", f"metric|pipeline|other|difference|{self._interval}|n|p|corrected|McNemar|better",
+             differences, [3, 5, 6, 7, 8]),
+            ("Complementary", "metric|pipeline|gets|only it gets|place|adds|set gets|union|n / total",
+             together, [2, 3, 4, 5, 6, 7, 8]),
+        ]  # fmt: skip
+        return [
+            Table(header.split("|"), rows, heading, right, most=60) for heading, header, rows, right in found
+        ]
+
+    def _explanations(self) -> list[str]:
+        """What is needed to read the tables right."""
+        tests = f"{self.tests} test{'' if self.tests == 1 else 's'}"
+        thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
+        found = [
+            *self.notes,
+            "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
+            f"p: two-sided sign-flip test, corrected by Holm for {tests}; better: below {1 - self.level:.2g}.",
+            f"A question is got from this value on: {thresholds}.",
+        ]
+        if empty := self._empty():
+            found.append(
+                f"No pipeline has a value of {', '.join(empty)}: print one of the results to see why."
+            )
+        if self.lower_is_better:
+            found.append(f"Less is better: {', '.join(sorted(self.lower_is_better))}.")
+        return found
+
+    def _empty(self) -> list[str]:
+        known = {one.metric for one in self.table if one.n}
+        return [metric for metric in self.metrics if metric not in known]
 
 
 def compare(
-    results: Iterable[Results | Path | str] | Mapping[str, Results | Path | str],
-    *,
+    results: Iterable[Results | Path | str] | Mapping[str, Results | Path | str] | Results,
+    *others: Results | Path | str,
     metrics: Iterable[str] | str | None = None,
     baseline: str | None = None,
     level: float = 0.95,
@@ -161,6 +248,7 @@ def compare(
 
     Args:
         results: At least two; or name -> results. A folder that a run wrote is loaded.
+        others: ``compare(first, second)`` is ``compare([first, second])``.
         metrics: Which; default: all that at least two of them have.
         baseline: Name of the one that all others are tested against; default: every two are. With a baseline there
             are fewer tests, so that less has to be corrected for.
@@ -190,16 +278,25 @@ def compare(
         (0.10625, 0.03125, 0.05, 0.1625, 'a')
     """
     check_level(level)
-    matched = match_results(results, metrics)
-    if baseline is not None and baseline not in matched.names:
+    matched = match_runs([results, *others] if others else results, metrics)
+    names = list(matched.runs)
+    if baseline is not None and baseline not in names:
         raise InvalidInputError(
-            f"the baseline {baseline!r:.80} is none of the pipelines; there are {', '.join(matched.names)}"
+            f"the baseline {baseline!r:.80} is none of the pipelines; there are {', '.join(names)}"
         )
-    given = _thresholds(thresholds, matched)
+    given = _thresholds(thresholds, matched.values)
     sliced_by = check_slices(matched.examples.values(), slices)
-    pairs, tests = compare_pairs(matched, baseline=baseline, level=level, thresholds=given)
-    table = scores(matched, level=level, prices=prices)
-    known = {metric: given.get(metric, 0.5) for metric in matched.metrics}
+    couples = list(combinations(range(len(names)), 2))
+    if baseline is not None:
+        base = names.index(baseline)
+        couples = [(number, base) for number in range(len(names)) if number != base]
+    columns = [*matched.values.values(), paired.differences(matched, couples)]  # all share their resamples
+    intervals = column_intervals(np.concatenate(columns, axis=1), level=level)
+    table = scores(matched, intervals, prices)
+    pairs, tests = paired.compare_pairs(
+        matched, couples, intervals[len(table) :], level=level, thresholds=given
+    )
+    known = {metric: given.get(metric, 0.5) for metric in matched.values}
     return Comparison(matched, baseline, level, sliced_by, known, table, pairs, tests)
 
 
@@ -209,20 +306,29 @@ def _row(rows: Mapping[Any, _Row], *key: str) -> _Row:
     return rows[key]
 
 
-def _thresholds(thresholds: Any, matched: Matched) -> dict[str, float]:
-    if thresholds is None:
-        return {}
-    if not isinstance(thresholds, Mapping):
-        thresholds = dict.fromkeys(matched.metrics, thresholds)
-    for metric, value in thresholds.items():
+def _thresholds(thresholds: Any, metrics: Iterable[str]) -> dict[str, float]:
+    given = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(metrics, thresholds)
+    if unknown := [metric for metric in given if metric not in metrics]:
+        raise InvalidInputError(
+            f"thresholds has {unknown[0]!r:.80}, not compared; there are {', '.join(metrics)}"
+        )
+    known = {metric: value for metric, value in given.items() if value is not None}
+    for value in known.values():
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)
             or not abs(value) <= sys.float_info.max
         ):
             raise InvalidInputError(f"a threshold is {value!r:.80}; give a number, or numbers by metric")
-        if metric not in matched.metrics:
-            raise InvalidInputError(
-                f"thresholds has {metric!r:.80}, not compared; there are {', '.join(matched.metrics)}"
-            )
-    return {metric: float(value) for metric, value in thresholds.items()}
+    return known
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}g}"
+
+
+def _p_text(p: float | None) -> str:
+    """A p-value for people; no more digits than it deserves."""
+    if p is None:
+        return "-"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

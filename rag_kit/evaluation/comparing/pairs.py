@@ -1,19 +1,18 @@
-"""Two pipelines on one metric: how far apart, more than chance or not."""
+"""Pipelines against each other on one metric: how far apart, more than chance or not, and what each adds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rag_kit.evaluation.comparing.scores import mean, present_values
-from rag_kit.evaluation.statistics import column_intervals, holm, mcnemar_p, sign_flip_tests
+from rag_kit.evaluation.statistics import Interval, holm, mcnemar_p, sign_flip_tests
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from rag_kit.evaluation.comparing.matched import Matched
+    from rag_kit.evaluation.comparing.scores import MatchedRuns
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Pair:
     high: float | None
     wins: int
     losses: int
-    p: float | None
+    p: float | None = None
     p_adjusted: float | None = None
     hits: dict[str, int] | None = None
     mcnemar_p: float | None = None
@@ -56,91 +55,181 @@ class Pair:
     better: str | None = None
 
 
-def compare_pairs(
-    matched: Matched, *, baseline: str | None, level: float, thresholds: Mapping[str, float]
-) -> tuple[list[Pair], int]:
-    """Test every pipeline against the baseline, or every two against each other; metric by metric.
+@dataclass(frozen=True)
+class Step:
+    """A pipeline more to combine: it gains so many questions that none before gets; the set then gets this share."""
 
-    Returns:
-        The pairs, and for how many tests their p-values were corrected.
+    pipeline: str
+    gain: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Complementarity:
+    """What pipelines add to each other on one metric, over the questions for which every one has a value.
+
+    Args:
+        metric: The metric's name.
+        threshold: A question is got from this value on (up to it, where less is better).
+        pipelines: Names, in order.
+        n: Questions for which every pipeline has a value.
+        total: Questions in all.
+        got: Pipeline -> ids of the questions it gets.
+        only: Pipeline -> ids of the questions that it alone gets.
+        nobody: Ids that none gets: no combination helps, the cause lies before retrieval or in the gold.
+        union: Share of the questions that at least one gets: what an oracle that always picks the right one reaches.
+            ``None`` without questions.
+        best_single: Share of the best one alone.
+        greedy: Which to combine: first the best one, then whichever adds most, until none adds anything. A tie goes
+            to the quicker one.
+        matrix: ``matrix[i][j]``: questions that pipeline i gets and j does not; on the diagonal, those that i gets.
     """
-    import numpy as np
 
-    names = matched.names
-    couples = list(combinations(range(len(names)), 2))
-    if baseline is not None:
-        base = names.index(baseline)
-        couples = [(number, base) for number in range(len(names)) if number != base]
-    first, second = np.array(couples).T
-    table = np.concatenate(
-        [matched.values[metric][:, first] - matched.values[metric][:, second] for metric in matched.metrics],
-        axis=1,
-    )
-    intervals, tests = column_intervals(table, level=level), sign_flip_tests(np.nan_to_num(table, nan=0.0))
-    found = []
-    for number, (metric, (i, j)) in enumerate((m, c) for m in matched.metrics for c in couples):
-        column = present_values(table[:, number])
-        gains = -column if metric in matched.lower else column
+    metric: str
+    threshold: float
+    pipelines: tuple[str, ...]
+    n: int
+    total: int
+    got: Mapping[str, tuple[str, ...]]
+    only: Mapping[str, tuple[str, ...]]
+    nobody: tuple[str, ...]
+    union: float | None
+    best_single: float | None
+    greedy: tuple[Step, ...]
+    matrix: tuple[tuple[int, ...], ...]
+
+    def combine(self, gain: float = 0.0) -> list[str]:
+        """Names of the greedy set, as long as each adds more than this share of the questions.
+
+        Args:
+            gain: Such as 0.02: one that adds less than two questions in a hundred is not worth its cost.
+        """
+        return [step.pipeline for step in self.greedy if self.n and step.gain / self.n > gain]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A line for each pipeline: what it gets, what it alone gets, its place in the greedy set and its gain."""
+        steps = {step.pipeline: (place, step) for place, step in enumerate(self.greedy, start=1)}
+        found = []
+        for name in self.pipelines:
+            place, step = steps.get(name, (None, None))
+            found.append({
+                "metric": self.metric, "pipeline": name, "got": len(self.got[name]), "only": len(self.only[name]),
+                "place": place, "gain": step.gain if step else 0, "share_with_it": step.share if step else None,
+                "union": self.union, "n": self.n, "total": self.total,
+            })  # fmt: skip
+        return found
+
+
+def compare_pairs(
+    matched: MatchedRuns,
+    couples: Sequence[tuple[int, int]],
+    intervals: Iterable[Interval],
+    *,
+    level: float,
+    thresholds: Mapping[str, float],
+) -> tuple[list[Pair], int]:
+    """Test these couples, metric by metric as the intervals are; and for how many tests was corrected."""
+    names, table = list(matched.runs), differences(matched, couples)
+    keys = [(metric, *couple) for metric in matched.values for couple in couples]
+    binary = {metric: bool(np.isin(v[v == v], (0, 1)).all()) for metric, v in matched.values.items()}
+    flips = sign_flip_tests(np.nan_to_num(table, nan=0.0))
+    pairs: list[Pair] = []
+    for (metric, i, j), column, ends, flip in zip(keys, table.T, intervals, flips, strict=True):
+        present = present_values(column)
+        gains = [-value if metric in matched.lower_is_better else value for value in present]
         pair = Pair(
-            metric, names[i], names[j], len(column), mean(column.tolist()), *intervals[number],
-            wins=int((gains > 0).sum()), losses=int((gains < 0).sum()), p=tests[number] if len(column) else None,
+            metric, names[i], names[j], len(present), mean(present), *ends,
+            wins=sum(gain > 0 for gain in gains), losses=sum(gain < 0 for gain in gains),
+            p=flip if present else None,
         )  # fmt: skip
-        found.append(_with_hits(pair, matched, i, j, thresholds))
-    return _corrected(found, matched, 1 - level)
+        if present and (binary[metric] or metric in thresholds):
+            hits = _hits(matched, metric, thresholds.get(metric, 0.5), i, j)
+            own = mcnemar_p(hits["only_pipeline"], hits["only_other"])
+            pair = replace(pair, hits=hits, mcnemar_p=flip if binary[metric] else own)
+        pairs.append(pair)
+    return _corrected(pairs, binary, matched.lower_is_better, 1 - level)
 
 
-def got_it(matched: Matched, metric: str, threshold: float) -> np.ndarray:
-    """Whether each pipeline gets each question: questions by pipelines; False where there is no value."""
-    values = matched.values[metric]
-    return values <= threshold if metric in matched.lower else values >= threshold
+def differences(matched: MatchedRuns, couples: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Questions by differences of these couples, metric by metric; NaN where one of two has no value."""
+    first, second = np.array(couples).T
+    return np.concatenate([table[:, first] - table[:, second] for table in matched.values.values()], axis=1)
 
 
-def _is_hits(values: np.ndarray) -> bool:
-    """Whether a metric has no values but 0 and 1: then the sign-flip test is McNemar's."""
-    known = present_values(values)
-    return bool(len(known)) and bool(((known == 0) | (known == 1)).all())
+def complementarity(
+    matched: MatchedRuns, metric: str, threshold: float, seconds: Sequence[float | None]
+) -> Complementarity:
+    """Set the pipelines against each other on one metric; ``seconds`` is the latency of each, for ties."""
+    values, names = matched.values[metric], tuple(matched.runs)
+    complete = (values == values).all(axis=1)
+    got = _is_got(matched, metric, threshold)[complete]
+    ids = [key for key, whole in zip(matched.examples, complete.tolist(), strict=True) if whole]
+    times = got.sum(axis=1)
+
+    def named(chosen: np.ndarray) -> tuple[str, ...]:
+        return tuple(ids[number] for number in np.flatnonzero(chosen))
+
+    both = got.T.astype(int) @ got.astype(int)
+    alone = both.diagonal()
+    missed = alone[:, None] - both + np.diag(alone)
+    return Complementarity(
+        metric=metric, threshold=threshold, pipelines=names, n=len(ids), total=matched.questions,
+        got={name: named(got[:, i]) for i, name in enumerate(names)},
+        only={name: named(got[:, i] & (times == 1)) for i, name in enumerate(names)},
+        nobody=named(times == 0),
+        union=float((times > 0).mean()) if ids else None,
+        best_single=float(alone.max() / len(ids)) if ids else None,
+        greedy=_greedy(got, names, seconds),
+        matrix=tuple(map(tuple, missed.tolist())),
+    )  # fmt: skip
 
 
-def _with_hits(pair: Pair, matched: Matched, i: int, j: int, thresholds: Mapping[str, float]) -> Pair:
-    """Count hits where the metric is one of hits, or a threshold makes it one, and test them."""
-    values = matched.values[pair.metric]
-    own = _is_hits(values)
-    if pair.metric not in thresholds and not own:
-        return pair
-    threshold = thresholds.get(pair.metric, 0.5)
-    got = got_it(matched, pair.metric, threshold)
-    both = (values[:, i] == values[:, i]) & (values[:, j] == values[:, j])
-    one, two = got[both, i], got[both, j]
-    only_one, only_two = int((one & ~two).sum()), int((two & ~one).sum())
-    hits = {
-        "pipeline": int(one.sum()),
-        "other": int(two.sum()),
-        "only_pipeline": only_one,
-        "only_other": only_two,
-    }
-    if not pair.n:
-        return replace(pair, hits=hits)
-    same = own and 0 < threshold <= 1
-    return replace(pair, hits=hits, mcnemar_p=pair.p if same else mcnemar_p(only_one, only_two))
+def _greedy(got: np.ndarray, names: Sequence[str], seconds: Sequence[float | None]) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    left = list(range(len(names)))
+    covered = np.zeros(len(got), dtype=bool)
+    while left:
+        gains = {i: int((got[:, i] & ~covered).sum()) for i in left}
+        best = min(left, key=lambda i: (-gains[i], seconds[i] if seconds[i] is not None else float("inf"), i))
+        if gains[best] == 0:
+            break
+        covered |= got[:, best]
+        left.remove(best)
+        steps.append(Step(names[best], gains[best], float(covered.mean())))
+    return tuple(steps)
 
 
-def _corrected(pairs: list[Pair], matched: Matched, alpha: float) -> tuple[list[Pair], int]:
-    """Adjust the p-values of all tests together; McNemar's where it is not the sign-flip test counts by itself."""
-    flips = [number for number, pair in enumerate(pairs) if pair.p is not None]
-    others = [
-        n for n, pair in enumerate(pairs) if pair.mcnemar_p is not None and pair.mcnemar_p is not pair.p
-    ]
-    p_values = [pairs[n].p for n in flips] + [pairs[n].mcnemar_p for n in others]
-    adjusted = holm([p for p in p_values if p is not None])
-    flip, mcnemar = (
-        dict(zip(flips, adjusted, strict=False)),
-        dict(zip(others, adjusted[len(flips) :], strict=True)),
-    )
+def _hits(matched: MatchedRuns, metric: str, threshold: float, i: int, j: int) -> dict[str, int]:
+    """Questions that each of two gets, and that it alone gets, of those that both have a value for."""
+    values, got = matched.values[metric][:, [i, j]], _is_got(matched, metric, threshold)
+    one, two = got[(values == values).all(axis=1)][:, [i, j]].T
+    return {
+        "pipeline": int(one.sum()), "other": int(two.sum()),
+        "only_pipeline": int((one & ~two).sum()), "only_other": int((two & ~one).sum()),
+    }  # fmt: skip
+
+
+def _corrected(
+    pairs: Sequence[Pair], binary: Mapping[str, bool], lower: Container[str], alpha: float
+) -> tuple[list[Pair], int]:
+    """Correct the p-values of all tests together; of a metric of hits, McNemar's is the sign-flip test."""
+    tested = [pair for pair in pairs if pair.p is not None]
+    graded = [pair for pair in tested if pair.hits is not None and not binary[pair.metric]]
+    p_values = [*(pair.p or 0.0 for pair in tested), *(pair.mcnemar_p or 0.0 for pair in graded)]
+    adjusted = holm(p_values)
+    flips = dict(zip(map(id, tested), adjusted, strict=False))
+    mcnemar = flips | dict(zip(map(id, graded), adjusted[len(tested) :], strict=True))
     found = []
-    for number, pair in enumerate(pairs):
-        p, better = flip.get(number), None
+    for pair in pairs:
+        p, better = flips.get(id(pair)), None
         if p is not None and p < alpha and pair.difference:
-            better = pair.pipeline if (pair.difference > 0) != (pair.metric in matched.lower) else pair.other
-        hits_p = mcnemar.get(number, p if pair.mcnemar_p is not None else None)
+            better = pair.pipeline if (pair.difference > 0) != (pair.metric in lower) else pair.other
+        hits_p = None if pair.hits is None else mcnemar[id(pair)]
         found.append(replace(pair, p_adjusted=p, mcnemar_p_adjusted=hits_p, better=better))
     return found, len(adjusted)
+
+
+def _is_got(matched: MatchedRuns, metric: str, threshold: float) -> np.ndarray:
+    """Whether each pipeline gets each question: questions by pipelines; False where there is no value."""
+    values = matched.values[metric]
+    return values <= threshold if metric in matched.lower_is_better else values >= threshold

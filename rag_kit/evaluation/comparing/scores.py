@@ -1,29 +1,72 @@
-"""How each pipeline did, at what cost, on all questions and on parts of them."""
+"""Runs over the same questions side by side, and how each of them did: on all questions, and on parts of them."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.cells import Summary
-from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.statistics import column_intervals
+from rag_kit.evaluation.runs.results import Results, higher_is_better
+from rag_kit.evaluation.statistics import Interval, column_intervals
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from rag_kit.evaluation.comparing.matched import Matched
     from rag_kit.evaluation.examples import Example
 
+#: What must be the same of an example in all runs: with other gold the scores mean something else.
+_GOLD = (
+    "question", "reference", "answers", "reference_contexts", "relevant", "spans", "answerable", "history",
+)  # fmt: skip
 _FEW = 5  # questions below which a part gets no interval: the bootstrap of three values only looks sure
 _UNTAGGED = "(not said)"
 _CJK = r"\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
+
+
+@dataclass
+class MatchedRuns:
+    """Runs by name; ``values`` has, by metric, questions by pipelines, NaN where there is no ok cell."""
+
+    runs: dict[str, Results]
+    examples: dict[str, Example]
+    values: dict[str, np.ndarray]
+
+    @property
+    def questions(self) -> int:
+        """Questions in all; those that no run has come to yet included."""
+        return max(len(self.examples), *(run.examples for run in self.runs.values()))
+
+    @cached_property
+    def lower_is_better(self) -> frozenset[str]:
+        """Metrics of which less is better."""
+        owners = {metric: run for run in reversed(self.runs.values()) for metric in run.metrics}
+        return frozenset(metric for metric in self.values if not higher_is_better(owners[metric], metric))
+
+    def notes(self) -> list[str]:
+        """Questions that were not asked, and judges that differ."""
+        count = len(self.examples)
+        missing = {name: count - len(run.rows) for name, run in self.runs.items() if len(run.rows) < count}
+        notes = [f"{name}: {n} of {count} questions have not been asked." for name, n in missing.items()]
+        judges: dict[str, list[str]] = {}
+        for name, run in self.runs.items():
+            if judge := run.manifest.get("judge"):
+                judges.setdefault(json.dumps(judge, sort_keys=True, default=str), []).append(name)
+        if len(judges) > 1:
+            groups = "; ".join(", ".join(group) for group in judges.values())
+            notes.append(
+                f"Judged by different judges ({groups}): their judged scores differ for more reasons than the "
+                "pipelines. Score them again with one judge."
+            )
+        return notes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +93,7 @@ class Score(Summary):
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON, names first, with the coverage."""
-        names = {"pipeline": self.pipeline, "metric": self.metric}
-        return {**names, **asdict(self), "coverage": self.coverage}
+        return {"pipeline": self.pipeline, "metric": self.metric, **asdict(self), "coverage": self.coverage}
 
 
 @dataclass(frozen=True)
@@ -72,51 +114,54 @@ class Slice:
     total: int
 
 
-def scores(matched: Matched, *, level: float, prices: Any = None) -> list[Score]:
-    """One for each metric and pipeline, metric by metric."""
-    import numpy as np
+def match_runs(results: Any, metrics: Iterable[str] | str | None = None) -> MatchedRuns:
+    """Lay runs side by side, matched by the ids of their questions; arguments as for `compare`."""
+    runs = _named_runs(results)
+    examples = _shared_examples(runs)
+    place = {key: number for number, key in enumerate(examples)}
+    values = {}
+    for metric in _metrics(runs.values(), metrics):
+        values[metric] = np.full((len(examples), len(runs)), np.nan)
+        for column, run in enumerate(runs.values()):
+            for key, value in run.values(metric).items() if metric in run.metrics else ():
+                values[metric][place[key], column] = value
+    return MatchedRuns(runs, examples, values)
 
-    costs = [_cost(run, prices) for run in matched.runs]
-    table = np.concatenate(list(matched.values.values()), axis=1)
-    intervals = iter(column_intervals(table, level=level))
+
+def scores(matched: MatchedRuns, intervals: Iterable[Interval], prices: Any = None) -> list[Score]:
+    """One for each metric and pipeline, metric by metric, as the intervals are."""
+    ends = iter(intervals)
+    costs = {name: _cost(run, prices) for name, run in matched.runs.items()}
     found = []
     for metric, values in matched.values.items():
-        for column, (name, run) in enumerate(zip(matched.names, matched.runs, strict=True)):
-            present, (low, high) = present_values(values[:, column]), next(intervals)
+        for column, (name, run) in enumerate(matched.runs.items()):
+            present, (low, high) = present_values(values[:, column]), next(ends)
             known = Counter(row.cells[metric].status for row in run.rows if metric in row.cells)
             found.append(Score(
-                pipeline=name, metric=metric, mean=mean(present.tolist()), low=low, high=high, n=len(present),
+                pipeline=name, metric=metric, mean=mean(present), low=low, high=high, n=len(present),
                 total=matched.questions, undefined=known["undefined"], errors=known["error"],
-                not_applicable=known["not_applicable"], missing=matched.questions - known.total(), **costs[column],
+                not_applicable=known["not_applicable"], missing=matched.questions - known.total(), **costs[name],
             ))  # fmt: skip
     return found
 
 
-def present_values(column: np.ndarray) -> np.ndarray:
-    """The values of a column without its gaps."""
-    chosen: np.ndarray = column[column == column]
-    return chosen
-
-
-def _cost(run: Results, prices: Any) -> dict[str, Any]:
-    """Seconds of the questions that were answered; calls, tokens and money of all."""
-    import numpy as np
-
-    seconds = [row.output.seconds for row in run.rows if row.output.error is None]
-    p50, p95 = np.quantile(seconds, [0.5, 0.95]).tolist() if seconds else (None, None)
-    return {
-        "p50_seconds": p50,
-        "p95_seconds": p95,
-        "calls": mean([row.output.calls for row in run.rows]),
-        "tokens": mean([row.output.tokens for row in run.rows]),
-        "money": mean(run.money("pipeline", prices=prices)),
-    }
-
-
-def mean(values: Sequence[float | None]) -> float | None:
-    """The mean; ``None`` where one of them is unknown, because an unknown price is not zero."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+def slice_scores(matched: MatchedRuns, slices: Sequence[str], *, level: float) -> list[Slice]:
+    """Scores of every pipeline on every part; parts in order of size."""
+    found = []
+    columns = [(metric, name) for metric in matched.values for name in matched.runs]
+    table = np.concatenate(list(matched.values.values()), axis=1)
+    for by in slices:
+        labels = _labels(list(matched.examples.values()), by)
+        for value in _ordered(labels, by):
+            part = table[[label == value for label in labels]]
+            intervals = column_intervals(part, level=level, n=2_000)
+            for (metric, name), column, ends in zip(columns, part.T, intervals, strict=True):
+                present = present_values(column)
+                low, high = ends if len(present) >= _FEW else (None, None)
+                found.append(
+                    Slice(by, value, metric, name, mean(present), low, high, len(present), len(part))
+                )
+    return found
 
 
 def check_slices(examples: Iterable[Example], slices: Iterable[str] | str) -> tuple[str, ...]:
@@ -132,25 +177,93 @@ def check_slices(examples: Iterable[Example], slices: Iterable[str] | str) -> tu
     return tuple(dict.fromkeys(wanted))
 
 
-def slice_scores(matched: Matched, slices: Sequence[str], *, level: float) -> list[Slice]:
-    """Scores of every pipeline on every part; parts in order of size."""
-    import numpy as np
-
-    found = []
-    examples = list(matched.examples.values())
-    for by in slices:
-        labels = _labels(examples, by)
-        array = np.array(labels, dtype=object)
-        for value in _ordered(labels, by):
-            rows = array == value
-            table = np.concatenate([matched.values[metric][rows] for metric in matched.metrics], axis=1)
-            intervals = column_intervals(table, level=level, n=2_000)
-            for number, (metric, name) in enumerate((m, p) for m in matched.metrics for p in matched.names):
-                column = present_values(table[:, number])
-                low, high = intervals[number] if len(column) >= _FEW else (None, None)
-                average = mean(column.tolist())
-                found.append(Slice(by, value, metric, name, average, low, high, len(column), int(rows.sum())))
+def present_values(column: np.ndarray) -> list[float]:
+    """The values of a column without its gaps."""
+    found: list[float] = column[column == column].tolist()
     return found
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """The mean; ``None`` where one of them is unknown, because an unknown price is not zero."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _named_runs(results: Any) -> dict[str, Results]:
+    """Name -> run, at least two of different names."""
+    if isinstance(results, (str, Path, Results)) or not isinstance(results, Iterable):
+        results = ()
+    given = results.items() if isinstance(results, Mapping) else ((None, item) for item in results)
+    runs: dict[str, Results] = {}
+    for name, item in given:
+        run = Results.load(item) if isinstance(item, (str, Path)) else item
+        if not isinstance(run, Results) or not run.rows:
+            raise InvalidInputError(
+                f"{run!r:.80} was given among the results; give Results that have rows, or their folders"
+            )
+        chosen = run.name if name is None else name
+        if not isinstance(chosen, str) or not chosen.strip() or chosen in runs:
+            raise InvalidInputError(
+                f"a run has the name {chosen!r:.80}, and each needs one of its own that is not blank; give a mapping: "
+                "compare({'before': first, 'after': second}); on the command line: NAME=FOLDER"
+            )
+        runs[chosen] = run
+    if len(runs) < 2:
+        raise InvalidInputError(
+            f"{len(runs)} runs given; give a list of at least two Results or folders, or a "
+            "mapping from names to them. One alone shows itself: print(results)"
+        )
+    return runs
+
+
+def _shared_examples(runs: Mapping[str, Results]) -> dict[str, Example]:
+    """Id -> example of all runs, which must agree in question and gold."""
+    found: dict[str, tuple[str, Example]] = {}
+    for name, run in runs.items():
+        if found and not any(row.example.id in found for row in run.rows):
+            raise InvalidInputError(
+                f"the results of {name!r:.80} and {next(iter(runs))!r:.80} have no question in common; only runs over "
+                "the same set of questions can be compared"
+            )
+        for row in run.rows:
+            owner, known = found.setdefault(row.example.id, (name, row.example))
+            for part in _GOLD if known is not row.example else ():
+                if getattr(known, part) != getattr(row.example, part):
+                    raise InvalidInputError(
+                        f"the example {known.id!r:.80} has the {part} {getattr(known, part)!r:.120} in the results of "
+                        f"{owner!r:.80} and {getattr(row.example, part)!r:.120} in those of {name!r:.80}: these are "
+                        "different sets of questions; run both pipelines over the same set"
+                    )
+    return {key: example for key, (_, example) in found.items()}
+
+
+def _metrics(runs: Iterable[Results], metrics: Iterable[str] | str | None) -> list[str]:
+    present = Counter(metric for run in runs for metric in run.metrics)
+    if metrics is None:
+        wanted: list[Any] = [metric for metric in present if present[metric] > 1]
+    else:
+        wanted = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
+    if unknown := [metric for metric in wanted if not isinstance(metric, str) or metric not in present]:
+        raise InvalidInputError(
+            f"no result has the metric {unknown[0]!r:.80}; metrics are {', '.join(present)}"
+        )
+    if not wanted:
+        what = "the results have no metric in common" if metrics is None else "no metric is given"
+        raise InvalidInputError(f"{what}; give at least one of {', '.join(present)}")
+    return list(dict.fromkeys(wanted))
+
+
+def _cost(run: Results, prices: Any) -> dict[str, Any]:
+    """Seconds of the questions that were answered; calls, tokens and money of all."""
+    seconds = [row.output.seconds for row in run.rows if row.output.error is None]
+    p50, p95 = np.quantile(seconds, [0.5, 0.95]).tolist() if seconds else (None, None)
+    return {
+        "p50_seconds": p50,
+        "p95_seconds": p95,
+        "calls": mean([row.output.calls for row in run.rows]),
+        "tokens": mean([row.output.tokens for row in run.rows]),
+        "money": mean(run.money("pipeline", prices=prices)),
+    }
 
 
 def _labels(examples: Sequence[Example], by: str) -> list[str]:
@@ -175,5 +288,5 @@ def _lengths(questions: Sequence[str]) -> list[str]:
 def _ordered(labels: Sequence[str], by: str) -> list[str]:
     counts = Counter(labels)
     if by == "length":
-        return sorted(counts, key=lambda label: ("short", "medium", "long").index(label.split(" ")[0]))
+        return sorted(counts, key=lambda label: "sml".index(label[0]))
     return sorted(counts, key=lambda label: (label == _UNTAGGED, -counts[label], label))
