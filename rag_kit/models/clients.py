@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import copyreg
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency.bridge import call_client, run_in_thread
-from rag_kit.errors import RagKitError
+from rag_kit.errors import ConfigurationError, RagKitError
 
 from .endpoint import INSIDE, parts_of
 from .failures import map_model_error
 
+T = TypeVar("T")
 # Where retrievers keep their models, and where models keep their asynchronous clients.
 _SEARCHED = (
-    "vectorstore",
-    "embeddings",
-    "embedding",
-    "embedding_function",
-    "_embedding_function",
+    *INSIDE,
+    *("vectorstore", "embeddings", "embedding", "embedding_function", "_embedding_function"),
     "underlying_embeddings",
 )
-_CLIENTS = ("root_async_client", "async_client", "_async_client")
+_ASYNC_CLIENTS = ("root_async_client", "async_client", "_async_client")
+_CLIENTS = frozenset({*_ASYNC_CLIENTS, "client", "root_client"})
+_GIVEN = ("http_client", "http_async_client")
 
 
 async def acall_runnable(
@@ -43,8 +45,43 @@ def embed_query(embeddings: Embeddings, text: str) -> list[float]:
     Raises:
         ModelError: It failed; no key stands in the message.
     """
+    return _mapped(embeddings, partial(embeddings.embed_query, text))
+
+
+def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
+    """As ``embeddings.embed_documents``, with the kit's errors."""
+    return _mapped(embeddings, partial(embeddings.embed_documents, texts))
+
+
+async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
+    """As ``embed_query``, without blocking; a model that has no ``aembed_query`` of its own runs on the shared pool."""
+    return await _amapped(embeddings, _aembed(embeddings, "query", text))
+
+
+async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
+    """As ``embed_documents``, without blocking; see ``aembed_query``."""
+    return await _amapped(embeddings, aembed_bare(embeddings, texts))
+
+
+async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
+    """As ``aembed_documents``, with the provider's own errors, for callers that retry on some of them."""
+    vectors: list[list[float]] = await _aembed(embeddings, "documents", texts)
+    return vectors
+
+
+async def _aembed(embeddings: Embeddings, what: str, given: Any) -> Any:
+    blocking = partial(getattr(embeddings, f"embed_{what}"), given)
+    native = f"aembed_{what}"
+    # LangChain's default runs on asyncio's small pool.
+    if getattr(type(embeddings), native) is getattr(Embeddings, native):
+        return await run_in_thread(blocking)
+    call = partial(getattr(embeddings, native), given)
+    return await call_client(call, blocking, connections_of(embeddings))
+
+
+def _mapped(embeddings: Embeddings, call: Callable[[], T]) -> T:
     try:
-        return embeddings.embed_query(text)
+        return call()
     except RagKitError:
         raise
     except Exception as error:  # noqa: BLE001 - raised below, outside of this block: it holds the request
@@ -52,61 +89,26 @@ def embed_query(embeddings: Embeddings, text: str) -> list[float]:
     raise map_model_error(failure, model=embeddings)
 
 
-def embed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """As ``embeddings.embed_documents``, with the kit's errors."""
+async def _amapped(embeddings: Embeddings, call: Awaitable[T]) -> T:
     try:
-        return embeddings.embed_documents(texts)
+        return await call
     except RagKitError:
         raise
     except Exception as error:  # noqa: BLE001 - as above
         failure = error
     raise map_model_error(failure, model=embeddings)
-
-
-async def aembed_query(embeddings: Embeddings, text: str) -> list[float]:
-    """As ``embed_query``, without blocking; a model that has no ``aembed_query`` of its own runs on the shared pool."""
-    blocking = partial(embeddings.embed_query, text)
-    try:
-        # LangChain's default runs on asyncio's small pool.
-        if type(embeddings).aembed_query is Embeddings.aembed_query:
-            return await run_in_thread(blocking)
-        return await call_client(lambda: embeddings.aembed_query(text), blocking, connections_of(embeddings))
-    except RagKitError:
-        raise
-    except Exception as error:  # noqa: BLE001 - as above
-        failure = error
-    raise map_model_error(failure, model=embeddings)
-
-
-async def aembed_documents(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """As ``embed_documents``, without blocking; see ``aembed_query``."""
-    try:
-        return await aembed_bare(embeddings, texts)
-    except RagKitError:
-        raise
-    except Exception as error:  # noqa: BLE001 - as above
-        failure = error
-    raise map_model_error(failure, model=embeddings)
-
-
-async def aembed_bare(embeddings: Embeddings, texts: list[str]) -> list[list[float]]:
-    """As ``aembed_documents``, with the provider's own errors, for callers that retry on some of them."""
-    blocking = partial(embeddings.embed_documents, texts)
-    if type(embeddings).aembed_documents is Embeddings.aembed_documents:
-        return await run_in_thread(blocking)
-    return await call_client(lambda: embeddings.aembed_documents(texts), blocking, connections_of(embeddings))
 
 
 def connections_of(value: object) -> list[object]:
     """The asynchronous HTTP clients inside a Runnable or model, each once; LangChain's OpenAI models may share one."""
     found: dict[int, object] = {}
-    for part in parts_of(value, (*INSIDE, *_SEARCHED)):
-        for name in _CLIENTS:
-            if (client := getattr(part, name, None)) is not None:
-                while (inner := getattr(client, "_client", None)) is not None:
-                    client = inner
-                found[id(client)] = client
-                break
+    for part in parts_of(value, _SEARCHED):
+        clients = (getattr(part, name, None) for name in _ASYNC_CLIENTS)
+        client = next((each for each in clients if each is not None), None)
+        while (inner := getattr(client, "_client", None)) is not None:
+            client = inner
+        if client is not None:
+            found[id(client)] = client
     return list(found.values())
 
 
@@ -121,10 +123,41 @@ def has_blocking_side(runnable: object) -> bool:
         (True, False)
     """
     for part in parts_of(runnable):
-        fields = vars(part) if hasattr(part, "__dict__") else {}
+        fields = vars(part)
         if fields.get("afunc") is not None and fields.get("func") is None:
             return False
         # LangGraph's asynchronous savers and stores wait, in blocking code, for the loop that they were made on
         if any(type(fields.get(name)).__name__.startswith("Async") for name in ("checkpointer", "store")):
             return False
     return True
+
+
+def make_sendable(model: Any) -> None:
+    """Let pickle send models to other processes, where their HTTP clients are made again from their settings.
+
+    A key that the constructor was given goes with them; one of the environment must be in that of the receiver.
+    """
+    for part in parts_of(model, _SEARCHED):
+        if _CLIENTS & getattr(type(part), "model_fields", {}).keys():
+            copyreg.pickle(type(part), _reduced)
+
+
+def _reduced(model: Any) -> tuple[Any, ...]:
+    own = [client for name in _GIVEN if (client := getattr(model, name, None)) is not None]
+    if any(not type(client).__module__.startswith("rag_kit.") for client in own):
+        raise ConfigurationError(
+            f"{type(model).__name__} was given an HTTP client, which cannot be sent; name the model without one"
+        )
+    fields, names = type(model).model_fields, model.model_fields_set - _CLIENTS - {*_GIVEN}
+    settings = {fields[name].alias or name: getattr(model, name) for name in names}
+    return _restored, (type(model), settings, bool(own))
+
+
+def _restored(kind: Any, settings: dict[str, Any], guarded: bool) -> Any:
+    """The model of a class; ``guarded``: with the HTTP clients of the kit, which take the proxy of this machine."""
+    if guarded:
+        from .http import with_http_clients
+
+        settings.pop("openai_proxy", None)
+        settings = with_http_clients(settings)
+    return kind(**settings)

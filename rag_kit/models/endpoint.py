@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 METHODS = ("json_schema", "function_calling", "json_mode", "text")
-_KEPT = 256
-_DEEPEST = 8
 #: Where Runnables keep what they call.
 INSIDE = (
     "bound",
@@ -24,6 +22,8 @@ INSIDE = (
     "mapper",
     "nodes",
 )
+_MOST_KEPT = 256
+_DEEPEST = 8
 _lock = threading.Lock()
 _first_method: OrderedDict[tuple[str, str, str], int] = OrderedDict()
 
@@ -32,11 +32,11 @@ def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> 
     """A Runnable and the parts that it calls, found by the names of attributes."""
     if depth > _DEEPEST:
         return
+    if isinstance(value, Mapping):
+        value = list(value.values())
     if isinstance(value, (list, tuple)):
         for each in value:
             yield from parts_of(each, names, depth + 1)
-    elif isinstance(value, Mapping):
-        yield from parts_of(list(value.values()), names, depth + 1)
     elif hasattr(value, "__dict__"):
         yield value
         fields = vars(value)
@@ -46,46 +46,40 @@ def parts_of(value: object, names: tuple[str, ...] = INSIDE, depth: int = 0) -> 
 
 
 def model_name(model: Any) -> str | None:
-    """The provider's name of the model, if the object tells."""
-    for attribute in ("model_name", "model", "model_id", "deployment_name"):
-        value = getattr(model, attribute, None)
-        if isinstance(value, str) and value:
-            return value
-    return None
+    """The provider's name of the model, if the object has one."""
+    return _first_text(model, "model_name", "model", "model_id", "deployment_name")
 
 
 def base_url(model: Any) -> str | None:
-    """The address of the endpoint, if the object tells; never print it whole, it may hold a password."""
-    for attribute in ("openai_api_base", "base_url", "endpoint", "azure_endpoint", "anthropic_api_url"):
-        value = getattr(model, attribute, None)
-        if isinstance(value, str) and value:
-            return value
-    if hasattr(model, "openai_api_base"):
+    """The address of the endpoint, if the object has one; never print it whole, it may hold a password."""
+    found = _first_text(
+        model, "openai_api_base", "base_url", "endpoint", "azure_endpoint", "anthropic_api_url"
+    )
+    if found is None and hasattr(model, "openai_api_base"):
         return os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
-    return None
+    return found
+
+
+def _first_text(model: Any, *names: str) -> str | None:
+    values = (getattr(model, name, None) for name in names)
+    return next((value for value in values if isinstance(value, str) and value), None)
 
 
 def first_method(model: Any) -> int:
     """Index into METHODS from which on this model's endpoint is known to serve; 0 when nothing is known."""
-    if not _first_method:
-        return 0
-    key = _key(model)
-    if key is None:
-        return 0
+    key = _key(model) if _first_method else None
     with _lock:
-        return _first_method.get(key, 0)
+        return 0 if key is None else _first_method.get(key, 0)
 
 
 def remember_method(model: Any, index: int) -> None:
     """Note that the endpoint refused every method before this one and served this one."""
-    key = _key(model)
-    if key is None:
-        return
-    with _lock:
-        _first_method[key] = index
-        _first_method.move_to_end(key)
-        while len(_first_method) > _KEPT:
-            _first_method.popitem(last=False)
+    if (key := _key(model)) is not None:
+        with _lock:
+            _first_method[key] = index
+            _first_method.move_to_end(key)
+            while len(_first_method) > _MOST_KEPT:
+                _first_method.popitem(last=False)
 
 
 def forget_methods() -> None:
@@ -107,17 +101,11 @@ def without_retries(model: Any, timeout: float | None) -> Any:
     The structured call retries itself, within its caps; a client that also does would multiply the
     requests and sleep past the deadline. Other models come back as they are.
     """
+    options: dict[str, Any] = {"max_retries": 0, **({} if timeout is None else {"timeout": timeout})}
     changes: dict[str, Any] = {}
     for root, client in (("root_client", "client"), ("root_async_client", "async_client")):
-        present = getattr(model, root, None)
-        if present is None or not hasattr(present, "with_options") or not hasattr(present, "chat"):
-            continue
-        options: dict[str, Any] = {"max_retries": 0}
-        if timeout is not None:
-            options["timeout"] = timeout
-        fresh = present.with_options(**options)
-        changes[root] = fresh
-        changes[client] = fresh.chat.completions
-    if not changes or not hasattr(model, "model_copy"):
-        return model
-    return model.model_copy(update=changes)
+        present: Any = getattr(model, root, None)
+        if hasattr(present, "with_options") and hasattr(present, "chat"):
+            changes[root] = present.with_options(**options)
+            changes[client] = changes[root].chat.completions
+    return model.model_copy(update=changes) if changes and hasattr(model, "model_copy") else model

@@ -1,12 +1,9 @@
-"""What a provider's exception means, without importing any provider.
-
-Status codes and class names are the same over the SDKs; LangChain's own ``ModelError`` tree and plain
-``OSError`` / ``TimeoutError`` are covered too.
-"""
+"""What a provider's exception means: by LangChain's tree of model errors, HTTP status, and class names of SDKs."""
 
 from __future__ import annotations
 
 import email.utils
+import json
 import re
 import time
 import traceback
@@ -15,8 +12,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from langchain_core import exceptions as core
+from pydantic import ValidationError
+
 from rag_kit.concurrency.bridge import of_another_loop
 from rag_kit.errors import (
+    BranchTimeoutError,
     BudgetExceededError,
     ModelError,
     ModelOutputError,
@@ -44,60 +45,61 @@ class Failure(Enum):
     OTHER = "other"
 
 
-_KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 RETRYABLE = frozenset({Failure.RATE_LIMITED, Failure.SERVER, Failure.TIMEOUT, Failure.CONNECTION})
-
-_REFUSED = frozenset({400, 404, 405, 415, 422, 501})
-_FINAL_CODES = frozenset(
-    {
-        "model_not_found",
-        "context_length_exceeded",
-        "insufficient_quota",
-        "billing_hard_limit_reached",
-        "content_filter",
-        "redirect",
-    }
+_FINAL_CODES = (
+    "model_not_found",
+    "context_length_exceeded",
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "content_filter",
+    "redirect",
 )
-_NAMES: tuple[tuple[Failure, frozenset[str]], ...] = (
-    (Failure.FINAL, frozenset({"ContextOverflowError"})),
-    (Failure.UNAUTHORIZED, frozenset({"ModelAuthenticationError", "ModelPermissionDeniedError"})),
-    (Failure.RATE_LIMITED, frozenset({"ModelRateLimitError", "RateLimitError", "ResourceExhausted"})),
+_CLASSES: tuple[tuple[Failure, tuple[type[BaseException], ...]], ...] = (
     (
-        Failure.TIMEOUT,
-        frozenset(
-            {"TimeoutError", "APITimeoutError", "TimeoutException", "ModelTimeoutError", "BranchTimeoutError"}
-        ),
+        Failure.UNAUTHORIZED,
+        (ModelUnauthorizedError, core.ModelAuthenticationError, core.ModelPermissionDeniedError),
     ),
+    (Failure.RATE_LIMITED, (ModelRateLimitedError, core.ModelRateLimitError)),
+    (Failure.TIMEOUT, (TimeoutError, core.ModelTimeoutError, BranchTimeoutError)),
     (
-        Failure.OUTPUT,
-        frozenset(
-            {
-                "LengthFinishReasonError",
-                "ContentFilterFinishReasonError",
-                "OpenAIRefusalError",
-                "OutputParserException",
-                "ValidationError",
-                "JSONDecodeError",
-                "APIResponseValidationError",
-                "RecursionError",  # a client's own JSON parser, on an answer that is nested deeply
-            }
-        ),
+        Failure.OUTPUT,  # RecursionError: a client's own JSON parser, on an answer that is nested deeply
+        (ModelOutputError, core.OutputParserException, ValidationError, json.JSONDecodeError, RecursionError),
     ),
-    (
-        Failure.CONNECTION,
-        frozenset(
-            {
-                "APIConnectionError",
-                "ModelConnectionError",
-                "TransportError",
-                "ConnectionError",
-                "IncompleteRead",
-            }
-        ),
-    ),
-    (Failure.SERVER, frozenset({"ModelAPIError", "InternalServerError"})),
-    (Failure.REFUSED, frozenset({"NotImplementedError", "ModelInvalidRequestError", "ModelNotFoundError"})),
+    (Failure.CONNECTION, (ModelUnreachableError, ConnectionError, core.ModelConnectionError)),
+    (Failure.SERVER, (core.ModelAPIError,)),
+    (Failure.REFUSED, (NotImplementedError, core.ModelInvalidRequestError, core.ModelNotFoundError)),
 )
+# SDKs that LangChain's tree does not cover, and those that a user's own function calls; none is imported to find out.
+_NAMES = {
+    "RateLimitError": Failure.RATE_LIMITED,
+    "ResourceExhausted": Failure.RATE_LIMITED,
+    "APITimeoutError": Failure.TIMEOUT,
+    "TimeoutException": Failure.TIMEOUT,
+    "LengthFinishReasonError": Failure.OUTPUT,
+    "ContentFilterFinishReasonError": Failure.OUTPUT,
+    "OpenAIRefusalError": Failure.OUTPUT,
+    "APIResponseValidationError": Failure.OUTPUT,
+    "APIConnectionError": Failure.CONNECTION,
+    "TransportError": Failure.CONNECTION,
+    "IncompleteRead": Failure.CONNECTION,
+    "InternalServerError": Failure.SERVER,
+}
+_HINTS = {
+    Failure.TIMEOUT: "did not answer in time: {said}. Raise timeout, or check the server.",
+    Failure.CONNECTION: "could not be reached, or broke off: {said}. Check that it runs, and RAG_KIT_BASE_URL.",
+    Failure.SERVER: "failed{code}: {said}. Try again later.",
+    Failure.UNAUTHORIZED: "refused the key{code}: {said}. Check the key in the provider's environment variable, and "
+    "that it may use this model.",
+    Failure.RATE_LIMITED: "has too many requests{code}: {said}. Wait, or allow fewer at a time (max_concurrency).",
+    Failure.REFUSED: "refused the request{code}: {said}. Check the model name, RAG_KIT_BASE_URL and the length of the "
+    "input.",
+}
+_ERRORS = {
+    Failure.UNAUTHORIZED: ModelUnauthorizedError,
+    Failure.RATE_LIMITED: ModelRateLimitedError,
+    **dict.fromkeys((Failure.TIMEOUT, Failure.CONNECTION, Failure.SERVER), ModelUnreachableError),
+}
+_KEY_HEADER = re.compile(r"(?i)auth|key|token|secret")
 
 
 def classify(error: BaseException) -> Failure:
@@ -110,42 +112,31 @@ def classify(error: BaseException) -> Failure:
     if of_another_loop(error):
         return Failure.LOOP
     for each in _chain(error):
-        if isinstance(each, ModelError):
-            return _OWN.get(type(each), Failure.OTHER)
-        names = {cls.__name__ for cls in type(each).__mro__}
-        if "ContextOverflowError" in names or error_code(each) in _FINAL_CODES:
-            return Failure.FINAL
-        status = status_of(each)
-        if status in (401, 403):
-            return Failure.UNAUTHORIZED
-        if status == 429:
-            return Failure.RATE_LIMITED
-        if status in _REFUSED:
-            return Failure.REFUSED
-        if status is not None and 300 <= status < 400:  # a redirect that is not followed, see http.py
-            return Failure.FINAL
-        if status in (408, 409) or (status is not None and status >= 500):
-            return Failure.SERVER
-        for kind, known in _NAMES:
-            if names & known:
-                return kind
-        if status is not None and 400 <= status < 500:
-            return Failure.REFUSED
+        if (kind := _kind(each)) is not None:
+            return kind
     return Failure.OTHER
 
 
-_OWN: dict[type[ModelError], Failure] = {
-    ModelUnreachableError: Failure.CONNECTION,
-    ModelUnauthorizedError: Failure.UNAUTHORIZED,
-    ModelRateLimitedError: Failure.RATE_LIMITED,
-    ModelOutputError: Failure.OUTPUT,
-}
+def _kind(error: BaseException) -> Failure | None:
+    if isinstance(error, core.ContextOverflowError) or _final_code(error):
+        return Failure.FINAL
+    if (status := _status_of(error)) is not None:
+        if status < 400:  # a redirect that is not followed, see http.py
+            return Failure.FINAL
+        if status in (408, 409) or (status >= 500 and status != 501):
+            return Failure.SERVER
+        if status in (401, 403):
+            return Failure.UNAUTHORIZED
+        return Failure.RATE_LIMITED if status == 429 else Failure.REFUSED
+    for kind, classes in _CLASSES:
+        if isinstance(error, classes):
+            return kind
+    return next((_NAMES[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _NAMES), None)
 
 
-def status_of(error: BaseException) -> int | None:
+def _status_of(error: BaseException) -> int | None:
     """The HTTP status an exception carries, if any."""
-    response = getattr(error, "response", None)
-    for holder in (error, response):
+    for holder in (error, getattr(error, "response", None)):
         for name in ("status_code", "status", "http_status", "code"):
             value = getattr(holder, name, None)
             if isinstance(value, int) and 300 <= value < 600:
@@ -153,8 +144,8 @@ def status_of(error: BaseException) -> int | None:
     return None
 
 
-def error_code(error: BaseException) -> str | None:
-    """The machine-readable code in an error body, such as ``context_length_exceeded``."""
+def _final_code(error: BaseException) -> str | None:
+    """The code in an error body that no other form of the request mends, such as ``context_length_exceeded``."""
     for value in (getattr(error, "code", None), _body(error).get("code"), _body(error).get("type")):
         if isinstance(value, str) and value in _FINAL_CODES:
             return value
@@ -164,19 +155,15 @@ def error_code(error: BaseException) -> str | None:
 def retry_after(error: BaseException) -> float | None:
     """Seconds that the server asks to wait (``Retry-After``: seconds or a date), if it does."""
     for each in _chain(error):
-        headers = getattr(getattr(each, "response", None), "headers", None)
-        if headers is None or not hasattr(headers, "get"):
-            continue
+        headers = getattr(getattr(each, "response", None), "headers", None) or {}
         try:
-            if (millis := headers.get("retry-after-ms")) is not None:
-                return max(0.0, float(millis) / 1000)
-            value = headers.get("retry-after")
-            if value is None:
+            if "retry-after-ms" in headers:
+                return max(0.0, float(headers["retry-after-ms"]) / 1000)
+            if (value := headers.get("retry-after")) is None:
                 continue
-            try:
-                return max(0.0, float(value))
-            except ValueError:
-                return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+            if re.fullmatch(r"[\d.]+", value):
+                return float(value)
+            return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
         except (ValueError, TypeError):
             return None
     return None
@@ -201,48 +188,25 @@ def map_model_error(error: BaseException, *, model: Any = None) -> ModelError:
     """
     if isinstance(error, ModelError):
         return error
+    if isinstance(error, BudgetExceededError):
+        return ModelError(str(error))
     kind = classify(error)
     said = short(_message(error), [*secrets_of(model), *_secrets_sent(error)])
     where = _where(error, model)
-    status = next((s for each in _chain(error) if (s := status_of(each)) is not None), None)
-    code = f" (HTTP {status})" if status else ""
-    if kind is Failure.UNAUTHORIZED:
-        return ModelUnauthorizedError(
-            f"The model endpoint{where} refused the key{code}: {said}. Check the key in the provider's environment "
-            "variable, and that it may use this model."
-        )
-    if kind is Failure.RATE_LIMITED:
-        return ModelRateLimitedError(
-            f"The model endpoint{where} has too many requests{code}: {said}. Wait, or allow fewer at a time "
-            "(max_concurrency)."
-        )
-    if kind is Failure.TIMEOUT:
-        return ModelUnreachableError(
-            f"The model endpoint{where} did not answer in time: {said}. Raise timeout, or check the server."
-        )
-    if kind is Failure.CONNECTION:
-        return ModelUnreachableError(
-            f"The model endpoint{where} could not be reached, or broke off: {said}. Check that it runs, and "
-            "RAG_KIT_BASE_URL."
-        )
-    if kind is Failure.SERVER:
-        return ModelUnreachableError(f"The model endpoint{where} failed{code}: {said}. Try again later.")
+    if kind is Failure.OUTPUT:
+        return ModelOutputError(f"The model's answer could not be used: {said}.")
     if kind is Failure.LOOP:
         return ModelError(
             f"The model's asynchronous client{where} holds connections of another event loop, which may be closed: "
             f"{type(error).__name__}: {said}. Make a model for each loop, or give one that has a blocking side too."
         )
-    if kind is Failure.OUTPUT:
-        return ModelOutputError(f"The model's answer could not be used: {said}.")
-    if kind is Failure.FINAL and (error_code(error) == "redirect"):
+    if kind is Failure.FINAL and _final_code(error) == "redirect":
         return ModelError(f"The model endpoint {said}.")
-    if kind in (Failure.REFUSED, Failure.FINAL):
-        return ModelError(
-            f"The model endpoint{where} refused the request{code}: {said}. Check the model name, RAG_KIT_BASE_URL and "
-            "the length of the input."
-        )
-    if isinstance(error, BudgetExceededError):
-        return ModelError(str(error))
+    if kind is not Failure.OTHER:
+        status = next((found for each in _chain(error) if (found := _status_of(each)) is not None), None)
+        hint = _HINTS[Failure.REFUSED if kind is Failure.FINAL else kind]
+        told = hint.format(said=said, code=f" (HTTP {status})" if status else "")
+        return _ERRORS.get(kind, ModelError)(f"The model endpoint{where} {told}")
     mapped = ModelError(f"The model{where} failed with {type(error).__name__}: {said}")
     # The original is not chained (it may hold headers); where it came from still helps.
     for frame, line in list(traceback.walk_tb(error.__traceback__))[-3:]:
@@ -262,18 +226,14 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _body(error: BaseException) -> dict[str, Any]:
     body = getattr(error, "body", None)
-    if isinstance(body, dict):
-        inner = body.get("error")
-        return inner if isinstance(inner, dict) else body
-    return {}
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    return inner if isinstance(inner, dict) else {}
 
 
 def _message(error: BaseException) -> str:
-    for each in _chain(error):
-        message = _body(each).get("message")
-        if isinstance(message, str) and message.strip():
-            return message.strip().rstrip(".")
-    return str(error).strip().rstrip(".") or type(error).__name__
+    messages = (_body(each).get("message") for each in _chain(error))
+    found = next((each for each in messages if isinstance(each, str) and each.strip()), str(error))
+    return found.strip().rstrip(".") or type(error).__name__
 
 
 def _requests(error: BaseException) -> Iterator[Any]:
@@ -293,8 +253,6 @@ def _secrets_sent(error: BaseException) -> list[str]:
 
 def _where(error: BaseException, model: Any) -> str:
     """Scheme, host and port of the endpoint, as the request went there, else as the model has it."""
-    for request in _requests(error):
-        if origin := origin_of(str(getattr(request, "url", ""))):
-            return f" at {short(origin)}"
-    origin = origin_of(base_url(model)) if model is not None else None
+    addresses = [str(getattr(request, "url", "")) for request in _requests(error)]
+    origin = next((found for each in (*addresses, base_url(model)) if (found := origin_of(each))), None)
     return f" at {short(origin)}" if origin else ""

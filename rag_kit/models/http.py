@@ -20,7 +20,6 @@ from .redact import origin_of
 
 _MOST_REDIRECTS = 5
 _MOST_CLIENTS = 64
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 # In content the quotes and line ends of such a mark are escaped, so only the marks themselves fit.
 _END = re.compile(
     rb'[\r\n]data: ?\[DONE\]|"finish_reason"\s*:\s*"[^"]|"error"\s*:\s*[{"]'
@@ -51,7 +50,7 @@ def _clients(base_url: str | None, proxy: str | None) -> dict[str, Any]:
 class _Client(openai.DefaultHttpxClient):
     def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         options["follow_redirects"] = False  # the loop below follows them
-        streams = stream and _asks_for_stream(request)
+        streams = stream and _asks_for_stream(request)  # a redirected request cannot be read
         for _ in range(_MOST_REDIRECTS):
             response = super().send(request, stream=stream, **options)
             if (following := response.next_request) is None:
@@ -60,9 +59,8 @@ class _Client(openai.DefaultHttpxClient):
             if _leaves(request.url, following.url):
                 return _refused(request, response.status_code, following.url)
             request = following
-        if not streams or response.status_code != 200:
-            return response
-        return _rebuilt(request, response, stream=_Stream(response))
+        whole = not streams or response.status_code != 200
+        return response if whole else _rebuilt(request, response, _Stream(response))
 
 
 class _AsyncClient(openai.DefaultAsyncHttpxClient):
@@ -77,13 +75,12 @@ class _AsyncClient(openai.DefaultAsyncHttpxClient):
             if _leaves(request.url, following.url):
                 return _refused(request, response.status_code, following.url)
             request = following
-        if not streams or response.status_code != 200:
-            return response
-        return _rebuilt(request, response, stream=_AsyncStream(response))
+        whole = not streams or response.status_code != 200
+        return response if whole else _rebuilt(request, response, _AsyncStream(response))
 
 
 class _EndMark:
-    """Watches the pieces of a stream for the mark that ends an answer."""
+    """Looks for the mark that ends an answer in the pieces of a stream."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
@@ -98,11 +95,7 @@ class _EndMark:
         return piece
 
     def check(self) -> None:
-        """Check at the end of the stream that the mark was seen.
-
-        Raises:
-            RemoteProtocolError: It was not.
-        """
+        """Raise at the end of a stream without the mark."""
         if not self._seen:
             raise httpx2.RemoteProtocolError(
                 "the stream broke off: neither a finish_reason nor [DONE] came, so the answer is not whole",
@@ -165,12 +158,9 @@ def _leaves(before: httpx2.URL, after: httpx2.URL) -> bool:
         >>> _leaves(httpx2.URL("https://a/v1"), httpx2.URL("http://a/v1"))
         True
     """
-    if (before.scheme, before.host, before.port) == (after.scheme, after.host, after.port):
-        return False
-    upgraded = (
-        before.scheme == "http" and after.scheme == "https" and before.port is None and after.port is None
-    )
-    return before.host != after.host or not upgraded
+    same = (before.scheme, before.host, before.port) == (after.scheme, after.host, after.port)
+    upgraded = (after.scheme, after.host, before.port, after.port) == ("https", before.host, None, None)
+    return not same and not upgraded
 
 
 def _refused(request: httpx2.Request, status: int, target: httpx2.URL) -> httpx2.Response:
@@ -196,11 +186,11 @@ def _is_json(first: bytes) -> bool:
     return first.lstrip()[:1] in (b"{", b"[")
 
 
-def _rebuilt(request: httpx2.Request, response: httpx2.Response, **content: Any) -> httpx2.Response:
+def _rebuilt(request: httpx2.Request, response: httpx2.Response, stream: Any) -> httpx2.Response:
     headers = [
         (name, value) for name, value in response.headers.multi_items() if name.lower() not in _DROPPED
     ]
-    return httpx2.Response(response.status_code, headers=headers, request=request, **content)
+    return httpx2.Response(200, headers=headers, request=request, stream=stream)
 
 
 def _events_of(body: bytes) -> bytes:

@@ -8,26 +8,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from rag_kit._redact import redact as without_shapes
+
 from .endpoint import parts_of
 
 MASK = "***"
-_SHAPES = (
-    re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|pat|key|token)[-_][A-Za-z0-9_\-*.]{5,}[A-Za-z0-9_*]"),
-    re.compile(r"(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=\-]{6,}"),
-    re.compile(
-        r"(?i)((?:api[-_ ]?key|access[-_ ]?token|authorization|secret|password)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;&}]{4,}"
-    ),
-    re.compile(r"(\w+://)[^\s/@]+(?=@)"),
-)
-_SECRET_NAME = re.compile(r"(?i)(_|^)(api_?key|token|secret|password)$")
 SHORTEST = 6
+_SECRET_NAME = re.compile(r"(?i)(_|^)(api_?key|token|secret|password)$")
 _HEADERS = ("default_headers", "extra_headers", "headers", "default_query")
 _OPEN_HEADERS = frozenset({"accept", "content-type", "user-agent", "http-referer", "x-title"})
 _LONGEST = 400
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Replace whatever looks like a key, and every known one, by ``***``.
+    """Replace whatever looks like a key, those of the environment and every known one by ``***``.
 
     Args:
         text: Any text, such as a server's error message.
@@ -40,11 +34,10 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
         >>> redact("Incorrect API key provided: sk-abcdef123456. Use https://me:pw@host/v1")
         'Incorrect API key provided: ***. Use https://***@host/v1'
     """
-    for secret in sorted({*secrets, *_environment()}, key=len, reverse=True):
-        text = text.replace(secret, MASK)
-    for shape in _SHAPES:
-        text = shape.sub(lambda match: (match.group(1) if match.re.groups else "") + MASK, text)
-    return text
+    environment = [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
+    for secret in sorted({*secrets, *environment}, key=len, reverse=True):
+        text = text.replace(secret, MASK) if len(secret) >= SHORTEST else text
+    return without_shapes(text)
 
 
 def secrets_of(model: Any) -> list[str]:
@@ -76,10 +69,8 @@ def host_of(url: str | None) -> str | None:
         >>> host_of("https://me:pw@api.example.org:8443/v1")
         'api.example.org'
     """
-    if not url:
-        return None
     try:
-        return urlsplit(url if "//" in url else f"//{url}").hostname
+        return urlsplit(url if "//" in url else f"//{url}").hostname if url else None
     except ValueError:
         return None
 
@@ -91,19 +82,8 @@ def origin_of(url: str | None) -> str | None:
         >>> origin_of("https://me:pw@api.example.org:8443/v1?key=secret"), origin_of("http://[::1]:80/v1")
         ('https://api.example.org:8443', 'http://[::1]:80')
     """
-    host = host_of(url)
-    if not url or not host:
-        return host
+    if not url or not host_of(url):
+        return None
     parts = urlsplit(url if "//" in url else f"//{url}")
-    try:
-        port = f":{parts.port}" if parts.port is not None else ""
-    except ValueError:
-        port = ""
-    scheme = f"{parts.scheme}://" if parts.scheme else ""
-    return f"{scheme}[{host}]{port}" if ":" in host else f"{scheme}{host}{port}"
-
-
-def _environment() -> list[str]:
-    return [
-        value for name, value in os.environ.items() if len(value) >= SHORTEST and _SECRET_NAME.search(name)
-    ]
+    place = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{place}" if parts.scheme else place

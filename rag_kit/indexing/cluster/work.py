@@ -16,8 +16,8 @@ from rag_kit._redact import error_text
 from rag_kit.concurrency.budget import check_abandoned
 from rag_kit.errors import ClusterError, ConfigurationError, RagKitError
 from rag_kit.indexing.cluster import worker
+from rag_kit.models.clients import make_sendable
 from rag_kit.models.embedding import embedding_name
-from rag_kit.models.sending import make_sendable
 
 _ATTEMPTS = 5
 _DEATHS_OF_A_CALL = 10
