@@ -47,12 +47,12 @@ class Checked:
     Attributes:
         text: The statement, without citation marks.
         kind: See `Kind`.
-        held: Cited number -> whether that passage supports the statement; without those that are undecided.
+        supports: Cited number -> whether that passage supports the statement; without those that are undecided.
     """
 
     text: str
     kind: Kind
-    held: dict[int, bool]
+    supports: dict[int, bool]
 
 
 def declared(statement: str) -> bool:
@@ -133,7 +133,7 @@ class Citations(Metric):
 
     def _cell(self, checked: Sequence[Checked]) -> Cell:
         kinds = Counter(one.kind for one in checked)
-        verdicts = [verdict for one in checked for verdict in one.held.values()]
+        verdicts = [verdict for one in checked for verdict in one.supports.values()]
         needing = len(checked) - kinds["ungrounded"] - kinds["undecided"]
         precision = sum(verdicts) / len(verdicts) if verdicts else None
         recall = kinds["supported"] / needing if needing else None

@@ -1,4 +1,4 @@
-"""The results of a run: its rows, summarised, as a table, in a folder, and held against thresholds."""
+"""The results of a run: its rows, summarised, as a table, in a folder, and checked against thresholds."""
 
 from __future__ import annotations
 

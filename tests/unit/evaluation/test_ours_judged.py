@@ -226,7 +226,7 @@ async def test_judged_citations():
         *texts, answer="The first thing is so [1][2]. The second thing is so [2][3]. A third [9]."
     )
     cell = await get_metric("ours_citations_judged").measure(Example("q", "What?"), output, judge)
-    held = [one["held"] for one in cell.details["statements"]]
+    held = [one["supports"] for one in cell.details["statements"]]
     assert held == [{1: True, 2: False}, {2: True, 3: True}, {9: False}]
     assert cell.calls == 5
     assert (cell.details["recall"], cell.details["precision"]) == (pytest.approx(2 / 3), pytest.approx(3 / 5))

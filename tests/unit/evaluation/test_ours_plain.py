@@ -174,7 +174,7 @@ async def test_each_citation_counts_in_precision():
     """A second citation that does not hold lowers precision, not recall; a passage that is not there does not hold."""
     cell = await cited("The Rhine is 1,230 km long [1][2][7].", RHINE, LOIRE)
     assert (cell.details["recall"], cell.details["precision"]) == (1.0, pytest.approx(1 / 3))
-    assert cell.details["statements"][0]["held"] == {1: True, 2: False, 7: False}
+    assert cell.details["statements"][0]["supports"] == {1: True, 2: False, 7: False}
     assert cell.value == pytest.approx(0.5)
 
 
