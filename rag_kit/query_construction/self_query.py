@@ -12,7 +12,6 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr, field_validator, model_validator
 
-from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import Filter, combine_filters
 from rag_kit.errors import InvalidInputError
 from rag_kit.models.chat import is_extractive
@@ -24,14 +23,13 @@ from rag_kit.query_construction.fields import Schema
 from rag_kit.query_construction.rules.constructor import RuleConstructor
 from rag_kit.query_construction.sources import Source, as_retriever, rows_behind
 from rag_kit.retrieval import VectorRetriever
-from rag_kit.retrieval.base import Request, check_count
-from rag_kit.retrieval.bounded import BudgetedRetriever
+from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.prompting import LanguagePrompts
-from rag_kit.retrieval.query_call import MODEL_SHARE, QueryCall
+from rag_kit.retrieval.query_call import CallRetriever, QueryCall
 
 
-class SelfQueryRetriever(BudgetedRetriever):
+class SelfQueryRetriever(CallRetriever):
     """Turn a question into a text to search for and a filter on metadata, and search with both.
 
     "Studies on stroke after 2010, not in children" becomes the filter ``mesh contains Stroke and year > 2010 and
@@ -277,10 +275,5 @@ class SelfQueryRetriever(BudgetedRetriever):
     def _constructor(self) -> RuleConstructor | ModelConstructor:
         return self._rules if self._model is None else self._model
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        call = QueryCall(self, query, request, model_share=MODEL_SHARE)
-        return run(SelfQuery(self, call).steps(), call.budget)
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        call = QueryCall(self, query, request, model_share=MODEL_SHARE)
-        return await arun(SelfQuery(self, call).steps(), call.budget)
+    async def _steps(self, call: QueryCall) -> list[Document]:
+        return await SelfQuery(self, call).steps()

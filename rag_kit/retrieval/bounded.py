@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from langchain_core.documents import Document
-from langchain_core.runnables import Runnable
-from langchain_core.vectorstores import VectorStore
 from pydantic import field_validator
 
 from rag_kit.concurrency import Budget
 from rag_kit.concurrency.budget import check_seconds
 from rag_kit.concurrency.outcome import FanOut
-from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
+from rag_kit.errors import BranchError, BudgetExceededError
 from rag_kit.retrieval.base import RagKitRetriever, check_count
 
 
@@ -78,28 +75,6 @@ class BudgetedRetriever(BranchingRetriever):
     def _cap_is_allowed(cls, value: Any, info: Any) -> Any:
         Budget(**{info.field_name: value})  # before a True is taken for a cap of 1, and a text for its number
         return value
-
-
-class WrappingRetriever(BudgetedRetriever):
-    """Base of the retrievers that ask one other retriever, and perhaps a model.
-
-    Args:
-        retriever: Any LangChain retriever, or another runnable from a string to documents.
-    """
-
-    retriever: Runnable[str, list[Document]]
-
-    @field_validator("retriever", mode="before")
-    @classmethod
-    def _retriever_is_runnable(cls, value: Any) -> Any:
-        if isinstance(value, Runnable):
-            return value
-        name = type(value).__name__
-        how = f" Wrap it: VectorRetriever(vectorstore={name})." if isinstance(value, VectorStore) else ""
-        raise InvalidInputError(
-            f"retriever is {name}; it must be a LangChain retriever (or another runnable from a string to "
-            f"documents).{how}"
-        )
 
 
 def raise_all_failed(what: str, result: FanOut[Any]) -> None:

@@ -175,7 +175,8 @@ class EnsembleRetriever(BranchingRetriever):
         notes = [f"degraded: {line}" for line in result.degradations]
         for note in notes:
             tell_degraded(_log, self.get_name(), note)
-        raise_all_failed(f"retrievers of {self.get_name()}", result)
+        if not result.values:
+            raise_all_failed(f"retrievers of {self.get_name()}", result)
         answered = [
             Found(query, None, branch.name, branch.weight, outcome.value or [], branch.number)
             for branch, outcome in zip(branches, result.outcomes, strict=True)

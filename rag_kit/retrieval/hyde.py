@@ -132,9 +132,10 @@ class HyDERetriever(RewritingRetriever):
         store: VectorStore = self.retriever.vectorstore  # type: ignore[attr-defined]
         return self.embeddings or store.embeddings
 
-    async def _steps(self, question: str, call: QueryCall) -> list[Document]:
+    async def _steps(self, call: QueryCall) -> list[Document]:
+        question = call.query
         try:
-            return await super()._steps(question, call)
+            return await super()._steps(call)
         except BranchError as error:
             if self.mode == "text" or self.on_error == "raise" or not call.extra.pop("queries", None):
                 raise

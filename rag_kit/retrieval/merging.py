@@ -76,15 +76,9 @@ class Merging:
 
 
 def check_fusion(name: str, rrf_k: float) -> None:
-    """See that there is such a fusion, and that the ``k`` of reciprocal rank fusion makes sense.
-
-    Raises:
-        InvalidInputError: If not.
-    """
+    """See that there is such a fusion, and that the ``k`` of reciprocal rank fusion makes sense."""
     if name not in FUSIONS:
-        raise InvalidInputError(
-            f"fusion={name!r} was given; allowed: {', '.join(repr(known) for known in sorted(FUSIONS))}."
-        )
+        raise InvalidInputError(f"fusion={name!r} was given; allowed: {', '.join(map(repr, FUSIONS))}.")
     if rrf_k < 0:
         raise InvalidInputError(f"rrf_k={rrf_k!r} was given; it must be >= 0 (60 is usual).")
 
@@ -113,17 +107,12 @@ def fuse(name: str, lists: Sequence[RankedList], settings: FusionSettings) -> Fu
 def merge(
     searches: Sequence[Found], how: Merging, keys: Sequence[Sequence[str]] | None = None
 ) -> list[Document]:
-    """Join the results of searches.
-
-    One search alone keeps its order and its scores; several are fused.
+    """Join the results of searches; one alone keeps its order and its scores, several are fused.
 
     Args:
         searches: What each search found.
         how: The settings.
         keys: The identity of each document, where it is not the usual one.
-
-    Returns:
-        Copies, best first, at most ``how.k``; the stages before the last one say which query found each where.
 
     Raises:
         InvalidInputError: If ``how.id_key`` is given and a document lacks it.
@@ -166,7 +155,7 @@ def joined(
     notes: Sequence[str],
     share: Callable[[int, str], Mapping[str, Any]] | None = None,
 ) -> list[Document]:
-    """Make one document of the copies that several searches found, for each key of a ranking.
+    """One document for each key of a ranking, with the stages of all copies that several searches found.
 
     Args:
         searches: What each search found.
@@ -176,9 +165,6 @@ def joined(
         stage: Name of the stage that joined them.
         notes: Notes for each document; before the notes that its copies bring along.
         share: More for the stage of a list (by number, from 0) and a key, such as the normalised score.
-
-    Returns:
-        Copies, one a key.
     """
     results = []
     for rank, (key, score) in enumerate(ranking, start=1):

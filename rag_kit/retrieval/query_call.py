@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import logging
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
+from langchain_core.vectorstores import VectorStore
+from pydantic import field_validator
 
 from rag_kit.concurrency import Budget, afan_out, fan_out, use_budget
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.outcome import FanOut, OnError, Outcome, describe_failure
-from rag_kit.concurrency.steps import Logic, Step
+from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.concurrency.telling import tell_degraded
 from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
-from rag_kit.models import JsonCache, astructured_call, atext_call, structured_call, text_call
+from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
@@ -25,8 +28,6 @@ from rag_kit.retrieval.rewrite_memory import MISSING, Memory
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-MODEL_SHARE = 0.75
-"""The models' share of a deadline where a search follows; a slow model would leave no time for any result."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,6 @@ class QueryCall:
         owner: The retriever that was called; its caps, time-outs and ``on_error`` hold.
         query: The query.
         request: What the call asks for.
-        model_share: The models' share of the deadline.
-        cache: Answers of models that are known already.
 
     Attributes:
         notes: Notes for every result.
@@ -55,22 +54,15 @@ class QueryCall:
         settled: The query alone is all there is to search for, and nothing went wrong.
     """
 
-    def __init__(
-        self,
-        owner: BudgetedRetriever,
-        query: str,
-        request: Request,
-        *,
-        model_share: float = 1.0,
-        cache: JsonCache | None = None,
-    ) -> None:
+    def __init__(self, owner: CallRetriever, query: str, request: Request) -> None:
         self.owner = owner
         self.query = query
         self.request = request
         self.budget = Budget(max_calls=owner.max_calls, max_tokens=owner.max_tokens)
         self._clock = Budget(deadline=owner.deadline)
-        self._model_clock = Budget(deadline=None if owner.deadline is None else owner.deadline * model_share)
-        self._memory = Memory(cache)
+        share = None if owner.deadline is None else owner.deadline * owner.model_share
+        self._model_clock = Budget(deadline=share)
+        self._memory = Memory(getattr(owner, "cache", None))
         self.notes: list[str] = []
         self.extra: dict[str, Any] = {}
         self.settled = False
@@ -168,14 +160,15 @@ class QueryCall:
         cap = self.budget.max_calls
         room = len(missing) if cap is None else max(0, cap - self.budget.calls)
         settings: dict[str, Any] = {"timeout": self.owner.timeout, "config": config}
-        calls = [_model_call(names[at], model, prompt, known[at], schema, settings) for at in missing[:room]]
+        calls = [
+            _model_call(names[at], schema, (model, prompt, known[at]), settings) for at in missing[:room]
+        ]
         done = iter((await self.do_first(calls)).outcomes)
-        refused = BudgetExceededError("calls", cap or 0)
         outcomes = []
         for name, key, answer in zip(names, keys, answers, strict=True):
-            outcome = (
-                Outcome(name, answer) if answer is not MISSING else next(done, Outcome(name, error=refused))
-            )
+            outcome = Outcome(name, answer) if answer is not MISSING else next(done, None)
+            if outcome is None:
+                outcome = Outcome(name, error=BudgetExceededError("calls", cap or 0))
             if isinstance(outcome.error, InvalidInputError):
                 raise outcome.error
             if outcome.ok:
@@ -250,12 +243,50 @@ class QueryCall:
         return await step
 
 
-def _model_call(
-    name: str, model: Any, prompt: Any, values: dict[str, Any], schema: Any, settings: dict[str, Any]
-) -> Call:
-    both: tuple[Any, Any] = (structured_call, astructured_call)
-    given: tuple[Any, ...] = (model, prompt, values, schema)
-    if schema is str:
-        both, given = (text_call, atext_call), given[:3]
+def _model_call(name: str, schema: Any, given: tuple[Any, ...], settings: dict[str, Any]) -> Call:
+    both: tuple[Any, Any] = (text_call, atext_call)
+    if schema is not str:
+        both, given = (structured_call, astructured_call), (*given, schema)
     sync, native = (partial(function, *given, **settings) for function in both)
     return Call(name, sync, native)
+
+
+class CallRetriever(BudgetedRetriever):
+    """Base of the retrievers that do everything through a ``QueryCall``, in steps that are written once."""
+
+    # The models' share of a deadline; a slow model would leave no time for the search that follows.
+    model_share: ClassVar[float] = 0.75
+
+    @abstractmethod
+    def _steps(self, call: QueryCall) -> Logic[list[Document]]:
+        """Find documents; a coroutine that awaits steps."""
+
+    def _retrieve(self, query: str, request: Request) -> list[Document]:
+        call = QueryCall(self, query, request)
+        return run(self._steps(call), call.budget)
+
+    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
+        call = QueryCall(self, query, request)
+        return await arun(self._steps(call), call.budget)
+
+
+class WrappingRetriever(CallRetriever):
+    """Base of the retrievers that ask one other retriever, and perhaps a model.
+
+    Args:
+        retriever: Any LangChain retriever, or another runnable from a string to documents.
+    """
+
+    retriever: Runnable[str, list[Document]]
+
+    @field_validator("retriever", mode="before")
+    @classmethod
+    def _retriever_is_runnable(cls, value: Any) -> Any:
+        if isinstance(value, Runnable):
+            return value
+        name = type(value).__name__
+        how = f" Wrap it: VectorRetriever(vectorstore={name})." if isinstance(value, VectorStore) else ""
+        raise InvalidInputError(
+            f"retriever is {name}; it must be a LangChain retriever (or another runnable from a string to "
+            f"documents).{how}"
+        )

@@ -10,12 +10,10 @@ from typing import Any, ClassVar
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 
-from rag_kit.concurrency.steps import Logic, arun, run
+from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import add_note, document_keys
 from rag_kit.errors import RagKitError
-from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.bounded import WrappingRetriever
-from rag_kit.retrieval.query_call import QueryCall
+from rag_kit.retrieval.query_call import QueryCall, WrappingRetriever
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +40,7 @@ class RefiningRetriever(WrappingRetriever):
         id_key: Metadata key that identifies a document.
     """
 
+    model_share: ClassVar[float] = 1.0  # the search comes first
     other_names: ClassVar[Mapping[str, str]] = {"base_retriever": "retriever"}
 
     @abstractmethod
@@ -51,14 +50,6 @@ class RefiningRetriever(WrappingRetriever):
     @abstractmethod
     def _wanted(self, k: int) -> int:
         """How many documents to ask the inner retriever for, without a ``fetch_k``."""
-
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        call = QueryCall(self, query, request)
-        return run(self._steps(call), call.budget)
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        call = QueryCall(self, query, request)
-        return await arun(self._steps(call), call.budget)
 
     async def _steps(self, call: QueryCall) -> list[Document]:
         k = call.request.k

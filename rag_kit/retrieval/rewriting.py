@@ -13,16 +13,15 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel, PrivateAttr, field_validator, model_validator
 
 from rag_kit.concurrency.outcome import describe_failure
-from rag_kit.concurrency.steps import Logic, arun, run
+from rag_kit.concurrency.steps import Logic
 from rag_kit.errors import InvalidInputError
 from rag_kit.models import JsonCache
 from rag_kit.models.identity import model_identity
-from rag_kit.retrieval.base import Request, check_count
-from rag_kit.retrieval.bounded import WrappingRetriever
+from rag_kit.retrieval.base import check_count
 from rag_kit.retrieval.fusion import check_weights
 from rag_kit.retrieval.merging import Found, Merging, check_fusion, merge
 from rag_kit.retrieval.prompting import LanguagePrompts, check_model
-from rag_kit.retrieval.query_call import MODEL_SHARE, QueryCall
+from rag_kit.retrieval.query_call import QueryCall, WrappingRetriever
 from rag_kit.retrieval.searching import Search, search_all
 from rag_kit.retrieval.variants import dropped_note, usable_variants
 
@@ -152,15 +151,8 @@ class RewritingRetriever(WrappingRetriever):
     def _rewrite(self, question: str, call: QueryCall) -> Logic[list[Search]]:
         """Ask the model, and say what to search with; an empty list leads to the plain search."""
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        call = QueryCall(self, query, request, model_share=MODEL_SHARE, cache=self.cache)
-        return run(self._steps(query, call), call.budget)
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        call = QueryCall(self, query, request, model_share=MODEL_SHARE, cache=self.cache)
-        return await arun(self._steps(query, call), call.budget)
-
-    async def _steps(self, question: str, call: QueryCall) -> list[Document]:
+    async def _steps(self, call: QueryCall) -> list[Document]:
+        question = call.query
         rewritten = await self._rewrite(question, call)
         if rewritten or call.settled:
             await call.keep_answers()

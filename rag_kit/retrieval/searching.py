@@ -66,7 +66,7 @@ async def search_all(
         name = f"{one.get_name()}, query {number}" if source is None else f"source {source!r}"
         calls.append(Call(name, sync, native))
     result = await call.do_all(calls, on_error=call.owner.on_error)
-    if first == 1:
+    if first == 1 and not result.values:
         raise_all_failed(f"searches of {call.owner.get_name()}", result)
     for line in result.degradations:
         call.note(f"degraded: {line}")

@@ -15,7 +15,7 @@ _WINDOW = 2_000
 
 
 def usable_variants(
-    written: Iterable[str], question: str, *, most: int, max_chars: int, echo: bool = False
+    written: Iterable[str], question: str, *, most: int, max_chars: int
 ) -> tuple[list[str], list[str]]:
     """Keep the texts that are worth a search.
 
@@ -24,7 +24,6 @@ def usable_variants(
         question: The user's question.
         most: How many to keep.
         max_chars: Longest text that is kept, in characters.
-        echo: Keep a text that only repeats the question.
 
     Returns:
         The texts kept, and one line for each dropped one that says why. Texts are the same if they differ only
@@ -35,7 +34,8 @@ def usable_variants(
         ...                 most=3, max_chars=200)
         (['BM25 ranking'], ['repeats the question', 'repeats the question', 'another script'])
     """
-    seen = set() if echo else {folded(question)}
+    asked = folded(question)
+    seen = {asked}
     script = script_of(question)
     kept: list[str] = []
     dropped: list[str] = []
@@ -45,7 +45,7 @@ def usable_variants(
         if not key:
             dropped.append("empty")
         elif key in seen:
-            dropped.append("repeats the question" if key == folded(question) else "repeats another")
+            dropped.append("repeats the question" if key == asked else "repeats another")
         elif len(text) > max_chars:
             dropped.append(f"longer than {max_chars} characters")
         elif script and (own := script_of(text)) and own != script:

@@ -107,11 +107,11 @@ class DecompositionRetriever(RewritingRetriever):
             )
         return [Search(part, ROLE) for part in parts]
 
-    async def _steps(self, question: str, call: QueryCall) -> list[Document]:
+    async def _steps(self, call: QueryCall) -> list[Document]:
         if self.mode == "parallel":
-            return await super()._steps(question, call)
-        found = await Serial(self, question, call).search()
-        return self._merge(question, call, found)
+            return await super()._steps(call)
+        found = await Serial(self, call.query, call).search()
+        return self._merge(call.query, call, found)
 
     def _merge(
         self, question: str, call: QueryCall, found: Sequence[Found], represent: str = ROLE

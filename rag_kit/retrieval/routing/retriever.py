@@ -15,16 +15,15 @@ from rag_kit.concurrency.steps import arun, run
 from rag_kit.documents import document_keys
 from rag_kit.errors import InvalidInputError
 from rag_kit.retrieval.base import Request
-from rag_kit.retrieval.bounded import BudgetedRetriever
 from rag_kit.retrieval.merging import Found, Merging, check_fusion, merge
-from rag_kit.retrieval.query_call import MODEL_SHARE, QueryCall
+from rag_kit.retrieval.query_call import CallRetriever, QueryCall
 from rag_kit.retrieval.routing.deciding import OnNone, Way, decide, make_way
 from rag_kit.retrieval.routing.route import Route
 from rag_kit.retrieval.routing.source import Source, allowed_among, read_sources
 from rag_kit.retrieval.searching import Search, search_all
 
 
-class RoutingRetriever(BudgetedRetriever):
+class RoutingRetriever(CallRetriever):
     """Send a question to the data sources that it belongs to.
 
     "None fits" is an answer: the result is then ``[]``. To tell it from a search that found nothing, call
@@ -153,14 +152,6 @@ class RoutingRetriever(BudgetedRetriever):
         call = _outside(self, question, config)
         return await arun(self._route(call, sources), call.budget)
 
-    def _retrieve(self, query: str, request: Request) -> list[Document]:
-        call = QueryCall(self, query, request, model_share=MODEL_SHARE)
-        return run(self._steps(call), call.budget)
-
-    async def _aretrieve(self, query: str, request: Request) -> list[Document]:
-        call = QueryCall(self, query, request, model_share=MODEL_SHARE)
-        return await arun(self._steps(call), call.budget)
-
     async def _route(self, call: QueryCall, names: Any) -> Route:
         allowed = self._allowed(call.request.config, names)
         return await decide(call, allowed, self._way, self.most, self.fallback, self.on_none)
@@ -259,4 +250,4 @@ def _outside(retriever: RoutingRetriever, question: Any, config: RunnableConfig 
     if not isinstance(question, str):
         raise InvalidInputError(f"A question must be a string, not {type(question).__name__}.")
     request = _Outside(1, None, ensure_config(config), cast("Any", None), {})
-    return QueryCall(retriever, question, request, model_share=MODEL_SHARE)
+    return QueryCall(retriever, question, request)
