@@ -298,9 +298,9 @@ def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write an indented JSON file; NaN is refused."""
+    """Write an indented JSON file; NaN is refused, a half of a surrogate pair becomes its escape."""
     text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    write_file(path, lambda file: file.write(text.encode("utf-8")))
+    write_file(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
 
 
 def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

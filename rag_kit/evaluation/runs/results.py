@@ -165,7 +165,7 @@ class Results:
         """
         path = as_path(folder, "folder")
         manifest = read_manifest(path)
-        metrics = tuple(entry["name"] for entry in manifest.get("metrics", []))
+        metrics = tuple(entry["name"] for entry in manifest.get("metrics") or ())
         name = manifest.get("name") or path.name
         return cls(name, read_rows(path), metrics, manifest, manifest.get("examples"))
 

@@ -88,7 +88,8 @@ class Row:
         """
         try:
             cells = {name: Cell.from_json(cell) for name, cell in record.get("cells", {}).items()}
-            usage, keys = dict(record.get("usage", {})), dict(record.get("keys", {}))
+            usage = {name: _usage(each) for name, each in record.get("usage", {}).items()}
+            keys = dict(record.get("keys", {}))
             if not all(isinstance(key, str) for key in keys.values()):
                 raise TypeError("a key is no text")
             output = Output.from_json(record["output"])
@@ -106,6 +107,12 @@ class Row:
         """All of them by their keys; what has no key is left out."""
         parts = (PIPELINE, *self.cells)
         return {self.keys[part]: self.record(part) for part in parts if part in self.keys}
+
+
+def _usage(value: Any) -> Usage:
+    if not all(type(count) is int for counts in value.values() for count in counts.values()):
+        raise TypeError("usage is no counts by model")
+    return dict(value)
 
 
 def digest(value: Any) -> str:
@@ -175,7 +182,7 @@ class RunFolder:
         """What is known under a key, as ``read`` reads it, and what it took; ``None`` if nothing, or damaged."""
         try:
             record = self._known[key]
-            return read(record["value"]), dict(record.get("usage", {}))
+            return read(record["value"]), _usage(record.get("usage", {}))
         except _ODD:
             return None
 

@@ -105,8 +105,10 @@ class Run:
         if self.folder is not None:
             with suppress(InvalidInputError):  # none yet, or a damaged one
                 before = read_manifest(self.folder.path)
-        self.manifest = self._make_manifest(judge, before.get("created"))
-        if self.folder is not None and not before:
+        self.manifest = self._make_manifest(judge)
+        if before:
+            self.manifest["created"] = str(before.get("created"))
+        elif self.folder is not None:
             self.folder.write_manifest({**self.manifest, "status": "running"})
 
     def _find(self, key: str, read: Callable[[Any], Any]) -> Any:
@@ -253,11 +255,11 @@ class Run:
     def _stop(self, error: BaseException) -> None:
         self.stopped = self.stopped or redact(str(error))
 
-    def _make_manifest(self, judge: Any, created: Any) -> dict[str, Any]:
+    def _make_manifest(self, judge: Any) -> dict[str, Any]:
         """What the run is made with, as plain JSON: versions, settings, fingerprints, the commit; no key."""
         job, started, limits = self.job, _now(), asdict(self.limits)
         return {
-            "name": job.name, "created": created or started, "started": started, "examples": len(job.examples),
+            "name": job.name, "created": started, "started": started, "examples": len(job.examples),
             "dataset": {"name": job.dataset, "fingerprint": digest([each.to_json() for each in job.examples])},
             "pipeline": {"name": job.name, "version": job.version, "key": job.key},
             "metrics": [_describe(metric, self.keys[metric.name]) for metric in job.metrics],

@@ -16,6 +16,7 @@ from rag_kit._redact import error_text, redact
 from rag_kit.documents.plain import to_plain
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation import Example, Results, assert_quality, compare, evaluate
+from rag_kit.evaluation._files import write_file
 from rag_kit.evaluation.cells import Cell
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.outputs import Output, Passage
@@ -173,6 +174,7 @@ def test_lines_of_another_form_are_done_again(tmp_path: Path) -> None:
         f'{{"id": "a", "cells": {{"ours_words": {{{ok}, "calls": "9"}}}}, {example}, "output": {{}}}}',
         f'{{"id": "a", "cells": {{"ours_words": {{{ok}, "tokens": NaN}}}}, {example}, "output": {{}}}}',
         f'{{"id": "a", {example}, "output": {{"calls": "many"}}}}',
+        f'{{"id": "a", {example}, "output": {{}}, "usage": {{"pipeline": {{"m": {{"calls": NaN}}}}}}}}',
     ):
         (tmp_path / "r" / "rows.jsonl").write_text(f"{line}\n")
         assert run(tmp_path / "r").manifest["done"]["asked"] == 2
@@ -207,9 +209,11 @@ def test_a_manifest_of_a_run_that_ended_nowhere_can_be_loaded(tmp_path: Path) ->
     """Of a run that was killed, or written by hand: what is not read may be missing."""
     run(tmp_path / "r")
     manifest = tmp_path / "r" / "manifest.json"
-    change = {"status": "running", "pipeline": None, "metrics": [{"name": "ours_words"}]}
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
-    assert Results.load(tmp_path / "r").complete
+    for metrics in ([{"name": "ours_words"}], None):
+        change = {"status": "running", "pipeline": None, "metrics": metrics, "created": "\ud800"}
+        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
+        assert Results.load(tmp_path / "r").complete
+        assert run(tmp_path / "r").manifest["done"]["asked"] == 0
 
 
 def test_a_folder_in_the_place_of_rows_is_refused(tmp_path: Path) -> None:
@@ -230,6 +234,27 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     for use in (run, Results.load):
         with pytest.raises(InvalidInputError, match="more than 1,000 bytes"):
             use(tmp_path / "r")
+
+
+def test_what_is_known_outlives_a_disk_that_fills_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of another pipeline that cannot replace the files leaves what the folder held before, to go on from."""
+    from rag_kit.evaluation.runs import rows
+
+    run(tmp_path / "r")
+    for fails in ("rows.jsonl", "manifest.json", "log.jsonl"):
+
+        def write(path: Path, write: Any, fails: str = fails) -> None:
+            if path.name == fails:
+                raise InvalidInputError("the disk is full")
+            write_file(path, write)
+
+        monkeypatch.setattr(rows, "write_file", write)
+        monkeypatch.setattr("rag_kit.evaluation._files.write_file", write)
+        with pytest.raises(InvalidInputError, match="full"):
+            evaluate(lambda q: "other", EXAMPLES, Words(), out=tmp_path / "r", name=fails, progress=False)
+        monkeypatch.undo()
+        assert evaluate(lambda q: "", EXAMPLES, Words(), out=tmp_path / "r", name=fails, version="1").complete
+        assert run(tmp_path / "r").manifest["done"]["asked"] == 0
 
 
 class Gone:
