@@ -172,7 +172,7 @@ class RunFolder:
         try:
             for row in map(_row_or_none, read_log(path / ROWS)):
                 self._in_rows |= {} if row is None else row.records()
-            log = [record for _, record in read_log(path / LOG) if record is not None]
+            log = [to_plain(record) for _, record in read_log(path / LOG) if record is not None]
         except BaseException:
             self._log.close()
             raise

@@ -159,7 +159,7 @@ def test_a_path_that_cannot_be_written_to_is_refused(
     """The message says why, and what to do."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(InvalidInputError, match="name a|give a path"):
+    with pytest.raises(InvalidInputError, match=r"name a|give a path"):
         run(Path(path))
 
 
@@ -177,6 +177,7 @@ def test_lines_of_another_form_are_done_again(tmp_path: Path) -> None:
         f'{{"id": "a", {example}, "output": {{}}, "usage": {{"pipeline": {{"m": {{"calls": NaN}}}}}}}}',
     ):
         (tmp_path / "r" / "rows.jsonl").write_text(f"{line}\n")
+        (tmp_path / "r" / "log.jsonl").write_text('{"key": 1e999, "value": 1e999}\n')
         assert run(tmp_path / "r").manifest["done"]["asked"] == 2
         assert Results.load(tmp_path / "r").complete
 
