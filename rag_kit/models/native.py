@@ -10,10 +10,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableParallel, RunnableSequence
 from pydantic import BaseModel
 
-from .json_schema import SchemaMismatchError
+from .json_schema import SchemaMismatchError, strict_schema
 from .parsing import UnreadableError, parse_text
 from .schema import Target
-from .strict_schema import strictly
 from .tokens import check_size, text_of
 
 
@@ -32,7 +31,7 @@ def bind(model: Any, method: str, target: Target) -> Runnable[Any, Any] | None:
     if method == "json_schema" and hasattr(model, "root_client"):
         # With a class the OpenAI client parses by itself and throws the text away when that fails; with a
         # schema it hands the text over, and a broken answer can be mended.
-        strict = strictly(target.json_schema)
+        strict = strict_schema(target.json_schema)
         schema = strict or copy.deepcopy(target.json_schema)
         options["strict"] = strict is not None
     try:

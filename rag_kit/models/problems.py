@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-# What the checks of this kit and Pydantic's say -> the same in Chinese; each is matched as a whole.
-_ZH: tuple[tuple[str, str], ...] = (
+# What the checks of this kit, Pydantic and jsonschema say -> the same in Chinese; each is matched as a whole.
+_ZH = (
     (r"Field required", r"缺少这个必填字段"),
-    (r"Extra inputs are not permitted", r"模式中没有这个字段"),
-    (r"missing (.+)", r"缺少字段：\1"),
-    (r"unknown field (.+)", r"模式中没有字段 \1"),
+    (r"(.+) is a required property", r"缺少字段：\1"),
+    (r"Extra inputs are not permitted|Additional properties are not allowed.*", r"模式中没有这样的字段"),
     (r"allowed: (.+)", r"允许的有：\1"),
     (r"expected an object with (.+), not (\w+)", r"应为含有 \1 的对象，而不是 \2"),
     (r"Input should be a valid (?:string|text).*", r"应为字符串"),
@@ -21,11 +20,12 @@ _ZH: tuple[tuple[str, str], ...] = (
     (r"Input should be (?:a valid (?:dictionary|mapping|dict)|an object).*", r"应为对象"),
     (r"Input should be (['\"].+)", r"只能是 \1 之一"),
     (r"must be one of (\[.*\]), not (.+)", r"只能是 \1 之一，不能是 \2"),
+    (r"(.+) is not one of (\[.*\])", r"只能是 \2 之一，不能是 \1"),
     (r"must be a list of numbers", r"应为数字列表"),
     (r"must be a list of (?:texts|keywords)", r"应为字符串列表"),
     (r"must be a list.*", r"应为列表"),
-    (r"must be (['\"\d].*)", r"必须是 \1"),
-    (r"must not be empty", r"不能为空"),
+    (r"must be (['\"\d].*)|(.+) was expected", r"必须是 \1\2"),
+    (r"must not be empty|.+ should be non-empty", r"不能为空"),
     (r"must hold a keyword", r"至少要有一个关键词"),
     (r"has (\d+) characters", r"有 \1 个字符"),
     (r"has (\d+) entries", r"有 \1 项"),
@@ -34,12 +34,10 @@ _ZH: tuple[tuple[str, str], ...] = (
     (r"is (.+)", r"给出的是 \1"),
     (r"a whole number from (\d+) to (\d+) is allowed", r"应为 \1 到 \2 的整数"),
     (r"a number from (\d+) to (\d+) is allowed", r"应为 \1 到 \2 的数字"),
-    (r"expected (.+), not (\w+)", r"类型应为 \1，而不是 \2"),
-    (r"(\S+) breaks (minimum|maximum|exclusiveMinimum|exclusiveMaximum) (\S+)", r"\1 不满足 \2 \3"),
-    (r"length (\d+) breaks (\w+) or (\w+)", r"长度 \1 不满足 \2 或 \3"),
-    (r"does not match (.+)", r"与 \1 不匹配"),
-    (r"nested deeper than (\d+)", r"嵌套超过 \1 层"),
-    (r"nothing is allowed here", r"这里不允许有内容"),
+    (r"(.+) is not of type (.+)", r"类型应为 \2，而不是 \1"),
+    (r"(\S+) is (?:less|greater) than .*the (minimum|maximum) of (\S+)", r"\1 不满足 \2 \3"),
+    (r".+ is too (?:short|long)", r"长度不符合要求"),
+    (r"(.+) does not match (.+)", r"\1 与 \2 不匹配"),
     (r"the answer is empty", r"回复是空的"),
     (r"the JSON breaks off before its end", r"JSON 没有写完就中断了"),
     (r"there is no JSON object in it", r"其中没有 JSON 对象"),
@@ -69,11 +67,6 @@ def problem_in(language: str) -> Callable[[str], str]:
     return _in_chinese if language == "zh" else str
 
 
-def _short(text: str) -> str:
-    """How a value is quoted: a model that wrote ten thousand entries need not read them again."""
-    return text if len(text) <= _MOST else f"{text[: _MOST // 2]}…{text[-_MOST // 4 :]}"
-
-
 def _in_chinese(problem: str) -> str:
     return "；".join(dict.fromkeys(map(_part, problem.split("; "))))
 
@@ -82,7 +75,9 @@ def _part(part: str) -> str:
     part = part.removeprefix("Value error, ")
     for rule, words in _RULES:
         if found := rule.fullmatch(part):
-            return _short(re.sub(r" or (?=['\"\d])", " 或 ", found.expand(words).replace(", ", "、")))
+            text = re.sub(r" or (?=['\"\d])", " 或 ", found.expand(words).replace(", ", "、"))
+            # a model that wrote ten thousand entries need not read them again
+            return text if len(text) <= _MOST else f"{text[: _MOST // 2]}…{text[-_MOST // 4 :]}"
     if placed := _PLACE.fullmatch(part):
         return f"{placed[1]}：{_part(placed[2])}"
     return _OTHER

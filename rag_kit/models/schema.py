@@ -99,14 +99,11 @@ class Target:
 
     def kind(self, name: str) -> str:
         """``"string"``, ``"boolean"``, ``"number"``, ``"integer"``, ``"strings"`` (a list of them) or ``"other"``."""
-        known = self._kinds.get(name)
-        if known is None:
-            known = self._kinds[name] = self._kind(self.fields[name])
-        return known
+        return self._kinds[name]
 
     @cached_property
     def _kinds(self) -> dict[str, str]:
-        return {}
+        return {name: self._kind(field) for name, field in self.fields.items()}
 
     def _kind(self, field: dict[str, Any]) -> str:
         options = [self._resolve(option) for option in field.get("anyOf", [])] or [field]
@@ -135,7 +132,8 @@ class Target:
         """
         if self.model is not None and isinstance(value, self.model):
             # a client that parsed by itself made the class that was sent; callers get the one they named
-            return value if type(value) is not self._sent else self._plain_class(value)
+            changed = type(value) is self._sent is not self.model
+            return self._validate(value.model_dump()) if changed else value
         if isinstance(value, BaseModel):
             value = value.model_dump()
         problem: SchemaMismatchError | None = None
@@ -145,11 +143,8 @@ class Target:
             except SchemaMismatchError as error:
                 problem = problem or error
         raise problem or SchemaMismatchError(
-            f"expected an object with {', '.join(self.fields)}, not {_brief(value)}"
+            f"expected an object with {', '.join(self.fields)}, not {type(value).__name__}"
         )
-
-    def _plain_class(self, value: BaseModel) -> Any:
-        return value if self._sent is self.model else self._validate(value.model_dump())
 
     def _readings(self, value: Any) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -158,7 +153,9 @@ class Target:
         if isinstance(value, dict):
             found.append(self._named(value))
             for key, inner in value.items():
-                if isinstance(inner, dict) and (str(key).lower() in _WRAPPERS or _same(key, self.name)):
+                if isinstance(inner, dict) and (
+                    str(key).lower() in _WRAPPERS or _plain(key) == _plain(self.name)
+                ):
                     found.append(self._named(inner))
             if self.only_field and len(value) == 1:
                 ((key, inner),) = value.items()
@@ -226,9 +223,7 @@ class Target:
         return field
 
 
-@lru_cache(maxsize=256)
-def _target_of_class(schema: type[BaseModel], language: str, description: str) -> Target:
-    return Target(schema, language, description)
+_target_of_class = lru_cache(maxsize=256)(Target)
 
 
 @lru_cache(maxsize=64)
@@ -257,10 +252,6 @@ def _plain(name: Any) -> str:
     return re.sub(r"[\s_-]+", "", str(name)).lower()
 
 
-def _same(a: Any, b: Any) -> bool:
-    return _plain(a) == _plain(b)
-
-
 def _bare(item: Any) -> Any:
     """The one string in a one-key object, as in ``{"query": "..."}`` for a plain string."""
     if isinstance(item, dict):
@@ -268,7 +259,3 @@ def _bare(item: Any) -> Any:
         if len(strings) == 1:
             return strings[0].strip()
     return item.strip() if isinstance(item, str) else item
-
-
-def _brief(value: Any) -> str:
-    return type(value).__name__

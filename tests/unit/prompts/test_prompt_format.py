@@ -218,12 +218,18 @@ def test_an_inline_schema_gets_the_title_that_models_need() -> None:
     ("schema", "words"),
     [
         ({"type": "object", "properties": {}}, "empty"),
-        ({"type": "object", "properties": {"a": {"type": "text"}}}, "at properties.a: type 'text'"),
+        ({"type": "object", "properties": {"a": {"type": "text"}}}, "at properties.a.type: 'text' is not"),
         ({"type": "object", "properties": {"a": {"$ref": "http://x/y"}}}, "$ref must point into the same"),
-        ({"type": "object", "properties": {"a": {}}, "required": ["b"]}, "'required'"),
+        (
+            {"type": "object", "properties": {"a": {}}, "required": "a"},
+            "at required: 'a' is not of type 'array'",
+        ),
         ({"type": "object", "properties": {"a": {"type": "array", "items": 3}}}, "properties.a.items"),
-        ({"type": "object", "properties": {"a": {"anyOf": []}}}, "'anyOf' must be a list"),
-        ({"type": "object", "properties": {f"a{i}": {} for i in range(600)}}, "more than 500 parts"),
+        (
+            {"type": "object", "properties": {"a": {"anyOf": []}}},
+            "at properties.a.anyOf: [] should be non-empty",
+        ),
+        ({"type": "object", "properties": {f"a{i}": {} for i in range(3000)}}, "more than 20,000 characters"),
         ({"type": "object", "properties": {1: {}}}, "keys are text"),
     ],
 )
