@@ -122,12 +122,8 @@ def _slashed(match: re.Match[str], today: date) -> Period | None:
     return _day(year, first, second, f"{match[0]} was read as month/day/year" if unclear else "")
 
 
-def _year_month(match: re.Match[str], today: date) -> Period | None:
-    return months(int(match["ym_y"]), int(match["ym_m"]))
-
-
 def _month_year(match: re.Match[str], today: date) -> Period | None:
-    return months(int(match["my_y"]), int(match["my_m"]))
+    return months(int(match["ym_y"] or match["my_y"]), int(match["ym_m"] or match["my_m"]))
 
 
 def _english(match: re.Match[str], today: date) -> Period | None:
@@ -144,7 +140,7 @@ def _quarter(match: re.Match[str], today: date) -> Period | None:
 
 
 def _fiscal(match: re.Match[str], today: date) -> Period | None:
-    return years(_four(match["fy"]))
+    return years(_four(match["fy"] or match["year"]))
 
 
 def _four(year: str) -> int:
@@ -172,15 +168,11 @@ def _decade(match: re.Match[str], today: date) -> Period | None:
     if match["de_name"]:
         start = 1900 + DECADES[match["de_name"].lower()]
     elif match["de_zh"]:
-        tens = chinese_number(match["de_zh"])
-        if tens is None:
-            return None
-        start = (
-            1900 + tens if match["de_c"] else tens if tens >= 1000 else (1900 if tens >= 30 else 2000) + tens
-        )
+        start = chinese_number(match["de_zh"]) or 0
+        if start < 1000:
+            start += 1900 if match["de_c"] or start >= 30 else 2000
     else:
-        text = match["de_en"]
-        start = int(text) if len(text) == 4 else 1900 + int(text)
+        start = int(match["de_en"]) + (0 if len(match["de_en"]) == 4 else 1900)
     part = (match["de_part"] or "").lower().rstrip("- ")
     if not part:
         return years(start, 10)
@@ -199,23 +191,13 @@ def _span(match: re.Match[str], today: date) -> Period | None:
     """The last five years; 近五年: from then until now."""
     count = _count(match["sp_n"] or match["sp_c"] or "1")
     unit = (match["sp_u"] or "").lower().rstrip("s") or UNITS[match["sp_cu"]]
-    return _ago(today, count, unit)
-
-
-def _ago(today: date, count: int, unit: str) -> Period | None:
-    days = {"day": 1, "week": 7}.get(unit)
     try:
-        if days:
-            return Period(today - timedelta(days=days * count), None, unit)
-        back = (
-            today.year * 12
-            + today.month
-            - 1
-            - count * {"month": 1, "quarter": 3, "year": 12, "decade": 120}[unit]
-        )
-        year, month = divmod(back, 12)
+        if unit in ("day", "week"):
+            return Period(today - timedelta(days=count * (7 if unit == "week" else 1)), None, unit)
+        size = {"month": 1, "quarter": 3, "year": 12, "decade": 120}[unit]
+        year, month = divmod(today.year * 12 + today.month - 1 - count * size, 12)
         day = min(today.day, calendar.monthrange(year, month + 1)[1])
-        return Period(date(year, month + 1, day), None, unit if unit in ("month", "quarter") else "years")
+        return Period(date(year, month + 1, day), None, unit if size < 12 else "years")
     except (ValueError, OverflowError):
         return None
 
@@ -251,10 +233,6 @@ def _past_year(match: re.Match[str], today: date) -> Period | None:
     return years(today.year - _count(match["ago"] or match["ago_zh"]))
 
 
-def _plain_year(match: re.Match[str], today: date) -> Period | None:
-    return years(int(match["year"]))
-
-
 _PLACES = {"十": 10, "百": 100, "千": 1000, "万": 10_000}
 
 
@@ -286,10 +264,10 @@ def chinese_number(text: str, *, digits: bool = False) -> int | None:
 
 
 _MAKERS: dict[str, Callable[[re.Match[str], date], Period | None]] = {
-    "iso": _iso, "compact": _compact, "slashed": _slashed, "ym": _year_month, "my": _month_year,
+    "iso": _iso, "compact": _compact, "slashed": _slashed, "ym": _month_year, "my": _month_year,
     "english": _english, "quarter": _quarter, "half": _half, "decade": _decade, "chinese": _chinese,
     "century": _century, "span": _span, "past_year": _past_year, "relative": _relative, "fiscal": _fiscal,
-    "plain": _plain_year,
+    "plain": _fiscal,
 }  # fmt: skip
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any, Literal
 
 from rag_kit.errors import InvalidInputError
 
 FieldType = Literal["str", "int", "float", "bool", "date"]
 DateFormat = Literal["iso", "yyyymmdd", "timestamp"]
-TYPES: tuple[FieldType, ...] = ("str", "int", "float", "bool", "date")
+_TYPES: tuple[FieldType, ...] = ("str", "int", "float", "bool", "date")
 MAX_FIELDS = 64
 _NAMES: dict[str, FieldType] = {
     **dict.fromkeys(("str", "string", "text", "keyword", "enum", "category"), "str"),
@@ -20,7 +21,7 @@ _NAMES: dict[str, FieldType] = {
     **dict.fromkeys(("bool", "boolean"), "bool"),
     **dict.fromkeys(("date", "datetime", "timestamp", "time"), "date"),
 }
-_LIST = re.compile(r"(?:list|array|set|sequence)\s*(?:\[|<|of)?\s*(\w*)", re.IGNORECASE)
+_LIST = re.compile(r"\b(?:list|array|set|sequence)\s*(?:\[|<|of)?\s*(\w*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,9 @@ class MetadataField:
             raise InvalidInputError(
                 f"A field is named {self.name!r}; a name is a non-empty text that does not begin with '$'."
             )
-        if self.type not in TYPES:
+        if self.type not in _TYPES:
             raise InvalidInputError(
-                f"Field {self.name!r} has type {self.type!r}; allowed: {', '.join(TYPES)}."
+                f"Field {self.name!r} has type {self.type!r}; allowed: {', '.join(_TYPES)}."
             )
         for name in ("values", "aliases"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
@@ -147,9 +148,6 @@ class Schema:
     def __len__(self) -> int:
         return len(self.fields)
 
-    def __bool__(self) -> bool:
-        return bool(self.fields)
-
     def get(self, name: str) -> MetadataField | None:
         """The field of exactly that name."""
         return next((field for field in self.fields if field.name == name), None)
@@ -173,33 +171,23 @@ def _plain(name: str) -> str:
 
 
 def _field(item: Any) -> MetadataField:
+    """A field of a dict such as ``{"name": "tags", "type": "list[string]"}`` or an ``AttributeInfo``."""
     if isinstance(item, MetadataField):
         return item
     if not isinstance(item, Mapping):
-        item = {
-            key: getattr(item, key) for key in ("name", "type", "description") if getattr(item, key, None)
-        }
+        item = {key: getattr(item, key, None) or "" for key in ("name", "type", "description")}
     known = dict(item)
     declared = known.pop("type", "str")
-    if isinstance(declared, type):
-        declared = declared.__name__
-    kind = str(declared).strip()
-    many = bool(known.pop("many", False))
-    parts = [part for part in re.split(r"\s+or\s+|\|", kind) if part]
-    if (listed := next((_LIST.match(part) for part in parts if _LIST.match(part)), None)) is not None:
-        many, kind = True, listed.group(1) or "str"
-    if (allowed := known.pop("allowed", None)) is not None:
-        known.setdefault("values", allowed)
-        known.setdefault("complete", True)
-    unknown = sorted(set(known) - set(MetadataField.__dataclass_fields__))
-    if unknown or "name" not in known:
+    kind = getattr(declared, "__name__", str(declared)).strip()
+    listed = _LIST.search(kind)
+    if listed is not None:
+        kind, known["many"] = listed.group(1) or "str", True
+    if "allowed" in known:
+        known = {"values": known.pop("allowed"), "complete": True, **known}
+    allowed = {field.name for field in dataclass_fields(MetadataField)} - {"type"}
+    if "name" not in known or not known.keys() <= allowed or kind.lower() not in _NAMES:
         raise InvalidInputError(
-            f"A field was given as {sorted(item)}; it needs 'name', and may have: type, allowed, "
-            f"{', '.join(sorted(set(MetadataField.__dataclass_fields__) - {'name', 'type'}))}."
+            f"A field was given as {dict(item)!r:.200}; it needs 'name', may have 'type' ({', '.join(_TYPES)}, or a "
+            f"list of them), 'allowed', {', '.join(sorted(allowed - {'name'}))}."
         )
-    resolved = _NAMES.get(kind.lower())
-    if resolved is None:
-        raise InvalidInputError(
-            f"Field {known['name']!r} has type {declared!r}; allowed: {', '.join(TYPES)}, or a list of them."
-        )
-    return MetadataField(type=resolved, many=many, **known)
+    return MetadataField(type=_NAMES[kind.lower()], **known)

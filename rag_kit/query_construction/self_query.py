@@ -127,19 +127,9 @@ class SelfQueryRetriever(CallRetriever):
         k: int = 4,
         **settings: Any,
     ) -> Self:
-        """Make the retriever from a model and what to search.
+        """Make the retriever from a model and what to search; the other arguments are those of the class.
 
-        Args:
-            llm: The model.
-            retriever: A retriever, a vector store, a ``BM25Index``, a ``DocumentIndex`` or documents.
-            document_contents: What the documents are, in a few words.
-            metadata_field_info: The fields that may be used, also as ``schema``; ``None`` to find them out.
-            prompt: A prompt of one's own.
-            k: Most documents to return.
-            **settings: Any further argument of the class.
-
-        Raises:
-            InvalidInputError: For arguments that are not allowed.
+        ``metadata_field_info`` is ``schema``, as LangChain calls it.
         """
         if metadata_field_info is not None:
             settings["metadata_field_info"] = metadata_field_info
@@ -149,17 +139,7 @@ class SelfQueryRetriever(CallRetriever):
 
     @classmethod
     def from_rules(cls, retriever: Any, *, schema: Any = None, k: int = 4, **settings: Any) -> Self:
-        """Make the retriever without a model: values, numbers and dates that the question names become the filter.
-
-        Args:
-            retriever: A retriever, a vector store, a ``BM25Index``, a ``DocumentIndex`` or documents.
-            schema: The fields that may be used; ``None`` to find them and their values out.
-            k: Most documents to return.
-            **settings: Any further argument of the class.
-
-        Raises:
-            InvalidInputError: For arguments that are not allowed.
-        """
+        """Make the retriever without a model: values, numbers and dates that the question names become the filter."""
         return cls(llm=None, retriever=retriever, schema_=schema, k=k, **settings)
 
     @model_validator(mode="before")
@@ -197,15 +177,14 @@ class SelfQueryRetriever(CallRetriever):
     @field_validator("max_relaxations", mode="before")
     @classmethod
     def _relaxations_are_allowed(cls, value: Any) -> Any:
-        return None if value is None else check_count("max_relaxations", value)
+        return check_count("max_relaxations", value)
 
     @field_validator("relax", mode="before")
     @classmethod
     def _order_is_allowed(cls, value: Any) -> Any:
-        if isinstance(value, bool):
+        named = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
+        if named or isinstance(value, bool):
             return value
-        if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
-            return list(value)
         raise InvalidInputError(
             f"relax={value!r} was given; it must be True, False, or a list of field names."
         )
@@ -220,13 +199,8 @@ class SelfQueryRetriever(CallRetriever):
             self._found = self._discover(self._visible(self.filter))
         if self.llm is not None and not is_extractive(self.llm):
             prompts = LanguagePrompts("self_query", self.prompt, ("question", "fields"), self.language)
-            self._model = ModelConstructor(
-                self.llm,
-                prompts.choose,
-                today=self.today,
-                timeout=self.timeout,
-                contents=self.document_contents,
-            )
+            settings: Any = {"timeout": self.timeout, "contents": self.document_contents}
+            self._model = ModelConstructor(self.llm, prompts.choose, today=self.today, **settings)
         # dictionaries are loaded here rather than in an asynchronous call
         self._rules.construct("a 是", Schema())
         return self
@@ -240,14 +214,10 @@ class SelfQueryRetriever(CallRetriever):
         return combine_filters(where, own_filter(self.retriever, config, strict=True))
 
     def _discover(self, where: Filter | None) -> Schema:
-        if self._source is None:
-            return discover_schema(self.retriever)  # raises, and says what to do
-        return discover_schema(self._source, filter=where, exclude=self.exclude)
+        return discover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)
 
     async def _adiscover(self, where: Filter | None) -> Schema:
-        if self._source is None:
-            return await adiscover_schema(self.retriever)
-        return await adiscover_schema(self._source, filter=where, exclude=self.exclude)
+        return await adiscover_schema(self._source or self.retriever, filter=where, exclude=self.exclude)
 
     @property
     def schema_in_use(self) -> Schema:

@@ -16,42 +16,43 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.documents import Filter, combine_filters, compile_filter, copy_document
 from rag_kit.errors import InvalidInputError
 from rag_kit.indexing import BM25Index, DocumentIndex
+from rag_kit.indexing.store_filters import made_by
 from rag_kit.retrieval import BM25Retriever, VectorRetriever, index_retriever
 from rag_kit.retrieval.exact.store import ExactVectorStore
 from rag_kit.retrieval.own_filter import own_filter
 from rag_kit.retrieval.stores import native_filter
 
-Read = Callable[[Filter | None, int], list[Document]]
+Pages = Callable[[Filter | None], Iterable[Iterable[Document]]]
 _GROUP = 500
+_INSIDE = ("index", "vectorstore", "retriever", "base_retriever", "retrievers")
 
 
 class Source:
     """The rows of a collection.
 
     Args:
-        read: Gives at most so many documents that pass a filter.
-        kind: What it is, for messages.
+        pages: Gives the rows in the collection's order, at least those that pass a filter.
+        own: A filter that all rows have to pass.
     """
 
-    def __init__(self, read: Read, kind: str) -> None:
-        self._read = read
-        self.kind = kind
+    def __init__(self, pages: Pages, own: Filter | None = None) -> None:
+        self._pages = pages
+        self._own = own
 
     def documents(self, where: Filter | None, limit: int) -> list[Document]:
-        """Copies of the documents that pass, in the collection's own order."""
-        return self._read(where, limit)
+        """Copies of the first `limit` documents that pass; pages are read only until there are as many."""
+        both = combine_filters(self._own, where)
+        passes = compile_filter(both)
+        found = (doc for page in self._pages(both) for doc in page if passes(doc.metadata))
+        return [copy_document(doc) for doc in islice(found, limit)]
 
     async def adocuments(self, where: Filter | None, limit: int) -> list[Document]:
         """As ``documents``, on the shared pool of threads."""
-        return await run_in_thread(partial(self._read, where, limit))
+        return await run_in_thread(partial(self.documents, where, limit))
 
-    def narrowed(self, own: Filter) -> Source:
+    def narrowed(self, own: Filter | None) -> Source:
         """Those of the rows that pass a filter besides."""
-        return Source(partial(_narrowed, self._read, own), self.kind)
-
-
-def _narrowed(read: Read, own: Filter, where: Filter | None, limit: int) -> list[Document]:
-    return read(combine_filters(own, where), limit)
+        return Source(self._pages, combine_filters(self._own, own))
 
 
 def source_of(value: Any) -> Source | None:
@@ -73,8 +74,9 @@ def source_of(value: Any) -> Source | None:
         True
     """
     found = rows_behind(value)
-    where = None if found is None or not isinstance(value, Runnable) else own_filter(value, strict=True)
-    return found if found is None or where is None else found.narrowed(where)
+    if found is None or not isinstance(value, Runnable):
+        return found
+    return found.narrowed(own_filter(value, strict=True))
 
 
 def rows_behind(value: Any) -> Source | None:
@@ -82,32 +84,21 @@ def rows_behind(value: Any) -> Source | None:
     if isinstance(value, Source):
         return value
     if isinstance(value, BM25Index):
-        return Source(partial(_from_ids, partial(getattr, value, "ids"), value.get), "BM25Index")
+        return Source(lambda where: _by_ids(value.ids, value.get))
     if isinstance(value, DocumentIndex):
-        return Source(partial(_from_ids, value.passage_ids, value.get), "DocumentIndex")
-    if isinstance(value, InMemoryVectorStore):
-        return Source(partial(_from_memory, value), "InMemoryVectorStore")
+        return Source(lambda where: _by_ids(value.passage_ids(), value.get))
+    if isinstance(value, ExactVectorStore):
+        return rows_behind(value.vectorstore)
     if isinstance(value, VectorStore):
         return _of_store(value)
     if isinstance(value, RunnableBindingBase):
         return rows_behind(value.bound)
     if isinstance(value, Runnable):
-        return _of_retriever(value)
-    if (
-        isinstance(value, Sequence)
-        and not isinstance(value, str)
-        and all(isinstance(item, Document) for item in value)
-    ):
-        return Source(partial(_from_documents, tuple(value)), "documents")
-    return None
-
-
-def _of_retriever(value: Any) -> Source | None:
-    for name in ("index", "vectorstore", "retriever", "base_retriever", "retrievers"):
-        part = getattr(value, name, None)
-        for one in part if isinstance(part, (list, tuple)) else [part]:
-            if one is not None and (found := rows_behind(one)) is not None:
-                return found
+        inside = [getattr(value, name, None) for name in _INSIDE]
+        parts = [one for part in inside for one in (part if isinstance(part, (list, tuple)) else [part])]
+        return next((found for one in parts if one is not None and (found := rows_behind(one))), None)
+    if isinstance(value, (list, tuple)) and all(isinstance(item, Document) for item in value):
+        return Source(lambda where: [value])
     return None
 
 
@@ -135,51 +126,25 @@ def as_retriever(value: Any) -> Runnable[str, list[Document]]:
     )
 
 
-def _passing(pages: Iterable[Iterable[Document]], where: Filter | None, limit: int) -> list[Document]:
-    """The first `limit` documents that pass; pages are read only until there are as many."""
-    passes = compile_filter(where)
-    return list(islice((doc for page in pages for doc in page if passes(doc.metadata)), limit))
+def _by_ids(ids: Sequence[str], get: Callable[[Sequence[str]], list[Document]]) -> Iterator[list[Document]]:
+    return (get(ids[start : start + _GROUP]) for start in range(0, len(ids), _GROUP))
 
 
-def _from_documents(documents: Sequence[Document], where: Filter | None, limit: int) -> list[Document]:
-    return [copy_document(doc) for doc in _passing([documents], where, limit)]
-
-
-def _from_ids(
-    ids: Callable[[], Sequence[str]],
-    get: Callable[[Sequence[str]], list[Document]],
-    where: Filter | None,
-    limit: int,
-) -> list[Document]:
-    names = list(ids())
-    pages = (get(names[start : start + _GROUP]) for start in range(0, len(names), _GROUP))
-    return _passing(pages, where, limit)
-
-
-def _from_memory(store: InMemoryVectorStore, where: Filter | None, limit: int) -> list[Document]:
-    rows = store.store.values()
-    documents = [Document(row["text"], id=row["id"], metadata=row["metadata"]) for row in rows]
-    return _from_documents(documents, where, limit)
-
-
-def _of_store(store: VectorStore) -> Source | None:
-    if isinstance(store, ExactVectorStore):
-        return rows_behind(store.vectorstore)
-    module = {base.__module__.split(".")[0] for base in type(store).__mro__}
-    if "langchain_chroma" in module:
-        return Source(partial(_from_store, _pages, store), "Chroma")
-    if "langchain_qdrant" in module:
-        return Source(partial(_from_store, _pages_of_qdrant, store), "Qdrant")
-    if "langchain_postgres" in module and hasattr(store, "get"):
-        return Source(partial(_from_store, _pages, store), "PGVectorStore")
+def _of_store(store: Any) -> Source | None:
+    """The rows of a store, which filters by what it can."""
+    if isinstance(store, InMemoryVectorStore):
+        return Source(lambda where: [_in_memory(store)])
+    if made_by(store, "langchain_qdrant"):
+        return Source(lambda where: _pages_of_qdrant(store, native_filter(store, where) if where else None))
+    if made_by(store, "langchain_chroma") or (made_by(store, "langchain_postgres") and hasattr(store, "get")):
+        return Source(lambda where: _pages(store, native_filter(store, where) if where else None))
     return None
 
 
-def _from_store(
-    pages: Callable[[Any, Any], Iterator[list[Document]]], store: Any, where: Filter | None, limit: int
-) -> list[Document]:
-    """The documents of a store that pass; it filters by what it can, and its pages are tested for the rest."""
-    return _passing(pages(store, native_filter(store, where) if where else None), where, limit)
+def _in_memory(store: InMemoryVectorStore) -> list[Document]:
+    return [
+        Document(row["text"], id=row["id"], metadata=row["metadata"]) for row in list(store.store.values())
+    ]
 
 
 def _pages(store: Any, native: Any) -> Iterator[list[Document]]:
@@ -194,18 +159,15 @@ def _pages(store: Any, native: Any) -> Iterator[list[Document]]:
 
 def _pages_of_qdrant(store: Any, native: Any) -> Iterator[list[Document]]:
     offset: Any = None
+    text, metadata = store.content_payload_key, store.metadata_payload_key
     while True:
         points, offset = store.client.scroll(
             store.collection_name, scroll_filter=native, limit=_GROUP, offset=offset, with_payload=True
         )
-        payloads = [(point.id, point.payload or {}) for point in points]
+        payloads = [(str(point.id), point.payload or {}) for point in points]
         yield [
-            Document(
-                payload.get(store.content_payload_key) or "",
-                id=str(key),
-                metadata=dict(payload.get(store.metadata_payload_key) or {}),
-            )
-            for key, payload in payloads
+            Document(of.get(text) or "", id=key, metadata=dict(of.get(metadata) or {}))
+            for key, of in payloads
         ]
         if offset is None:
             return

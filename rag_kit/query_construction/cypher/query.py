@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.query_construction.cypher.database import GraphDatabase
-from rag_kit.query_construction.statements.asking import Database, TextToStatement
+from rag_kit.query_construction.statements.asking import TextToStatement
 from rag_kit.query_construction.statements.result import QueryResult
 from rag_kit.query_construction.statements.uses import StatementRetriever
 
@@ -35,7 +35,7 @@ class TextToCypher(TextToStatement):
     task = "Text to Cypher"
     prompt = "graph_query"
 
-    def _opened(self, database: Any, sample_rows: int, seconds: float) -> tuple[Database, str]:
+    def _opened(self, database: Any, sample_rows: int, seconds: float) -> tuple[Any, str]:
         graph = GraphDatabase(database)
         return graph, graph.described(sample_rows, seconds)
 

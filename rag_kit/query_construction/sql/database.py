@@ -15,7 +15,6 @@ from rag_kit.errors import (
 )
 from rag_kit.query_construction.sql.postgres import PostgresDatabase
 from rag_kit.query_construction.sql.sqlite import SqliteDatabase
-from rag_kit.query_construction.statements.asking import Database
 from rag_kit.query_construction.statements.result import Limits
 
 _SYSTEM = ("pg_", "information_schema", "sqlite_")
@@ -24,27 +23,17 @@ _SAMPLE_CHARS = 100
 
 def open_database(
     given: Any, tables: Collection[str] | None, sample_rows: int, seconds: float
-) -> tuple[Database, str]:
+) -> tuple[SqliteDatabase | PostgresDatabase, str]:
     """Open a database (see ``TextToSql``); returns it, and its tables' columns, keys and sample rows as text.
 
     Raises:
         InvalidInputError: It is something else, has other tables, or another dialect than SQLite or PostgreSQL.
         ConfigurationError: It cannot be reached.
     """
-    from sqlalchemy import Engine, inspect
+    from sqlalchemy import inspect
     from sqlalchemy.exc import SQLAlchemyError
 
-    if isinstance(tables, str):
-        raise InvalidInputError(f"tables is {tables!r}; give a list of names.")
-    engine = getattr(given, "_engine", given)  # of an SQLDatabase, which has no public name for it
-    if isinstance(engine, str):
-        engine = _engine(engine)
-    if not isinstance(engine, Engine):
-        raise InvalidInputError(
-            f"database is a {type(given).__name__}; give an SQLDatabase, a SQLAlchemy engine (not an async one), "
-            "or a URL such as 'sqlite:///shop.db'."
-        )
-    _check(engine)
+    engine = _engine(getattr(given, "_engine", given))  # an SQLDatabase has no public name for it
     try:
         inspector = inspect(engine)
         schema = getattr(given, "_schema", None) or inspector.default_schema_name or ""
@@ -58,13 +47,15 @@ def open_database(
         sqlite = engine.dialect.name == "sqlite"
         database = SqliteDatabase(engine, names) if sqlite else PostgresDatabase(engine, names, schema)
         limits = Limits(sample_rows, _SAMPLE_CHARS, seconds)
-        return database, "\n\n".join(_described(database, inspector, name, schema, limits) for name in names)
+        return database, "\n\n".join(
+            _description(database, inspector, name, schema, limits) for name in names
+        )
     except SQLAlchemyError as error:
-        said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-        raise ConfigurationError(f"The database cannot be read: {said}") from error
+        reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+        raise ConfigurationError(f"The database cannot be read: {reason}") from error
 
 
-def _described(database: Database, inspector: Any, name: str, schema: str, limits: Limits) -> str:
+def _description(database: Any, inspector: Any, name: str, schema: str, limits: Limits) -> str:
     """Columns, keys and sample rows of one table."""
     foreign = {
         column: f' REFERENCES "{key["referred_table"]}" ("{target}")'
@@ -83,43 +74,34 @@ def _described(database: Database, inspector: Any, name: str, schema: str, limit
         sample = database.run(f'SELECT * FROM "{quoted}" LIMIT {limits.rows}', limits).rows
     except StatementError as error:  # a slow view, a cell that is too long: the columns are described
         return f"{text}\nNo sample rows: {error}"
-    return "\n".join([text, *(" | ".join(map(_cell, row)) for row in sample)])
+    cells = (["NULL" if cell is None else " ".join(str(cell).split()) for cell in row] for row in sample)
+    return "\n".join([text, *map(" | ".join, cells)])
 
 
-def _cell(value: Any) -> str:
-    return "NULL" if value is None else " ".join(str(value).split())
-
-
-def _engine(url: str) -> Any:
-    from sqlalchemy import create_engine, make_url
+def _engine(given: Any) -> Any:
+    """The engine of a URL, or the one given, if statements can be kept from writing on it."""
+    from sqlalchemy import Engine, create_engine, make_url
     from sqlalchemy.exc import ArgumentError
+    from sqlalchemy.pool import StaticPool
 
     try:
-        return create_engine(url)
+        engine = create_engine(given) if isinstance(given, str) else given
     except ArgumentError:
         raise InvalidInputError("database is no SQLAlchemy URL; give e.g. 'sqlite:///shop.db'.") from None
     except ImportError as error:
-        name = make_url(url).drivername
+        name = make_url(given).drivername
         if not name.startswith("postgresql"):
             raise _refusal(name) from None
         raise MissingExtraError("postgres", "PostgreSQL, as postgresql+psycopg://...,") from error
-
-
-def _refusal(driver: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"database is {driver}; allowed: sqlite (pysqlite) and postgresql (psycopg), the two on which a "
-        "statement is kept from writing."
-    )
-
-
-def _check(engine: Any) -> None:
-    """Refuse dialects without guards of their own, and SQLite databases that nobody else can open."""
-    from sqlalchemy.pool import StaticPool
-
+    if not isinstance(engine, Engine):
+        raise InvalidInputError(
+            f"database is a {type(engine).__name__}; give an SQLDatabase, a SQLAlchemy engine (not an async one), "
+            "or a URL such as 'sqlite:///shop.db'."
+        )
     dialect, driver = engine.dialect.name, engine.dialect.driver
     if dialect == "postgresql" and engine.dialect.paramstyle in ("pyformat", "format"):
-        return
-    if dialect != "sqlite" or driver != "pysqlite":
+        return engine
+    if (dialect, driver) != ("sqlite", "pysqlite"):
         raise _refusal(f"{dialect}+{driver}")
     file = engine.url.database or ""
     if file in ("", ":memory:"):
@@ -130,9 +112,19 @@ def _check(engine: Any) -> None:
             )
     elif not file.startswith("file:") and not Path(file).is_file():
         raise InvalidInputError(f"There is no SQLite file {file!r}.")
+    return engine
+
+
+def _refusal(driver: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"database is {driver}; allowed: sqlite (pysqlite) and postgresql (psycopg), the two on which a "
+        "statement is kept from writing."
+    )
 
 
 def _chosen(tables: Collection[str] | None, usable: Sequence[str]) -> Sequence[str]:
+    if isinstance(tables, str):
+        raise InvalidInputError(f"tables is {tables!r}; give a list of names.")
     names = usable if tables is None else list(tables)
     for name in names:
         if name not in usable:

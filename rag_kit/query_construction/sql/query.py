@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.query_construction.sql.database import open_database
-from rag_kit.query_construction.statements.asking import Database, TextToStatement
+from rag_kit.query_construction.statements.asking import TextToStatement
 from rag_kit.query_construction.statements.result import QueryResult
 from rag_kit.query_construction.statements.uses import StatementRetriever
 
@@ -39,26 +39,12 @@ class TextToSql(TextToStatement):
 
     def _opened(
         self, database: Any, sample_rows: int, seconds: float, tables: Collection[str] | None = None
-    ) -> tuple[Database, str]:
+    ) -> tuple[Any, str]:
         return open_database(database, tables, sample_rows, seconds)
 
 
 class SqlRetriever(StatementRetriever):
-    """The rows of a database that answer a question, as documents: see ``StatementRetriever``.
-
-    Example:
-        >>> from langchain_core.language_models import FakeListChatModel
-        >>> from sqlalchemy import create_engine, text
-        >>> from sqlalchemy.pool import StaticPool
-        >>> options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
-        >>> engine = create_engine("sqlite://", **options)
-        >>> with engine.begin() as connection:
-        ...     _ = connection.execute(text("CREATE TABLE item AS SELECT 'pen' AS name, 2 AS price"))
-        >>> model = FakeListChatModel(responses=['{"reason": "All.", "statement": "SELECT * FROM item"}'])
-        >>> found = SqlRetriever.from_llm(model, engine).invoke("What is for sale?")
-        >>> found[0].page_content.splitlines(), found[0].metadata["price"]
-        (['name: pen', 'price: 2'], 2)
-    """
+    """The rows of a database that answer a question, as documents: see ``StatementRetriever``."""
 
     writer = TextToSql
 
@@ -78,13 +64,10 @@ def sql_query(
         database: An ``SQLDatabase``, a SQLAlchemy engine or URL; SQLite or PostgreSQL.
         llm: A language model.
         config: LangChain's config; all of it reaches the model.
-        **settings: Any further argument of ``TextToSql``: ``tables``, ``max_rows``, ``timeout``, ``answer``...
+        **settings: ``tables``, ``max_rows``, ``timeout``, ``answer``...: see ``TextToSql``.
 
     Returns:
         Statement, columns and rows, the rows as documents, and the answer if ``answer=True``.
-
-    Raises:
-        RagKitError: As ``TextToSql``.
 
     Example:
         >>> import sqlite3, tempfile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import replace
 from datetime import date
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
@@ -15,27 +15,15 @@ from rag_kit.concurrency.steps import Step, arun, run
 from rag_kit.errors import ConfigurationError, InvalidInputError, StatementError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.models.chat import is_extractive
-from rag_kit.prompts import load_prompt, render_passages
-from rag_kit.prompts.format import LANGUAGES
+from rag_kit.prompts import render_passages
 from rag_kit.prompts.tags import Markup, escape_tags
 from rag_kit.query_construction.statements.result import Limits, QueryResult
 from rag_kit.retrieval.base import check_count
-from rag_kit.text import check_question, detect_language
+from rag_kit.retrieval.prompting import LanguagePrompts, check_model
+from rag_kit.text import check_question
 
-MAX_PASSAGE_CHARS = 20_000
+_MAX_PASSAGE_CHARS = 20_000
 _NO_ROWS = {"en": "No row matches.", "zh": "没有符合条件的行。"}
-
-_STRUCTURED = (structured_call, astructured_call)
-_TEXT = (text_call, atext_call)
-
-
-class Database(Protocol):
-    """A database that runs statements which only read."""
-
-    dialect: str
-
-    def run(self, statement: str, limits: Limits) -> QueryResult:
-        """Run one statement within the limits."""
 
 
 class TextToStatement(Runnable[str, QueryResult]):
@@ -86,10 +74,7 @@ class TextToStatement(Runnable[str, QueryResult]):
                 f"{self.task} needs a language model, and 'extractive' is none: give e.g. "
                 "chat_model('openai:gpt-5.5')."
             )
-        if not isinstance(llm, Runnable):
-            raise InvalidInputError(f"llm is a {type(llm).__name__}; give a LangChain chat model.")
-        if language not in ("auto", *LANGUAGES):
-            raise InvalidInputError(f"language is {language!r}; allowed: auto, {', '.join(LANGUAGES)}.")
+        self.llm = check_model(llm)
         for name, value in {"sample_rows": sample_rows, "max_repairs": max_repairs}.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise InvalidInputError(f"{name} is {value!r}; give a whole number of 0 or more.")
@@ -98,35 +83,33 @@ class TextToStatement(Runnable[str, QueryResult]):
             raise InvalidInputError("timeout is None; give the seconds that one statement may take.")
         chars = check_count("max_cell_chars", max_cell_chars)
         self.limits = Limits(check_count("max_rows", max_rows), chars, seconds)
-        self.llm = llm
         self.max_repairs = max_repairs
         self.answer = answer
-        self.language = language
+        self._prompts = LanguagePrompts(self.prompt, None, ("question",), language)
+        self._answers = LanguagePrompts("answer_from_rows", None, ("question",), language)
         self.database, self.schema = self._opened(database, sample_rows, seconds, **opening)
-        prompts = [(name, code) for name in (self.prompt, "answer_from_rows") for code in LANGUAGES]
-        self._prompts = {(name, code): load_prompt(name, language=code) for name, code in prompts}
 
     @abstractmethod
-    def _opened(self, *given: Any, **opening: Any) -> tuple[Database, str]:
+    def _opened(self, *given: Any, **opening: Any) -> tuple[Any, str]:
         """The database and its description for the model, of ``database, sample_rows, seconds, **opening``."""
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> QueryResult:
         """Answer one question."""
-        return self._call_with_config(self._answer, input, config, run_type="chain", **kwargs)
+        return self._call_with_config(self._blocking, input, config, run_type="chain", **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> QueryResult:
         """As ``invoke``, without blocking the event loop; statements run on a thread."""
-        return await self._acall_with_config(self._aanswer, input, config, run_type="chain", **kwargs)
+        return await self._acall_with_config(self._native, input, config, run_type="chain", **kwargs)
 
-    def _answer(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
-        return run(self._asked(question), config)
+    def _blocking(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
+        return run(self._ask(question), config)
 
-    async def _aanswer(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
-        return await arun(self._asked(question), config)
+    async def _native(self, question: str, run_manager: Any, config: RunnableConfig) -> QueryResult:
+        return await arun(self._ask(question), config)
 
-    async def _asked(self, question: str) -> QueryResult:
+    async def _ask(self, question: str) -> QueryResult:
         check_question(question)
-        language = detect_language(question) if self.language == "auto" else self.language
+        prompt = self._prompts.choose(question)
         values = {
             "question": question,
             "dialect": self.database.dialect,
@@ -137,7 +120,7 @@ class TextToStatement(Runnable[str, QueryResult]):
         failed: list[tuple[str, str]] = []
         while True:
             values["attempts"] = Markup("\n".join(_block(*each) for each in failed))
-            written = await self._call(_STRUCTURED, (self.prompt, language), values)
+            written = await self._call(structured_call, astructured_call, prompt, values)
             details: Any = {"question": question, "reason": written.reason, "kind": self.kind}
             details["attempts"] = tuple(failed)
             if not written.statement:
@@ -150,21 +133,22 @@ class TextToStatement(Runnable[str, QueryResult]):
                 last = f"{result} (the last of {len(failed)} statements, see max_repairs: {written.statement:.300})"
                 raise StatementError(last, written.statement, refused=result.refused) from result
         result = replace(result, **details)
-        if not self.answer:
-            return result
-        if not result.rows:
-            return replace(result, answer=_NO_ROWS[language])
-        passages = render_passages(result.documents, max_chars=MAX_PASSAGE_CHARS)
-        values = {"question": question, "statement": result.statement, "passages": passages}
-        text = await self._call(_TEXT, ("answer_from_rows", language), values)
-        return replace(result, answer=text)
+        return replace(result, answer=await self._answer(question, result)) if self.answer else result
 
-    def _call(self, calls: tuple[Any, Any], prompt: tuple[str, str], values: dict[str, str]) -> Step[Any]:
-        """A call of the model with the prompt of this name and language."""
-        given = (self.llm, self._prompts[prompt], values)
-        call, acall = calls
+    async def _answer(self, question: str, result: QueryResult) -> str:
+        """The rows in words."""
+        prompt = self._answers.choose(question)
+        if not result.rows:
+            return _NO_ROWS[prompt.metadata["language"]]
+        passages = render_passages(result.documents, max_chars=_MAX_PASSAGE_CHARS)
+        values = {"question": question, "statement": result.statement, "passages": passages}
+        text: str = await self._call(text_call, atext_call, prompt, values)
+        return text
+
+    def _call(self, call: Any, acall: Any, prompt: Any, values: dict[str, str]) -> Step[Any]:
+        given = (self.llm, prompt, values)
         return Step(
-            prompt[0],
+            self.prompt,
             lambda config: call(*given, config=config),
             lambda config: acall(*given, config=config),
         )
@@ -174,7 +158,8 @@ class TextToStatement(Runnable[str, QueryResult]):
 
         def execute() -> QueryResult | StatementError:
             try:
-                return self.database.run(statement, self.limits)
+                result: QueryResult = self.database.run(statement, self.limits)
+                return result
             except StatementError as error:
                 return error
 

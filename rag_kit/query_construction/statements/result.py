@@ -61,24 +61,25 @@ class QueryResult:
         notes = [f"{self.kind}: {self.statement}"]
         if self.truncated:
             notes.append(f"{self.kind}: only the first {len(self.rows)} rows were fetched")
-        found = []
-        for number, row in enumerate(self.rows, start=1):
-            named = list(zip(self.columns, row, strict=True))
-            text = "\n".join(f"{name}: {'NULL' if cell is None else cell}" for name, cell in named)
-            values = {
-                name: float(cell) if isinstance(cell, Decimal) else to_plain(cell) for name, cell in named
-            }
-            values.pop(PROVENANCE_KEY, None)  # a statement names its columns as it likes
-            document = Document(page_content=text, metadata={"source": self.kind, **values})
-            place: dict[str, Any] = {
-                "rank": number,
-                "statement": self.statement,
-                "row": number,
-                "notes": notes,
-            }
-            place |= {"stage": self.kind, "retriever": self.kind, "query": self.question}
-            found.append(with_provenance(document, score=None, **place))
-        return found
+        place: dict[str, Any] = {
+            "stage": self.kind,
+            "retriever": self.kind,
+            "query": self.question,
+            "notes": notes,
+        }
+        return [
+            with_provenance(
+                self._document(row), score=None, rank=number, row=number, statement=self.statement, **place
+            )
+            for number, row in enumerate(self.rows, start=1)
+        ]
+
+    def _document(self, row: tuple[Any, ...]) -> Document:
+        named = list(zip(self.columns, row, strict=True))
+        text = "\n".join(f"{name}: {'NULL' if cell is None else cell}" for name, cell in named)
+        values = {name: float(cell) if isinstance(cell, Decimal) else to_plain(cell) for name, cell in named}
+        values.pop(PROVENANCE_KEY, None)  # a statement names its columns as it likes
+        return Document(page_content=text, metadata={"source": self.kind, **values})
 
 
 def cut_cell(cell: Any, chars: int) -> Any:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Self
 
 from langchain_core.documents import Document
@@ -86,12 +85,16 @@ def statement_tool(
     """
 
     def ask(question: str, config: RunnableConfig) -> tuple[str, QueryResult]:
-        with _tool_errors():
+        try:
             return _as_text(query.invoke(question, config))
+        except (StatementError, InvalidInputError) as error:
+            raise ToolException(str(error)) from error
 
     async def aask(question: str, config: RunnableConfig) -> tuple[str, QueryResult]:
-        with _tool_errors():
+        try:
             return _as_text(await query.ainvoke(question, config))
+        except (StatementError, InvalidInputError) as error:
+            raise ToolException(str(error)) from error
 
     return StructuredTool.from_function(
         func=ask,
@@ -104,22 +107,11 @@ def statement_tool(
     )
 
 
-@contextmanager
-def _tool_errors() -> Iterator[None]:
-    """Raise errors that the agent's model can cure as ``ToolException``, whose text it reads."""
-    try:
-        yield
-    except (StatementError, InvalidInputError) as error:
-        raise ToolException(str(error)) from error
-
-
 def _as_text(result: QueryResult) -> tuple[str, QueryResult]:
     if not result.statement:
         return f"The database cannot answer: {result.reason}", result
-    rows = [
-        f"[{number}] {dict(zip(result.columns, row, strict=True))}"
-        for number, row in enumerate(result.rows, 1)
-    ]
+    named = (dict(zip(result.columns, row, strict=True)) for row in result.rows)
+    rows = [f"[{number}] {row}" for number, row in enumerate(named, 1)]
     more = ["There are more rows."] if result.truncated else []
     parts = [result.answer or "", f"Statement: {result.statement}", "\n".join([*rows, *more]) or "No rows."]
     return "\n\n".join(part for part in parts if part), result
