@@ -15,7 +15,7 @@ from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import write_json
 from rag_kit.evaluation.comparing.comparison import Comparison, compare
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.tuning.space import label, quiet
+from rag_kit.evaluation.tuning.parameter import label, quiet
 
 FILE = "study.log"
 _NAME = "rag_kit"
@@ -74,11 +74,11 @@ class TuningResult:
             InvalidInputError: If there is no search in the folder, or it is damaged.
         """
         path = Path(folder) / FILE
-        if not path.is_file():
-            raise InvalidInputError(f"{str(folder)!r} holds no {FILE}; give the folder that tune got as out")
-        found = cls(Path(folder), open_study(path))
-        if "search" not in found.study.user_attrs or not found.trials:
-            raise InvalidInputError(f"{str(folder)!r} holds no setting yet")
+        found = cls(Path(folder), open_study(path)) if path.is_file() else None
+        if found is None or "search" not in found.study.user_attrs or not found.trials:
+            raise InvalidInputError(
+                f"{str(folder)!r} holds no {FILE} with a setting; give the folder that tune got as out"
+            )
         return found
 
     @cached_property
@@ -93,11 +93,6 @@ class TuningResult:
         return found
 
     @property
-    def metric(self) -> str:
-        """Name of the metric."""
-        return str(self.setup["metric"])
-
-    @property
     def stopped(self) -> str:
         """Why the search ended."""
         return str(self.study.user_attrs.get("ended", "it still goes on, or was killed"))
@@ -105,7 +100,7 @@ class TuningResult:
     @property
     def usage(self) -> dict[str, Any]:
         """Questions asked, calls, tokens and seconds of all sittings."""
-        return used(self.study.user_attrs)
+        return total_usage(self.study.user_attrs)
 
     @cached_property
     def best_trial(self) -> Trial:
@@ -123,39 +118,35 @@ class TuningResult:
         return self.trials[0].settings
 
     @cached_property
-    def held_aside(self) -> Comparison | None:
-        """`compare` of ``best`` with ``default`` over the questions held aside; ``None`` where they were not asked."""
-        records = self.study.user_attrs
-        names = {"best": record_name(self.best, "held"), "default": record_name(self.default, "held")}
-        total = self.setup["counts"]["held"]
-        if (
-            not total
-            or self.best == self.default
-            or any(records.get(name, {}).get("asked") != total for name in names.values())
-        ):
+    def set_aside(self) -> Comparison | None:
+        """`compare` of ``best`` with ``default`` over the questions set aside; ``None`` where they were not asked."""
+        total, records = self.setup["counts"]["set_aside"], self.study.user_attrs
+        names = {who: record_name(getattr(self, who), "set_aside") for who in ("best", "default")}
+        asked = [records.get(name, {}).get("asked") for name in names.values()]
+        if not total or self.best == self.default or asked != [total, total]:
             return None
         runs = {who: Results.load(self.folder / name) for who, name in names.items()}
-        return compare(runs, metrics=self.metric, baseline="default")
+        return compare(runs, metrics=self.setup["metric"], baseline="default")
 
     @property
     def verdict(self) -> str:
         """One sentence: what was gained, and whether it can be told from noise."""
+        metric = self.setup["metric"]
         if self.trials[0].state != "complete":
             return "The search ended before the default setting had answered every question: nothing is compared."
         if self.best_trial.number == 0:
-            return f"No setting was better than the default on {self.metric}."
-        pair = self.held_aside.pair("best", "default", self.metric) if self.held_aside else None
+            return f"No setting was better than the default on {metric}."
+        pair = self.set_aside.pair("best", "default", metric) if self.set_aside else None
         if pair is None or pair.difference is None or pair.low is None or pair.high is None:
             return (
-                f"The best setting was not judged on questions of its own, so its gain in {self.metric} over the "
-                "default is too good: it was chosen for it."
+                f"The best setting was not judged on questions of its own, so its gain in {metric} over the default "
+                "is too good: it was chosen for it."
             )
-        start = "The best setting is better"
-        if pair.better != "best":
-            start = "The gain is not distinguishable from noise"
+        better = pair.better == "best"
+        start = "The best setting is better" if better else "The gain is not distinguishable from noise"
         return (
-            f"{start}: {pair.difference:+.3f} {self.metric} against the default on {pair.n} questions held aside "
-            f"(95% interval {pair.low:+.3f} to {pair.high:+.3f}, p = {pair.p_adjusted:.2g})."
+            f"{start}: {pair.difference:+.3f} {metric} against the default on {pair.n} questions set aside (95% "
+            f"interval {pair.low:+.3f} to {pair.high:+.3f}, p = {pair.p_adjusted:.2g})."
         )
 
     @property
@@ -164,15 +155,15 @@ class TuningResult:
         counts, notes = self.setup["counts"], []
         if counts["left_out"]:
             notes.append(f"{counts['left_out']} questions lack what the metric reads and were left out.")
-        if counts["search"] < _FEW or 0 < counts["held"] < _FEW:
+        if counts["search"] < _FEW or 0 < counts["set_aside"] < _FEW:
             notes.append(
-                f"{counts['search']} questions to search with and {counts['held']} held aside are few: only great "
+                f"{counts['search']} questions to search with and {counts['set_aside']} set aside are few: only great "
                 "differences can be told from noise."
             )
-        judged = sum(name.endswith("-held") for name in self.study.user_attrs) - 1
+        judged = sum(name.endswith("-set_aside") for name in self.study.user_attrs) - 1
         if judged > 1:
             notes.append(
-                f"{judged} settings were judged on the questions held aside, one after the other; each further look "
+                f"{judged} settings were judged on the questions set aside, one after the other; each further look "
                 "makes the verdict weaker."
             )
         return notes
@@ -180,16 +171,11 @@ class TuningResult:
     def to_json(self) -> dict[str, Any]:
         """Everything as plain JSON."""
         return {
-            "best": dict(self.best),
-            "verdict": self.verdict,
-            "metric": self.metric,
-            "stopped": self.stopped,
-            "notes": self.notes,
-            "usage": self.usage,
-            "setup": dict(self.setup),
-            "held_aside": None if self.held_aside is None else self.held_aside.to_json(),
+            "best": dict(self.best), "verdict": self.verdict, "stopped": self.stopped, "notes": self.notes,
+            "usage": self.usage, "setup": dict(self.setup),
+            "set_aside": None if self.set_aside is None else self.set_aside.to_json(),
             "trials": [{**asdict(trial), "value": trial.value} for trial in self.trials],
-        }
+        }  # fmt: skip
 
     def save(self, path: Path | str) -> Path:
         """Write `to_json` to a file; ``json.loads(path.read_text())["best"]`` is the setting."""
@@ -206,10 +192,8 @@ class TuningResult:
         """One line: why the search ended, after how many settings, calls and seconds."""
         states = [trial.state for trial in self.trials]
         counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
-        return (
-            f"ended: {self.stopped}; {len(states)} settings ({counts}); {self.usage['calls']} model calls, "
-            f"{self.usage['seconds']:.0f} s"
-        )
+        took = f"{self.usage['calls']} model calls, {self.usage['seconds']:.0f} s"
+        return f"ended: {self.stopped}; {len(states)} settings ({counts}); {took}"
 
     def _table(self) -> Table:
         """Rows of the best settings, complete ones first; the default setting is always among them."""
@@ -218,14 +202,11 @@ class TuningResult:
         listed = ranked[:_LISTED]
         if self.trials[0] not in listed:
             listed[-1] = self.trials[0]
-        rows = [
-            [
-                "default" if t.number == 0 else t.number, t.value, t.state,
-                ", ".join(f"{name}={value!r}" for name, value in t.settings.items()),
-            ]
-            for t in listed
-        ]  # fmt: skip
-        return Table(["setting", self.metric, "state", "values"], rows, right=[0, 1], width=120)
+        rows: list[list[Any]] = []
+        for t in listed:
+            settings = ", ".join(f"{name}={value!r}" for name, value in t.settings.items())
+            rows.append(["default" if t.number == 0 else t.number, t.value, t.state, settings])
+        return Table(["setting", self.setup["metric"], "state", "values"], rows, right=[0, 1], width=120)
 
 
 def open_study(path: Path, direction: str | None = None) -> Any:
@@ -253,19 +234,13 @@ def open_study(path: Path, direction: str | None = None) -> Any:
 
 def read_trials(study: Any) -> tuple[Trial, ...]:
     """The finished trials of a study in order, and the one that a cap has ended, if one has."""
-    records = study.user_attrs
-    found = [
-        (each.user_attrs["settings"], each.user_attrs["state"], each.user_attrs["reason"])
-        for each in study.get_trials(deepcopy=False)
-    ]
-    known = {record_name(settings, "search") for settings, _, _ in found}
-    for name, record in records.items():
-        if name.endswith("-search") and name not in known:
-            found.append((record["settings"], "unfinished", ""))
-    trials = []
-    for number, (settings, state, reason) in enumerate(found):
-        record = records.get(record_name(settings, "search"), {"settings": settings})
-        trials.append(Trial(number, state=state, reason=reason, **record))
+    records = dict(study.user_attrs)
+    trials: list[Trial] = []
+    for number, each in enumerate(study.get_trials(deepcopy=False)):
+        name = record_name(each.user_attrs["settings"], "search")
+        trials.append(Trial(number, **{**records.pop(name, {}), **each.user_attrs}))
+    left = [record for name, record in records.items() if name.endswith("-search")]
+    trials += [Trial(len(trials) + n, state="unfinished", **record) for n, record in enumerate(left)]
     return tuple(trials)
 
 
@@ -281,8 +256,8 @@ def record_name(settings: Mapping[str, Any], part: str) -> str:
     return f"{hashlib.sha256(label(dict(settings)).encode()).hexdigest()[:16]}-{part}"
 
 
-def used(records: Mapping[str, Any]) -> dict[str, Any]:
+def total_usage(records: Mapping[str, Any]) -> dict[str, Any]:
     """Questions asked, calls, tokens and seconds of all sittings, from the attributes of the study."""
-    scored = [each for name, each in records.items() if name.endswith(("-search", "-held"))]
+    scored = [each for name, each in records.items() if name.endswith(("-search", "-set_aside"))]
     total = {kind: sum(record[kind] for record in scored) for kind in ("asked", "calls", "tokens")}
     return {**total, "seconds": records.get("elapsed", 0.0)}

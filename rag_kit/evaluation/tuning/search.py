@@ -27,17 +27,10 @@ from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.runs.evaluating import aevaluate, resolve, take_examples
 from rag_kit.evaluation.scorers import get_metric
 from rag_kit.evaluation.statistics import sign_flip_test
-from rag_kit.evaluation.tuning.result import (
-    FILE,
-    Trial,
-    TuningResult,
-    best_of,
-    open_study,
-    read_trials,
-    record_name,
-    used,
-)
-from rag_kit.evaluation.tuning.space import Parameter, SearchSpace, label, quiet
+from rag_kit.evaluation.tuning import result as kept
+from rag_kit.evaluation.tuning.parameter import Parameter, label, quiet
+from rag_kit.evaluation.tuning.result import FILE, Trial, TuningResult, record_name
+from rag_kit.evaluation.tuning.space import SearchSpace
 
 if TYPE_CHECKING:
     from rag_kit.evaluation.judge.judge import Judge
@@ -62,7 +55,7 @@ async def atune(
     n_trials: int = 50,
     max_calls: int | None = None,
     max_seconds: float | None = None,
-    held_aside: float = 0.3,
+    set_aside: float = 0.3,
     pruning: Any = "paired",
     max_concurrency: int = 8,
     timeout: float | None = None,
@@ -95,7 +88,7 @@ async def atune(
         max_calls: Most model calls of pipelines and judge. This and the other caps hold for all sittings together;
             the search ends early enough for its winner to be judged within them.
         max_seconds: Most seconds.
-        held_aside: Share of the questions for the second part; 0 for none.
+        set_aside: Share of the questions for the second part; 0 for none.
         pruning: ``"paired"``: a setting is given up when it is worse than the best one on the same questions
             (sign-flip test, one-sided 5%); ``"none"``; or a pruner of Optuna's.
         max_concurrency: Questions asked at a time.
@@ -109,11 +102,11 @@ async def atune(
         MissingExtraError: If Optuna is not installed.
     """
     caps = {"calls": max_calls, "seconds": max_seconds}
-    for name, value in ({"n_trials": n_trials} | {f"max_{kind}": cap for kind, cap in caps.items()}).items():
+    for name, value in {"n_trials": n_trials, "max_calls": max_calls, "max_seconds": max_seconds}.items():
         if value is not None and not (isinstance(value, int | float) and value > 0):
             raise InvalidInputError(f"{name} is {value!r:.80}; give a number above 0")
-    if not isinstance(held_aside, int | float) or not 0 <= held_aside <= 0.9:
-        raise InvalidInputError(f"held_aside is {held_aside!r:.80}; give a number between 0 and 0.9")
+    if not isinstance(set_aside, int | float) or not 0 <= set_aside <= 0.9:
+        raise InvalidInputError(f"set_aside is {set_aside!r:.80}; give a number between 0 and 0.9")
     if pruning not in ("paired", "none") and not callable(getattr(pruning, "prune", None)):
         raise InvalidInputError(
             f"pruning is {pruning!r:.80}; allowed are 'paired', 'none' and a pruner of Optuna's"
@@ -127,10 +120,10 @@ async def atune(
             f"none of the {len(given)} examples has what {the_metric.name} reads "
             f"({', '.join(sorted(the_metric.example_needs))}); give examples with it, or another metric"
         )
-    parts = split_examples(examples, held_aside, seed)
+    parts = split_examples(examples, set_aside, seed)
     texts = sorted(json.dumps(example.to_json(), sort_keys=True) for example in examples)
     header = {  # what must be the same for a search to be resumed
-        "version": 3,
+        "version": 4,
         "metric": the_metric.name,
         "metric_settings": to_plain(the_metric.settings()),
         "higher_is_better": the_metric.higher_is_better,
@@ -139,8 +132,12 @@ async def atune(
         "default": the_space.default,
         "identity": to_plain(the_space.identity),
         "questions": hashlib.sha256("\n".join(texts).encode()).hexdigest(),
-        "counts": {"search": len(parts[0]), "held": len(parts[1]), "left_out": len(given) - len(examples)},
-        "held_aside": held_aside,
+        "counts": {
+            "search": len(parts[0]),
+            "set_aside": len(parts[1]),
+            "left_out": len(given) - len(examples),
+        },
+        "set_aside": set_aside,
         "seed": seed,
         "pruning": pruning if isinstance(pruning, str) else type(pruning).__name__,
     }
@@ -201,25 +198,29 @@ class _Search:
         try:
             await self._judge_winner()
         except (_Ended, _Failed) as reason:
-            ended = f"{ended}; the winner could not be judged on all questions held aside: {reason}"
+            ended = f"{ended}; the winner could not be judged on all questions set aside: {reason}"
         if self._records.get("ended") != ended:
-            await run_in_thread(lambda: self.study.set_user_attr("ended", ended))
+            await run_in_thread(self.study.set_user_attr, "ended", ended)
         return TuningResult(self.folder, self.study)
 
     def _read(self) -> None:
         """Read what earlier sittings wrote; from then on, the study is only written to."""
         self._records = dict(self.study.user_attrs)
-        self._trials = read_trials(self.study)
-        self._before = self._records.get("elapsed", 0.0)
-        self._began = time.monotonic()
+        self._trials = kept.read_trials(self.study)
+        self._began = time.monotonic() - self._records.get("elapsed", 0.0)
 
     @property
-    def _elapsed(self) -> float:
-        return float(self._before + time.monotonic() - self._began)
+    def _used(self) -> dict[str, Any]:
+        return {**kept.total_usage(self._records), "seconds": time.monotonic() - self._began}
 
     @property
     def _best(self) -> Trial:
-        return best_of(self._trials, self.metric.higher_is_better)
+        return kept.best_of(self._trials, self.metric.higher_is_better)
+
+    def _record(self, settings: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+        """What is known of a setting on a part of the questions."""
+        found: Mapping[str, Any] = self._records.get(record_name(settings, part), {})
+        return found
 
     async def _try_settings(self) -> str:
         """Try settings until ``n_trials`` or the end of the space; returns why no more are tried."""
@@ -228,10 +229,10 @@ class _Search:
             settings = await run_in_thread(self._propose, number)
             if settings is None:
                 return f"every setting of the space was tried ({number})"
-            state, reason = await self._try(number, settings)
-            failures = failures + 1 if state == "failed" else 0
+            trial = await self._try(number, settings)
+            failures = failures + 1 if trial.state == "failed" else 0
             if failures == _FAILURES:
-                return f"{_FAILURES} settings failed one after the other, the last one because {reason}"
+                return f"{_FAILURES} settings failed one after the other, the last one because {trial.reason}"
         return f"n_trials={self.n_trials}"
 
     def _propose(self, number: int) -> dict[str, Any] | None:
@@ -243,28 +244,24 @@ class _Search:
             memory = optuna.create_study(direction=self.study.direction.name.lower())
             memory.add_trials(known)  # a copy: proposals leave no trace in the file
             tried = {label(trial.user_attrs["settings"]) for trial in known}
-            for attempt in range(2 * _ATTEMPTS + 1):
-                memory.sampler = self._sampler(optuna, number, attempt)
+            for attempt in range(_ATTEMPTS + 1):
+                digest = hashlib.sha256(f"{self.seed}/{number}/{attempt}".encode()).digest()
+                seed = int.from_bytes(digest[:4], "big")
+                memory.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
+                if (
+                    attempt == _ATTEMPTS and self.space.is_finite
+                ):  # TPE repeats itself: one that is left, if any is
+                    memory.sampler = optuna.samplers.BruteForceSampler(seed=seed)
                 asked = memory.ask()
                 settings = self.space.pick(partial(Parameter.suggest, trial=asked))
                 if label(settings) not in tried:
                     return settings
-                if attempt < 2 * _ATTEMPTS:  # the last sampler would stop a study that it has seen the end of
+                if attempt < _ATTEMPTS:  # the last sampler would stop a study that it has seen the end of
                     memory.tell(asked, state=optuna.trial.TrialState.FAIL)
         return None
 
-    def _sampler(self, optuna: Any, number: int, attempt: int) -> Any:
-        """TPE; where that repeats itself, settings at random; at last one that is left, if the space has an end."""
-        text = f"{self.seed}/{number}/{attempt}"
-        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-        if attempt < _ATTEMPTS:
-            return optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
-        if attempt < 2 * _ATTEMPTS or not self.space.is_finite:
-            return optuna.samplers.RandomSampler(seed=seed)
-        return optuna.samplers.BruteForceSampler(seed=seed)
-
-    async def _try(self, number: int, settings: dict[str, Any]) -> tuple[str, str]:
-        """Evaluate a setting block after block of questions; returns its state and the reason."""
+    async def _try(self, number: int, settings: dict[str, Any]) -> Trial:
+        """Evaluate a setting block after block of questions, and add its trial to the study."""
         state, reason, steps = "complete", "", {}
         ends = blocks(len(self.parts[0]))
         try:
@@ -284,31 +281,27 @@ class _Search:
             if number == 0:
                 raise InvalidInputError(f"the default setting {settings!r:.300}: {error}") from error
             state, reason = "failed", str(error)
-        await run_in_thread(self._finish, settings, state, reason, steps)
-        self._report(number, state)
-        return state, reason
+        trial = self.space.trial(
+            settings, value=steps[ends[-1]] if state == "complete" else None, intermediate_values=steps,
+            state={"complete": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}[state],
+            user_attrs={"settings": settings, "state": state, "reason": reason},
+        )  # fmt: skip
+        await run_in_thread(self._add, trial)
+        self._report(number)
+        return self._trials[number]
 
-    def _finish(self, settings: dict[str, Any], state: str, reason: str, steps: dict[int, float]) -> None:
-        """Add the trial to the study, as one record."""
-        with quiet() as optuna:
-            states = {"complete": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
-            trial = self.space.trial(
-                settings,
-                state=optuna.trial.TrialState[states[state]],
-                value=list(steps.values())[-1] if state == "complete" else None,
-                intermediate_values=steps,
-                user_attrs={"settings": settings, "state": state, "reason": reason},
-            )
+    def _add(self, trial: Any) -> None:
+        with quiet():
             self.study.add_trial(trial)
-        self._trials = read_trials(self.study)
+        self._trials = kept.read_trials(self.study)
 
-    def _report(self, number: int, state: str) -> None:
+    def _report(self, number: int) -> None:
         trial, best = self._trials[number], self._best
         value = "-" if trial.value is None else f"{trial.value:.4f}"
         line = (
-            f"setting {number} of {self.n_trials}: {state}, {self.metric.name} {value} on "
-            f"{trial.asked} questions; best {best.value:.4f} (setting {best.number}); "
-            f"{used(self._records)['calls']} calls, {self._elapsed:.0f} s"
+            f"setting {number} of {self.n_trials}: {trial.state}, {self.metric.name} {value} on {trial.asked} "
+            f"questions; best {best.value:.4f} (setting {best.number}); {self._used['calls']} calls, "
+            f"{self._used['seconds']:.0f} s"
         )
         if callable(self.progress):
             self.progress(line)
@@ -318,8 +311,7 @@ class _Search:
     def _check_coverage(self, results: Results, asked: int) -> None:
         """Fail a setting with too few values to be compared."""
         cells = results.cells(self.metric.name)
-        default = self._records[record_name(self.space.default, "search")]
-        wanted = sum(key in cells for key in default["scores"])
+        wanted = sum(key in cells for key in self._record(self.space.default, "search")["scores"])
         found = len(results.values(self.metric.name))
         if not found or found < _MIN_COVERAGE * wanted:
             reasons = Counter(_plain(cell.reason) for cell in cells.values() if cell.value is None)
@@ -336,30 +328,27 @@ class _Search:
             return ""
         if self.pruning == "paired":
             return worse_than(self._best.scores, scores, self.metric.higher_is_better)
-        with quiet() as optuna:
-            trial = self.space.trial(
-                settings, state=optuna.trial.TrialState.RUNNING, intermediate_values=dict(steps)
-            )
+        with quiet():
+            trial = self.space.trial(settings, state="RUNNING", intermediate_values=dict(steps))
             name = type(self.pruning).__name__
             return f"Optuna's {name} gave it up" if self.pruning.prune(self.study, trial) else ""
 
     async def _judge_winner(self) -> None:
-        """Evaluate the default setting and a winner that is another one on the questions held aside."""
+        """Evaluate the default setting and a winner that is another one on the questions set aside."""
         total = len(self.parts[1])
         if not total or not self._trials or self._best.number == 0:
             return
         for trial in (self._trials[0], self._best):
-            known = self._records.get(record_name(trial.settings, "held"), {})
-            if known.get("asked") != total:
-                settings = dict(trial.settings)
+            settings = dict(trial.settings)
+            if self._record(settings, "set_aside").get("asked") != total:
                 pipeline = await self._pipeline(settings)
-                await self._ask(pipeline, settings, "held", total, retry_errors=True)
+                await self._ask(pipeline, settings, "set_aside", total, retry_errors=True)
 
     async def _ask(
         self, pipeline: Any, settings: dict[str, Any], part: str, end: int, *, retry_errors: bool
     ) -> Results:
         """Evaluate a setting on these questions; those with a score from before are not asked again."""
-        examples = self.parts[part == "held"][:end]
+        examples = self.parts[part == "set_aside"][:end]
         calls = self._calls_left(settings, part, end)
         try:
             results = await aevaluate(
@@ -376,17 +365,15 @@ class _Search:
 
     def _save(self, settings: dict[str, Any], part: str, results: Results) -> None:
         """Write scores and usage so far to the study; a beginning of what an earlier sitting asked changes nothing."""
-        if len(results.rows) < self._records.get(record_name(settings, part), {}).get("asked", 0):
+        if len(results.rows) < self._record(settings, part).get("asked", 0):
             return
         each: list[Any] = [one for row in results.rows for one in (row.output, *row.cells.values())]
         record = {
-            "settings": settings,
-            "scores": results.values(self.metric.name),
-            "asked": len(results.rows),
-            "calls": sum(one.calls for one in each),
-            "tokens": sum(one.tokens for one in each),
-        }
-        for name, value in ((record_name(settings, part), record), ("elapsed", round(self._elapsed, 3))):
+            "settings": settings, "scores": results.values(self.metric.name), "asked": len(results.rows),
+            "calls": sum(one.calls for one in each), "tokens": sum(one.tokens for one in each),
+        }  # fmt: skip
+        seconds = round(self._used["seconds"], 3)
+        for name, value in ((record_name(settings, part), record), ("elapsed", seconds)):
             self._records[name] = value
             self.study.set_user_attr(name, value)
 
@@ -400,39 +387,33 @@ class _Search:
             raise
         except Exception as error:
             if clock.expired():
-                raise _Ended(
-                    f"max_seconds={self.caps['seconds']:g}: making a pipeline took too long"
-                ) from error
+                cap = f"max_seconds={self.caps['seconds']:g}"
+                raise _Ended(f"{cap}: making a pipeline took too long") from error
             why = _plain(f"{type(error).__name__}: {error}")
             raise _Failed(f"the pipeline could not be made: {why}") from error
 
     def _left(self, kind: str) -> float | None:
         """What is left of a cap; ``None`` without one."""
         cap = self.caps[kind]
-        spent = self._elapsed if kind == "seconds" else used(self._records)[kind]
-        return None if cap is None else max(0.0, cap - spent)
+        return None if cap is None else max(0.0, cap - self._used[kind])
 
     def _calls_left(self, settings: Mapping[str, Any], part: str, end: int) -> int | None:
-        """Check that the caps suffice for these questions and for judging the winner, by what one took so far.
-
-        Returns:
-            The model calls that may be made for these questions.
+        """Model calls that may be made for these questions; ``None`` without a cap.
 
         Raises:
-            _Ended: If a cap does not suffice.
+            _Ended: If a cap does not suffice for these and for judging the winner, by what a question took so far.
         """
-        asked = used(self._records)["asked"]
-        known = self._records.get(record_name(settings, part), {}).get("asked", 0)
+        used, calls = self._used, None
+        new = max(0, end - self._record(settings, part).get("asked", 0))
         later = 2 * len(self.parts[1]) if part == "search" else 0  # when the winner is judged
-        calls = None
         for kind, cap in self.caps.items():
-            left = self._left(kind)
-            if cap is None or left is None:
+            if cap is None:
                 continue
-            each = (cap - left) / asked if asked else 0.0
-            if not left or left < each * (max(0, end - known) + later):
+            each = min(cap, used[kind]) / used["asked"] if used["asked"] else 0.0
+            left = cap - used[kind]
+            if left <= 0 or left < each * (new + later):
                 raise _Ended(
-                    f"max_{kind}={cap:g}: {cap - left:.3g} are used, {each * later:.3g} are kept to judge the winner"
+                    f"max_{kind}={cap:g}: {used[kind]:.3g} are used, {each * later:.3g} are kept to judge the winner"
                 )
             if kind == "calls":
                 calls = max(1, int(left - each * later))
@@ -440,9 +421,9 @@ class _Search:
 
 
 def split_examples(
-    examples: Sequence[Example], held_aside: float, seed: int
+    examples: Sequence[Example], set_aside: float, seed: int
 ) -> tuple[list[Example], list[Example]]:
-    """The questions to search with and those held aside; any beginning of either is mixed by type as the whole is.
+    """The questions to search with and those set aside; any beginning of either is mixed by type as the whole is.
 
     The same examples and seed give the same parts in any order. Questions with the same words stay on one side.
 
@@ -469,10 +450,10 @@ def split_examples(
     ]
     parts: tuple[list[Example], list[Example]] = ([], [])
     for _, group in sorted(placed, key=lambda item: item[0]):
-        parts[len(parts[1]) < round(held_aside * len(examples))].extend(group)
-    if len(parts[0]) < 2 or (held_aside and len(parts[1]) < 2):
+        parts[len(parts[1]) < round(set_aside * len(examples))].extend(group)
+    if len(parts[0]) < 2 or (set_aside and len(parts[1]) < 2):
         raise InvalidInputError(
-            f"{len(examples)} questions with held_aside={held_aside:g} leave {len(parts[0])} to search with and "
+            f"{len(examples)} questions with set_aside={set_aside:g} leave {len(parts[0])} to search with and "
             f"{len(parts[1])} to judge the winner with; each part needs at least 2, and 30 to tell anything"
         )
     return parts
@@ -537,7 +518,7 @@ def _opened(log: AppendLog, folder: Path, header: Mapping[str, Any]) -> Any:
     log.append([])  # a line that a kill has cut off is dropped
     log.release()
     (folder / f"{FILE}.lock").unlink(missing_ok=True)  # of Optuna, left by a kill; nobody else writes
-    study = open_study(folder / FILE, "maximize" if header["higher_is_better"] else "minimize")
+    study = kept.open_study(folder / FILE, "maximize" if header["higher_is_better"] else "minimize")
     wanted, found = json.loads(json.dumps(header)), study.user_attrs.get("search")
     if found is None and not study.get_trials(deepcopy=False):
         study.set_user_attr("search", wanted)

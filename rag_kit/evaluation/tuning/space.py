@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import math
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.errors import InvalidInputError, MissingExtraError
+from rag_kit.errors import InvalidInputError
+from rag_kit.evaluation.tuning.parameter import Parameter, label, make_parameter
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
-_FORM = (
-    "give a list of choices, or an object with one of choices, int and float (such as {'int': [1, 20]}) and any of "
-    "step, log, default and when"
-)
-_GREATEST = 2**53  # beyond it, floats cannot hold every whole number
 PIPELINES = ("hybrid", "bm25", "dense", "rm3", "mmr", "rrf", "convex", "convex-z", "convex-maximum")
 REWRITES = {
     "multi_query": "MultiQueryRetriever",
@@ -34,118 +25,6 @@ REWRITES = {
 }
 _WEIGHTED = ("rrf", "convex", "convex-z", "convex-maximum")
 _KEPT = 4  # chunk sizes whose indexes stay in memory
-
-
-@contextmanager
-def quiet() -> Iterator[Any]:
-    """Import Optuna, and silence it within the context.
-
-    Raises:
-        MissingExtraError: If it is not installed.
-    """
-    try:
-        import optuna
-    except ImportError:
-        raise MissingExtraError("eval", "rag_kit.evaluation.tune") from None
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield optuna
-    finally:
-        optuna.logging.set_verbosity(before)
-
-
-def label(value: Any) -> str:
-    """A plain value as one text: equal for equal values, and different for 1, True and "1".
-
-    Raises:
-        InvalidInputError: If it holds anything but texts, finite numbers, booleans, ``None``, lists and dicts.
-
-    Example:
-        >>> label({"b": 1, "a": [True]})
-        '{"a": [true], "b": 1}'
-    """
-    try:
-        return json.dumps(value, sort_keys=True, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        raise InvalidInputError(
-            f"{value!r:.160} is no plain value; allowed are texts, finite numbers, True, False, None, and lists and "
-            "dicts of these. Name what is something else, and look it up in make_pipeline"
-        ) from None
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter.
-
-    Args:
-        name: Its name, as ``make_pipeline`` gets it.
-        form: What the user gave, for messages and the file.
-        distribution: Its values as Optuna's distribution; choices by their labels.
-        when: Name of an earlier parameter -> labels of the values with which this parameter is active.
-    """
-
-    name: str
-    form: Mapping[str, Any]
-    distribution: Any
-    when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def default(self) -> Any:
-        """The value in the default setting: as given, or the first choice, or the middle of the range."""
-        if "default" in self.form:
-            return self.check(self.form["default"])
-        if "choices" in self.form:
-            return json.loads(self.distribution.choices[0])
-        low, high, step = self.distribution.low, self.distribution.high, self.distribution.step
-        if self.distribution.log:
-            return self._number(math.sqrt(low * high))
-        middle = (low + high) / 2
-        return self._number(low + round((middle - low) / step) * step if step else middle)
-
-    def check(self, value: Any) -> Any:
-        """The value in its plain form.
-
-        Raises:
-            InvalidInputError: If it is not allowed.
-        """
-        import optuna
-
-        stored = self.stored(value)
-        try:
-            optuna.trial.create_trial(
-                value=0.0, params={self.name: stored}, distributions={self.name: self.distribution}
-            )
-        except (ValueError, TypeError, OverflowError):
-            raise InvalidInputError(
-                f"parameter {self.name!r} is {value!r:.160}; allowed are {label(self.form):.400}"
-            ) from None
-        return json.loads(stored) if "choices" in self.form else self._number(value)
-
-    def stored(self, value: Any) -> Any:
-        """The value as a trial of Optuna holds it."""
-        return label(value) if "choices" in self.form else value
-
-    def suggest(self, trial: Any) -> Any:
-        """The value that a trial of Optuna proposes."""
-        found = self.distribution
-        if "choices" in self.form:
-            return json.loads(trial.suggest_categorical(self.name, found.choices))
-        ask = trial.suggest_int if "int" in self.form else trial.suggest_float
-        return self._number(ask(self.name, found.low, found.high, step=found.step, log=found.log))
-
-    def is_active(self, settings: Mapping[str, Any]) -> bool:
-        """Whether the values of earlier parameters are those of ``when``."""
-        return all(
-            name in settings and label(settings[name]) in allowed for name, allowed in self.when.items()
-        )
-
-    def _number(self, value: float) -> Any:
-        if "int" in self.form:
-            return round(value)
-        return min(max(float(f"{value:.6g}"), self.distribution.low), self.distribution.high)
 
 
 class SearchSpace:
@@ -162,7 +41,7 @@ class SearchSpace:
             the middle of the range.
 
     Raises:
-        InvalidInputError: If a parameter is malformed, or depends on what is not there.
+        InvalidInputError: If a parameter is malformed, or depends on an unknown one.
         MissingExtraError: If Optuna is not installed.
     """
 
@@ -178,7 +57,7 @@ class SearchSpace:
             )
         self.parameters: dict[str, Parameter] = {}
         for name, form in parameters.items():
-            self.parameters[name] = self._parameter(name, form)
+            self.parameters[name] = make_parameter(name, form, self.parameters)
         self.default: dict[str, Any] = {}
         self.default = self.settle(default or {})
 
@@ -200,7 +79,7 @@ class SearchSpace:
         The parameters are ``pipeline`` (a name of ``rag-kit benchmark``), ``chunk_size`` (``None``: documents as
         they are), ``bm25_weight`` of the fusions that weigh (vectors have the rest), ``rewrite`` (where a model is
         given) and ``k``. The default setting is the kit's own default. Indexes are made once for each chunk size.
-        What fails in a retriever is raised, so that it does not pass for a result.
+        A retriever that fails raises, so that a failure does not pass for a result.
 
         Args:
             documents: What is searched.
@@ -222,8 +101,9 @@ class SearchSpace:
         named = embeddings is None or isinstance(embeddings, str)
         model: Any = embedding_model(embeddings) if named else embeddings  # type: ignore[arg-type]
         llm = chat_model(llm) if isinstance(llm, str) else llm
-        _check_names("pipelines", pipelines, RECIPES)
-        _check_names("rewrites", rewrites, REWRITES)
+        for what, names, known in (("pipelines", pipelines, RECIPES), ("rewrites", rewrites, REWRITES)):
+            if unknown := [name for name in names if name not in known]:
+                raise InvalidInputError(f"{what} names {unknown[0]!r:.80}; allowed are {', '.join(known)}")
         usable = [name for name in pipelines if model is not None or "dense" not in RECIPES[name].arms]
         if not usable:
             raise InvalidInputError(
@@ -232,12 +112,8 @@ class SearchSpace:
             )
         form: dict[str, Any] = {"pipeline": usable, "chunk_size": list(chunk_sizes)}
         if weighted := [name for name in usable if name in _WEIGHTED]:
-            form["bm25_weight"] = {
-                "float": [0.1, 0.9],
-                "step": 0.1,
-                "default": 0.6,
-                "when": {"pipeline": weighted},
-            }
+            shares = {"float": [0.1, 0.9], "step": 0.1, "default": 0.6}
+            form["bm25_weight"] = {**shares, "when": {"pipeline": weighted}}
         if llm is not None and rewrites:
             form["rewrite"] = ["none", *rewrites]
         form["k"] = [k] if isinstance(k, int) else {"int": list(k), "default": k[1]}
@@ -246,38 +122,6 @@ class SearchSpace:
         space.make = lambda settings: make(space.settle(settings))
         space.identity = _identity(found, model, llm)
         return space
-
-    def _parameter(self, name: Any, form: Any) -> Parameter:
-        """Check a parameter, with Optuna's own rules for ranges.
-
-        Raises:
-            InvalidInputError: If the form does not say what values there are.
-        """
-        if isinstance(form, list | tuple):
-            form = {"choices": form}
-        kinds = [kind for kind in ("choices", "int", "float") if isinstance(form, Mapping) and kind in form]
-        if not isinstance(name, str) or len(kinds) != 1:
-            raise InvalidInputError(f"parameter {name!r:.120} is {form!r:.160}; {_FORM}")
-        form = {key: value for key, value in json.loads(label(form)).items() if value is not None}
-        allowed_keys = {kinds[0], "default", "when", *(() if kinds[0] == "choices" else ("step", "log"))}
-        try:
-            if unknown := set(form) - allowed_keys:
-                raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
-            distribution = _distribution(kinds[0], form)
-        except (ValueError, TypeError, ArithmeticError) as error:
-            raise InvalidInputError(
-                f"parameter {name!r:.120} is {label(form):.160} ({error}); {_FORM}"
-            ) from error
-        when = {}
-        for earlier, values in form.get("when", {}).items():
-            if earlier not in self.parameters:
-                raise InvalidInputError(
-                    f"parameter {name!r:.120} depends on {earlier!r:.120}, which does not stand before it; before it "
-                    f"are {', '.join(map(repr, self.parameters)) or 'none'}"
-                )
-            allowed = values if isinstance(values, list) else [values]
-            when[earlier] = tuple(label(self.parameters[earlier].check(value)) for value in allowed)
-        return Parameter(name, form, distribution, when)
 
     def pick(self, choose: Callable[[Parameter], Any]) -> dict[str, Any]:
         """Settings in which every active parameter has the value that ``choose`` returns for it."""
@@ -300,14 +144,15 @@ class SearchSpace:
         checked = {name: self.parameters[name].check(value) for name, value in values.items()}
         return self.pick(lambda p: checked.get(p.name, self.default.get(p.name, p.default)))
 
-    def trial(self, settings: Mapping[str, Any], **more: Any) -> Any:
-        """A trial of Optuna that has these settings; ``more`` as for ``optuna.trial.create_trial``."""
+    def trial(self, settings: Mapping[str, Any], *, state: str, **more: Any) -> Any:
+        """A trial of Optuna in a state by name that has these settings; ``more`` as for ``create_trial``."""
         import optuna
 
-        known = {name: self.parameters[name] for name in settings}
+        parts = [self.parameters[name].trial_of(value) for name, value in settings.items()]
         return optuna.trial.create_trial(
-            params={name: each.stored(settings[name]) for name, each in known.items()},
-            distributions={name: each.distribution for name, each in known.items()},
+            params={name: value for each in parts for name, value in each.params.items()},
+            distributions={name: value for each in parts for name, value in each.distributions.items()},
+            state=optuna.trial.TrialState[state],
             **more,
         )
 
@@ -320,39 +165,14 @@ class SearchSpace:
         """The parameters as plain data."""
         return {name: dict(parameter.form) for name, parameter in self.parameters.items()}
 
-    def __repr__(self) -> str:
-        return f"SearchSpace({', '.join(self.parameters)})"
-
-
-def _distribution(kind: str, form: Mapping[str, Any]) -> Any:
-    """Optuna's distribution; a malformed form is its ValueError or TypeError."""
-    with quiet() as optuna:
-        if kind == "choices":
-            labels = [label(choice) for choice in form["choices"]]
-            if len(set(labels)) != len(labels):
-                raise ValueError("a choice comes twice")
-            return optuna.distributions.CategoricalDistribution(labels)
-        low, high = form[kind]
-        if not -_GREATEST <= low <= high <= _GREATEST:
-            raise ValueError(f"the ends are two numbers, the smaller first, within {_GREATEST} of 0")
-        if kind == "float":
-            return optuna.distributions.FloatDistribution(low, high, form.get("log", False), form.get("step"))
-        if not all(isinstance(end, int) for end in (low, high, form.get("step", 1))):
-            raise ValueError("an int has whole numbers")
-        return optuna.distributions.IntDistribution(low, high, form.get("log", False), form.get("step", 1))
-
-
-def _check_names(what: str, names: Any, allowed: Any) -> None:
-    if unknown := [name for name in names if name not in allowed]:
-        raise InvalidInputError(f"{what} names {unknown[0]!r:.80}; allowed are {', '.join(allowed)}")
-
 
 def _with_ids(documents: Any) -> list[Document]:
-    """Copies of the documents, each with an id of its own."""
+    """Copies of the documents, each with an id of its own, which a free key of its metadata holds for its chunks."""
     from langchain_core.documents import Document
 
     from rag_kit.documents import copy_document
     from rag_kit.documents.identity import document_key
+    from rag_kit.evaluation.outputs import DOCUMENT_IDS
 
     given = list(documents) if isinstance(documents, Sequence) else []
     if not given or not all(isinstance(document, Document) for document in given):
@@ -360,30 +180,14 @@ def _with_ids(documents: Any) -> list[Document]:
             f"documents is {documents!r:.80}; give a list of LangChain documents, such as rag_kit.indexing.read or "
             "EvaluationSet.documents gives"
         )
-    found = list(map(copy_document, given))
-    seen: set[str] = set()
-    for place, document in enumerate(found):
+    found = {}
+    for place, document in enumerate(map(copy_document, given)):
         key = document_key(document)
-        document.id = f"{key}~{place}" if key in seen else key
-        seen.add(key)
-    return found
-
-
-def _chunks(documents: Sequence[Document], chunk_size: int | None) -> list[Document]:
-    """Chunks by which judgements of their document are found: one key of its metadata holds the document's id."""
-    from rag_kit.evaluation.outputs import DOCUMENT_IDS
-    from rag_kit.indexing import split
-
-    if chunk_size is None:
-        return list(documents)
-    chunks = []
-    for document in documents:
-        for chunk in split([document], chunk_size=chunk_size, chunk_overlap=chunk_size // 10):
-            chunk.id = f"{document.id}#{chunk.metadata['start']}"
-            free = [name for name in DOCUMENT_IDS if name not in chunk.metadata]
-            chunk.metadata.update(dict.fromkeys(free[:1], document.id))
-            chunks.append(chunk)
-    return chunks
+        document.id = f"{key}~{place}" if key in found else key
+        free = [name for name in DOCUMENT_IDS if name not in document.metadata]
+        document.metadata.update(dict.fromkeys(free[:1], document.id))
+        found[document.id] = document
+    return list(found.values())
 
 
 def _retriever_maker(
@@ -391,10 +195,14 @@ def _retriever_maker(
 ) -> Callable[[Mapping[str, Any]], Any]:
     from rag_kit import retrieval
     from rag_kit.evaluation.ranking.pipelines import Parts
+    from rag_kit.indexing import split
 
     @lru_cache(_KEPT)
-    def parts(chunk_size: int | None) -> Parts:
-        return Parts(_chunks(documents, chunk_size), embeddings=embeddings, cache=cache)
+    def parts(size: int | None) -> Parts:
+        chunks = documents if size is None else split(documents, chunk_size=size, chunk_overlap=size // 10)
+        for number, chunk in enumerate(() if size is None else chunks):
+            chunk.id = f"chunk {number}"  # texts may be the same
+        return Parts(chunks, embeddings=embeddings, cache=cache)
 
     def make(settings: Mapping[str, Any]) -> Any:
         update = {"k": settings["k"]}
@@ -416,12 +224,10 @@ def _identity(documents: Sequence[Document], embeddings: Any, llm: Any) -> dict[
     from rag_kit.models.embedding import embedding_name
     from rag_kit.models.identity import model_identity
 
-    digest = hashlib.sha256()
-    for document in documents:
-        digest.update(f"{document.id}\n{document.page_content}\0".encode("utf-8", "backslashreplace"))
-    model = "" if llm is None else label(to_plain(model_identity(llm)))
+    texts = [[document.id, document.page_content] for document in documents]
+    model = None if llm is None else to_plain(model_identity(llm))
     return {
-        "documents": digest.hexdigest(),
-        "embeddings": None if embeddings is None else embedding_name(embeddings),
-        "llm": hashlib.sha256(model.encode()).hexdigest(),
+        "documents": hashlib.sha256(label(texts).encode()).hexdigest(),
+        "embeddings": embedding_name(embeddings),
+        "llm": hashlib.sha256(label(model).encode()).hexdigest(),
     }

@@ -149,6 +149,6 @@ def test_a_search_over_real_retrievers_finds_what_helps(tmp_path):
         chunk_sizes=(None,),
         pipelines=("dense", "bm25"),
     )
-    result = tune(space, questions, "mrr@10", out=tmp_path, n_trials=12, held_aside=0.4, progress=False)
+    result = tune(space, questions, "mrr@10", out=tmp_path, n_trials=12, set_aside=0.4, progress=False)
     assert result.best["pipeline"] == "bm25"
     assert result.verdict.startswith("The best setting is better: +")

@@ -99,7 +99,7 @@ def test_better_regions_are_searched_more(tmp_path):
         result = tune(
             lambda settings: lambda question: str(settings["x"]),
             questions(16), metric, space={"x": {"float": [0, 1]}}, out=tmp_path / metric.name, n_trials=16,
-            pruning="none", held_aside=0, progress=False,
+            pruning="none", set_aside=0, progress=False,
         )  # fmt: skip
         assert len(set(values_of(result))) == 16
         return sum(values_of(result)[8:]) / 8
