@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -43,9 +44,9 @@ def import_ragas() -> ModuleType:
 def is_ragas_metric(value: Any) -> bool:
     """Whether it is an object, a class or a ``partial`` of Ragas's; said without importing Ragas."""
     made = value.func if isinstance(value, partial) else value
-    kinds = getattr(made if isinstance(made, type) else type(made), "__mro__", ())
-    base = ("ragas.metrics.collections.base", "BaseMetric")
-    return any((kind.__module__, kind.__name__) == base for kind in kinds)
+    kinds = inspect.getmro(made if isinstance(made, type) else type(made))
+    base = "ragas.metrics.collections.base.BaseMetric"
+    return any(f"{kind.__module__}.{kind.__name__}" == base for kind in kinds)
 
 
 def ragas_class(name: str) -> Any:
@@ -61,10 +62,9 @@ def ragas_class(name: str) -> Any:
 class Calls:
     """The calls to the judge that compute one cell: their replies, and the first failure.
 
-    The same prompt asked again is another repetition, with a reply of its own. A reply that fails the check is asked
-    for once more and never kept. After a failure nothing more is asked: some of Ragas's metrics swallow errors and try
-    again, so the failure stays in `failure` for the caller to raise. ``check`` says, of a prompt's input and the
-    reply, what is wrong with the reply.
+    The same prompt asked again is another repetition, with a reply of its own. A reply in which ``check`` (given the
+    prompt's input and the reply) finds a fault is asked for once more and never kept. After a failure nothing more is
+    asked: some of Ragas's metrics swallow errors and try again, so `failure` stays for the caller to raise.
     """
 
     def __init__(
@@ -128,11 +128,7 @@ class ObservedPrompt:
 def ragas_llm(judge: Judge | Calls | None) -> Any:
     """A judge as the ``llm`` of any class of ``ragas.metrics.collections``; prompts are sent as Ragas writes them.
 
-    Args:
-        judge: The judge; ``None`` for an object that is handed to ``evaluate``, which puts its own judge in.
-
-    Raises:
-        MissingExtraError: If Ragas is not installed.
+    With ``None`` it serves an object that is handed to ``evaluate``, which puts its own judge in.
     """
     return _classes()[0](judge if judge is None or isinstance(judge, Calls) else Calls(judge))
 
@@ -198,18 +194,23 @@ async def adapted_prompts(metric: Any, judge: Judge, language: str) -> dict[str,
     Raises:
         ModelError: If the judge cannot be reached, or gives another number of translations, twice.
     """
-    llm, found = ragas_llm(judge), {}
+    found, named = {}, LANGUAGES[language]
     for name, prompt in prompts_of(metric).items():
-        for last in (False, True) if getattr(prompt, "examples", None) else ():
+        if getattr(prompt, "examples", None):
             try:
-                found[name] = await prompt.adapt(LANGUAGES[language], llm)
-                break
-            except RagKitError:
-                raise
+                found[name] = await _adapted(prompt, named, ragas_llm(judge))
             except ValueError as error:
-                if last:
-                    raise ModelOutputError(
-                        f"the judge could not translate Ragas's prompt {name!r} to {LANGUAGES[language]}: {error}; "
-                        "with Judge(language='en') the English one is sent"
-                    ) from error
+                raise ModelOutputError(
+                    f"the judge could not translate Ragas's prompt {name!r} to {named}: {error}; with "
+                    "Judge(language='en') the English one is sent"
+                ) from error
     return found
+
+
+async def _adapted(prompt: Any, language: str, llm: Any) -> Any:
+    try:
+        return await prompt.adapt(language, llm)
+    except RagKitError:
+        raise
+    except ValueError:  # another number of translations than of examples
+        return await prompt.adapt(language, llm)

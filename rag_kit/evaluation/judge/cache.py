@@ -9,7 +9,8 @@ import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from itertools import count
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.budget import check_budget, remaining_seconds
@@ -20,6 +21,9 @@ from rag_kit.models.endpoint import base_url
 from rag_kit.models.failures import RETRYABLE, classify, map_model_error, retry_after
 from rag_kit.models.identity import model_identity, plain_endpoint
 from rag_kit.models.json_cache import JsonCache
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 _log = logging.getLogger(__name__)
 # Raise it when an entry of the same key would be read in another way.
@@ -100,11 +104,8 @@ class JudgeCache:
     ) -> tuple[T, bool]:
         """The reply that is kept, else the one that is asked for now; and whether it was kept.
 
-        Args:
-            key: Its key; ``None`` if it cannot be kept.
-            read: From plain JSON to the reply; ``None`` if it does not fit any more.
-            ask: Gives the reply and the plain JSON to keep, ``None`` to keep nothing. Where it raises, others who
-                wait for the same reply ask for themselves.
+        ``read`` makes a reply of plain JSON, ``None`` where it does not fit any more. ``ask`` gives the reply and the
+        plain JSON to keep, ``None`` to keep nothing; where it raises, others who wait for the reply ask themselves.
         """
         if self.file is None or key is None:
             return (await ask())[0], False
@@ -174,24 +175,21 @@ class Vectors:
 
     async def _request(self, batch: list[str]) -> Any:
         """Vectors of one batch; a failure that may pass is retried after a pause that doubles."""
-        assert self._model is not None
-        pause = _FIRST_PAUSE
-        for retries_left in range(self._judge.max_retries, -1, -1):
+        for attempt in count():
             check_budget()
             limits = [each for each in (self._judge.timeout, remaining_seconds()) if each is not None]
             async with self._judge.slots.current():
                 try:
                     async with asyncio.timeout(min(limits, default=None)):
-                        return await aembed_bare(self._model, batch)
+                        return await aembed_bare(cast("Embeddings", self._model), batch)
                 except Exception as error:  # noqa: BLE001 - sorted by kind below, and raised without its request
                     failure = error
-            mapped, asked_wait = map_model_error(failure, model=self._model), retry_after(failure)
-            wait = pause if asked_wait is None else asked_wait
-            if classify(failure) not in RETRYABLE or not retries_left or wait > _LONGEST_PAUSE:
-                raise mapped
+            asked = retry_after(failure)
+            wait = _FIRST_PAUSE * 2**attempt if asked is None else asked
+            last = attempt >= self._judge.max_retries or wait > _LONGEST_PAUSE
+            if last or classify(failure) not in RETRYABLE:
+                raise map_model_error(failure, model=self._model)
             await asyncio.sleep(wait)
-            pause *= 2
-        raise AssertionError("the last attempt returns or raises")
 
 
 def _checked(given: Any, count: int) -> list[list[float]]:
@@ -200,8 +198,7 @@ def _checked(given: Any, count: int) -> list[list[float]]:
         vectors = [[float(number) for number in vector] for vector in given]
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelOutputError(f"the embedding model gave what are no vectors: {error}") from None
-    lengths = {len(vector) for vector in vectors}
-    if len(vectors) != count or len(lengths) > 1 or not all(map(_is_vector, vectors)):
+    if len(vectors) != count or len(set(map(len, vectors))) > 1 or not all(map(_is_vector, vectors)):
         raise ModelOutputError(
             f"the embedding model gave {len(vectors)} vectors for {count} texts, of several lengths, or one that is "
             "empty, all zero or not finite; with such a vector there is no cosine"
@@ -211,12 +208,10 @@ def _checked(given: Any, count: int) -> list[list[float]]:
 
 def _is_vector(value: Any) -> bool:
     """Whether there is a cosine with it: numbers whose squares are neither lost nor infinite."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(type(number) in (int, float) and -_GREATEST <= number <= _GREATEST for number in value)
-        and max(map(abs, value)) >= 1 / _GREATEST
-    )
+    numbers = value if isinstance(value, list) else []
+    if not all(type(number) in (int, float) and abs(number) <= _GREATEST for number in numbers):
+        return False
+    return max(map(abs, numbers), default=0) >= 1 / _GREATEST
 
 
 def _hash(parts: list[Any]) -> str:

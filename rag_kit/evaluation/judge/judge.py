@@ -92,7 +92,10 @@ class Judge:
         max_tokens: int | None = None,
         deadline: float | None = None,
     ) -> None:
-        _check(language, max_concurrency)
+        if language not in ("auto", "en", "zh"):
+            raise InvalidInputError(f"language is {language!r}; allowed are 'auto', 'en', 'zh'")
+        if type(max_concurrency) is not int or max_concurrency < 1:
+            raise InvalidInputError(f"max_concurrency is {max_concurrency!r}; give a whole number from 1")
         check_limits(timeout, max_retries)
         self._caps = {"max_calls": max_calls, "max_tokens": max_tokens, "deadline": deadline}
         Budget(**self._caps)  # type: ignore[arg-type]  # refuses what makes no sense
@@ -101,6 +104,7 @@ class Judge:
         self.language = language
         self.timeout, self.max_retries, self.max_concurrency = timeout, max_retries, max_concurrency
         self._budget: Budget | None = None
+        self._cached, self._seconds = 0, 0.0
         # taken now: a scripted model may count in a field of its own
         self._identity = identity_of(self.llm)
         self._cache = JudgeCache(cache)
@@ -108,8 +112,6 @@ class Judge:
         self._vectors = Vectors(self, self._cache)
         self._library = PromptLibrary(prompts)
         self._prompts: dict[tuple[str, str], PromptTemplate] = {}
-        self._cached = 0
-        self._seconds = 0.0
 
     @property
     def name(self) -> str:
@@ -131,10 +133,11 @@ class Judge:
 
         A value that was judged is taken up again only while this is the same.
         """
+        entries = [each for each in self._library.entries() if each[0].startswith(PREFIX)]
         prompts = {
             f"{name}.{language}": (self._library.load(name, language).metadata or {}).get("hash")
-            for name, language in self._library.entries()
-            if name.startswith(PREFIX) and self.language in ("auto", language)
+            for name, language in sorted(entries)
+            if self.language in ("auto", language)
         }
         return {
             "model": self.name,
@@ -143,7 +146,7 @@ class Judge:
             "settings": None if self._identity is None else self._identity[:16],
             "embeddings": embedding_name(self.embeddings),
             "language": self.language,
-            "prompts": dict(sorted(prompts.items())),
+            "prompts": prompts,
         }
 
     def language_for(self, text: str) -> Language:
@@ -181,11 +184,7 @@ class Judge:
     ) -> Any:
         """Send a text as it is, as the one message of a user, and get an object of a class; else as `ask`.
 
-        Args:
-            text: What is sent.
-            schema: The class.
-            repeat: As for `ask`.
-            keep: Whether a reply may stay in the cache; default: each that fits the class.
+        ``keep`` says whether a reply may stay in the cache; default: each that fits the class.
         """
         return await self._answer(_verbatim_prompt(), {"text": text}, schema, repeat, keep)
 
@@ -277,10 +276,3 @@ def _read(plain: Any, form: Any) -> Any:
         return target_of(form).accept(plain) if isinstance(plain, dict) else None
     except (SchemaMismatchError, ValueError):
         return None
-
-
-def _check(language: Any, max_concurrency: Any) -> None:
-    if language not in ("auto", "en", "zh"):
-        raise InvalidInputError(f"language is {language!r}; allowed are 'auto', 'en', 'zh'")
-    if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1:
-        raise InvalidInputError(f"max_concurrency is {max_concurrency!r}; give a whole number from 1")
