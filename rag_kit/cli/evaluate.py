@@ -236,7 +236,7 @@ def _hint_at_unmatched_ids(results: Results) -> None:
 
 
 def _verdict(results: Results, minima: dict[str, float], arguments: argparse.Namespace) -> int:
-    from rag_kit.evaluation.runs.results import QualityError, assert_quality
+    from rag_kit.evaluation.runs.quality import QualityError, assert_quality
 
     if stopped := results.manifest.get("stopped_by"):
         problem(str(stopped))

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rag_kit.evaluation.rgb.measuring import abilities as abilities
     from rag_kit.evaluation.runs.evaluating import aevaluate as aevaluate
     from rag_kit.evaluation.runs.evaluating import evaluate as evaluate
+    from rag_kit.evaluation.runs.quality import assert_quality as assert_quality
     from rag_kit.evaluation.runs.results import Results as Results
-    from rag_kit.evaluation.runs.results import assert_quality as assert_quality
     from rag_kit.evaluation.sets.evaluation_set import EvaluationSet as EvaluationSet
     from rag_kit.evaluation.tracking import log_results as log_results
     from rag_kit.evaluation.tuning.search import atune as atune

@@ -37,6 +37,7 @@ Ask = Callable[[Example], Awaitable[Any]]
 
 _QUESTION = ("question", "input", "query")
 _HISTORY = ("history", "chat_history")
+_SEARCHED = {"search_query"}
 
 
 async def aevaluate(
@@ -117,7 +118,8 @@ async def aevaluate(
     def prepare() -> tuple[Job, Limits, Path | None]:
         """Check the arguments, read the set, import the metrics: on a thread, since it reads files."""
         for what, text in (("version", version), ("name", name)):
-            _check(text is None or bool(_text(text)), what, text, "a text that is not blank")
+            right = text is None or (isinstance(text, str) and bool(text.strip()))
+            _check(right, what, text, "a text that is not blank")
         wide = type(max_concurrency) is int and 1 <= max_concurrency <= 10_000
         _check(wide, "max_concurrency", max_concurrency, "a whole number from 1 to 10000")
         shows = isinstance(progress, bool) or callable(progress)
@@ -135,7 +137,7 @@ async def aevaluate(
         key = digest([own_name, version or [_settings_of(asked), make_input and _settings_of(make_input)]])
         job = Job(
             own_name, version, key, _ask_function(asked, make_input), make_input is not None,
-            _text(getattr(questions, "name", None)), examples, scorers, judge,
+            questions.name if isinstance(questions, EvaluationSet) else None, examples, scorers, judge,
         )  # fmt: skip
         return job, limits, None if out is None else as_path(out, "out")
 
@@ -166,10 +168,6 @@ evaluate = _blocking(aevaluate)
 def _check(right: bool, name: str, value: Any, allowed: str) -> None:
     if not right:
         raise InvalidInputError(f"{name} is {value!r:.80}; give {allowed}")
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
 
 
 def take_examples(dataset: Any) -> tuple[Example, ...]:
@@ -247,31 +245,23 @@ def _ask_function(pipeline: Any, make_input: MakeInput | None) -> Ask:
 
 
 async def _ask_graph(graph: Any, make: MakeInput, takes_history: bool, example: Example) -> Any:
-    config, asked = _config(example), graph
-    if graph.checkpointer not in (None, False):
-        # each example is a conversation of its own, also when the same one is asked again
-        config["configurable"] = {"thread_id": f"evaluate-{uuid4().hex}"}
-    if example.history and not takes_history:
-        if "history" not in graph.channels:
-            raise InvalidInputError("the example has a history, and the graph takes none; give make_input")
-        asked, config["configurable"] = await _with_history(graph, example)
+    # each example is a conversation of its own, also when the same one is asked again
+    config: Any = {**_config(example), "configurable": {"thread_id": f"evaluate-{uuid4().hex}"}}
     # beside what the graph gives back: what was searched for, which a report shows
     gives = getattr(graph, "output_channels", None)
-    searched = {"search_query"} & set(graph.channels)
-    keys = [*gives, *(searched - set(gives))] if isinstance(gives, list) else None
-    return await acall_runnable(asked, make(example), config, output_keys=keys)
+    keys = (
+        list(dict.fromkeys([*gives, *_SEARCHED & set(graph.channels)])) if isinstance(gives, list) else None
+    )
+    if example.history and not takes_history:  # graphs of this kit take earlier turns from their state
+        from langgraph.checkpoint.memory import InMemorySaver
 
-
-async def _with_history(graph: Any, example: Example) -> tuple[Any, dict[str, str]]:
-    """A thread that has the earlier turns in its state: graphs of this kit take them from there, not as input."""
-    from langgraph.checkpoint.memory import InMemorySaver
-
-    thread = {"thread_id": uuid4().hex}
-    remembering = graph.copy({"checkpointer": InMemorySaver()})
-    turns = [{"question": turn["question"], "answer": turn["answer"]} for turn in example.history]
-    first = next(name for name in graph.nodes if name != "__start__")
-    await remembering.aupdate_state({"configurable": thread}, {"history": turns}, as_node=first)
-    return remembering, thread
+        if "history" not in graph.channels:
+            raise InvalidInputError("the example has a history, and the graph takes none; give make_input")
+        graph = graph.copy({"checkpointer": InMemorySaver()})
+        turns = [{"question": turn["question"], "answer": turn["answer"]} for turn in example.history]
+        first = next(name for name in graph.nodes if name != "__start__")
+        await graph.aupdate_state(config, {"history": turns}, as_node=first)
+    return await acall_runnable(graph, make(example), config, output_keys=keys)
 
 
 def _input_fields(runnable: Any) -> set[str]:

@@ -173,7 +173,7 @@ class Run:
         budget, started = Budget(), time.perf_counter()
         self.asked += 1
         with recording() as recorder, use_budget(budget):
-            answer = partial(self._answer, example)
+            answer = partial(_answer, self.job.ask, example)
             done = await afan_out([answer], timeout=self.limits.timeout, on_error="skip")
         if recorder.refused:  # whatever it gave, it gave it with less than it asked for
             self._stop(recorder.refused[0])
@@ -195,11 +195,6 @@ class Run:
         row = self._add_row(example, output, recorder.usage)
         await self._keep(row, PIPELINE)
         return row
-
-    async def _answer(self, example: Example) -> Output:
-        output = Output.of(await self.job.ask(example))
-        output.to_json()  # what cannot be written down is a fault of this row, and ends no run
-        return output
 
     async def _score(self, row: Row) -> None:
         """Compute the cells that the row lacks."""
@@ -285,6 +280,12 @@ class Run:
             self.folder.close()
 
 
+async def _answer(ask: Callable[[Example], Awaitable[Any]], example: Example) -> Output:
+    output = Output.of(await ask(example))
+    output.to_json()  # what cannot be written down is a fault of this row, and ends no run
+    return output
+
+
 def _asks(metric: Metric) -> bool:
     return metric.needs_judge or metric.needs_embeddings
 
@@ -313,7 +314,7 @@ def _now() -> str:
 
 
 def _versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide results; those that are not installed are left out."""
+    """Versions of the packages that decide results; those that are not installed are left out."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
