@@ -74,11 +74,10 @@ class Parameter:
             return self.check(self.form["default"])
         if "choices" in self.form:
             return json.loads(self.distribution.choices[0])
-        low, high, step = self.distribution.low, self.distribution.high, self.distribution.step
-        if self.distribution.log:
-            return self._number(math.sqrt(low * high))
-        middle = (low + high) / 2
-        return self._number(low + round((middle - low) / step) * step if step else middle)
+        found = self.distribution
+        middle = math.sqrt(found.low * found.high) if found.log else (found.low + found.high) / 2
+        step = None if found.log else found.step
+        return self._number(found.low + round((middle - found.low) / step) * step if step else middle)
 
     def check(self, value: Any) -> Any:
         """The value in its plain form; one that is not allowed is refused."""

@@ -152,21 +152,19 @@ class TuningResult:
     @property
     def notes(self) -> list[str]:
         """Warnings: few questions, questions left out, several winners judged."""
-        counts, notes = self.setup["counts"], []
-        if counts["left_out"]:
-            notes.append(f"{counts['left_out']} questions lack what the metric reads and were left out.")
-        if counts["search"] < _FEW or 0 < counts["set_aside"] < _FEW:
-            notes.append(
-                f"{counts['search']} questions to search with and {counts['set_aside']} set aside are few: only great "
-                "differences can be told from noise."
-            )
+        counts = self.setup["counts"]
         judged = sum(name.endswith("-set_aside") for name in self.study.user_attrs) - 1
-        if judged > 1:
-            notes.append(
-                f"{judged} settings were judged on the questions set aside, one after the other; each further look "
-                "makes the verdict weaker."
-            )
-        return notes
+        few = counts["search"] < _FEW or 0 < counts["set_aside"] < _FEW
+        notes = {
+            f"{counts['left_out']} questions lack what the metric reads and were left out.": counts[
+                "left_out"
+            ],
+            f"{counts['search']} questions to search with and {counts['set_aside']} set aside are few: only great "
+            "differences can be told from noise.": few,
+            f"{judged} settings were judged on the questions set aside, one after the other; each further look makes "
+            "the verdict weaker.": judged > 1,
+        }
+        return [note for note, holds in notes.items() if holds]
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain JSON."""

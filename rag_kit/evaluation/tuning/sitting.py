@@ -1,0 +1,322 @@
+"""One sitting of a search: settings are proposed, asked block after block of questions, given up or finished."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_kit._redact import redact
+from rag_kit.concurrency.bridge import acall_function, run_in_thread
+from rag_kit.documents import clean_text
+from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError
+from rag_kit.evaluation.runs.evaluating import aevaluate, resolve
+from rag_kit.evaluation.statistics import sign_flip_test
+from rag_kit.evaluation.tuning import result as kept
+from rag_kit.evaluation.tuning.parameter import Parameter, label, quiet
+from rag_kit.evaluation.tuning.result import Trial, TuningResult, record_name
+
+if TYPE_CHECKING:
+    from rag_kit.evaluation.examples import Example
+    from rag_kit.evaluation.metric import Metric
+    from rag_kit.evaluation.runs.results import Results
+    from rag_kit.evaluation.tuning.space import SearchSpace
+
+_STARTUP = 8  # settings drawn at random before TPE's model of the space is believed
+_ATTEMPTS = 25  # proposals of a sampler until one is new
+_FEWEST = 8  # questions before a setting may be given up
+_FAILURES = 5  # settings in a row; then the cause is hardly the settings
+_MIN_COVERAGE = 0.8  # share of the questions that the default has a value for
+_LEVEL = 0.05  # one-sided chance at which a setting is called worse
+
+
+class _Ended(Exception):
+    """The search cannot go on; the text says why."""
+
+
+class _Failed(Exception):
+    """A setting has no pipeline, or too few values; the text says why."""
+
+
+@dataclass
+class Sitting:
+    """One sitting of a search. Scores lie in folders that ``evaluate`` resumes, finished trials in the study."""
+
+    make: Callable[[dict[str, Any]], Any]
+    space: SearchSpace
+    metric: Metric
+    parts: tuple[list[Example], list[Example]]
+    folder: Path
+    study: Any
+    n_trials: int
+    caps: Mapping[str, float | None]
+    pruning: Any
+    seed: int
+    progress: bool | Callable[[str], None]
+    arguments: Mapping[str, Any]
+
+    async def run(self) -> TuningResult:
+        """Search, then judge the winner."""
+        await run_in_thread(self._read)
+        try:
+            ended = await self._try_settings()
+        except _Ended as reason:
+            ended = str(reason)
+        try:
+            await self._judge_winner()
+        except (_Ended, _Failed) as reason:
+            ended = f"{ended}; the winner could not be judged on all questions set aside: {reason}"
+        if self._records.get("ended") != ended:
+            await run_in_thread(self.study.set_user_attr, "ended", ended)
+        return TuningResult(self.folder, self.study)
+
+    def _read(self) -> None:
+        """Read what earlier sittings wrote; from then on, the study is only written to."""
+        self._records = dict(self.study.user_attrs)
+        self._trials = kept.read_trials(self.study)
+        self._began = time.monotonic() - self._records.get("elapsed", 0.0)
+
+    @property
+    def _used(self) -> dict[str, Any]:
+        return {**kept.total_usage(self._records), "seconds": time.monotonic() - self._began}
+
+    @property
+    def _seconds_left(self) -> float | None:
+        cap = self.caps["seconds"]
+        return None if cap is None else max(0.0, cap - self._used["seconds"])
+
+    @property
+    def _best(self) -> Trial:
+        return kept.best_of(self._trials, self.metric.higher_is_better)
+
+    def _record(self, settings: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+        """What is known of a setting on a part of the questions."""
+        found: Mapping[str, Any] = self._records.get(record_name(settings, part), {})
+        return found
+
+    async def _try_settings(self) -> str:
+        """Try settings until ``n_trials`` or the end of the space; returns why no more are tried."""
+        failures = 0
+        while (number := sum(trial.state != "unfinished" for trial in self._trials)) < self.n_trials:
+            settings = await run_in_thread(self._propose, number)
+            if settings is None:
+                return f"every setting of the space was tried ({number})"
+            trial = await self._try(number, settings)
+            failures = failures + 1 if trial.state == "failed" else 0
+            if failures == _FAILURES:
+                return f"{_FAILURES} settings failed one after the other, the last one because {trial.reason}"
+        return f"n_trials={self.n_trials}"
+
+    def _propose(self, number: int) -> dict[str, Any] | None:
+        """A setting that was not tried yet; it follows from the seed and the finished trials alone."""
+        if number == 0:
+            return self.space.default
+        with quiet() as optuna:
+            known = self.study.get_trials(deepcopy=False)
+            memory = optuna.create_study(direction=self.study.direction.name.lower())
+            memory.add_trials(known)  # a copy: proposals leave no trace in the file
+            tried = {label(trial.user_attrs["settings"]) for trial in known}
+            for attempt in range(_ATTEMPTS + 1):
+                digest = hashlib.sha256(f"{self.seed}/{number}/{attempt}".encode()).digest()
+                seed = int.from_bytes(digest[:4], "big")
+                memory.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
+                if (
+                    attempt == _ATTEMPTS and self.space.is_finite
+                ):  # TPE repeats itself: one that is left, if any is
+                    memory.sampler = optuna.samplers.BruteForceSampler(seed=seed)
+                asked = memory.ask()
+                settings = self.space.pick(partial(Parameter.suggest, trial=asked))
+                if label(settings) not in tried:
+                    return settings
+                if attempt < _ATTEMPTS:  # the last sampler would stop a study that it has seen the end of
+                    memory.tell(asked, state=optuna.trial.TrialState.FAIL)
+        return None
+
+    async def _try(self, number: int, settings: dict[str, Any]) -> Trial:
+        """Evaluate a setting block after block of questions, and add its trial to the study."""
+        state, reason, steps = "complete", "", {}
+        ends = _blocks(len(self.parts[0]))
+        try:
+            self._calls_left(settings, "search", ends[0])
+            pipeline = await self._pipeline(settings)
+            for end in ends:
+                results = await self._ask(pipeline, settings, "search", end, retry_errors=end == ends[0])
+                self._check_coverage(results, end)
+                scores = results.values(self.metric.name)
+                steps[end] = statistics.fmean(scores.values())
+                if number and end < ends[-1]:
+                    reason = await run_in_thread(self._reason_to_prune, settings, scores, steps)
+                if reason:
+                    state = "pruned"
+                    break
+        except _Failed as error:
+            if number == 0:
+                raise InvalidInputError(f"the default setting {settings!r:.300}: {error}") from error
+            state, reason = "failed", str(error)
+        trial = self.space.trial(
+            settings, value=steps[ends[-1]] if state == "complete" else None, intermediate_values=steps,
+            state={"complete": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}[state],
+            user_attrs={"settings": settings, "state": state, "reason": reason},
+        )  # fmt: skip
+        await run_in_thread(self._add, trial)
+        self._report(number)
+        return self._trials[number]
+
+    def _add(self, trial: Any) -> None:
+        with quiet():
+            self.study.add_trial(trial)
+        self._trials = kept.read_trials(self.study)
+
+    def _report(self, number: int) -> None:
+        trial, best, used = self._trials[number], self._best, self._used
+        values = ["-" if each.value is None else f"{each.value:.4f}" for each in (trial, best)]
+        line = (
+            f"setting {number} of {self.n_trials}: {trial.state}, {self.metric.name} {values[0]} on {trial.asked} "
+            f"questions; best {values[1]} (setting {best.number}); {used['calls']} calls, {used['seconds']:.0f} s"
+        )
+        if callable(self.progress):
+            self.progress(line)
+        elif self.progress:
+            print(line, file=sys.stderr)
+
+    def _check_coverage(self, results: Results, asked: int) -> None:
+        """Fail a setting with too few values to be compared."""
+        cells = results.cells(self.metric.name)
+        wanted = sum(key in cells for key in self._record(self.space.default, "search")["scores"])
+        found = len(results.values(self.metric.name))
+        if not found or found < _MIN_COVERAGE * wanted:
+            reasons = Counter(_plain(cell.reason) for cell in cells.values() if cell.value is None)
+            raise _Failed(
+                f"{found} of {asked} questions have a value, with the default {wanted}: "
+                f"{reasons.most_common(1)[0][0] if reasons else 'no reason is known'}"
+            )
+
+    def _reason_to_prune(
+        self, settings: dict[str, Any], scores: Mapping[str, float], steps: Mapping[int, float]
+    ) -> str:
+        """Why the pruning rule gives a setting up; empty if it does not."""
+        if self.pruning == "none":
+            return ""
+        if self.pruning == "paired":
+            return _worse(self._best.scores, scores, self.metric.higher_is_better)
+        with quiet():
+            trial = self.space.trial(settings, state="RUNNING", intermediate_values=dict(steps))
+            given_up = self.pruning.prune(self.study, trial)
+        return f"Optuna's {type(self.pruning).__name__} gave it up" if given_up else ""
+
+    async def _judge_winner(self) -> None:
+        """Evaluate the default setting and a winner that is another one on the questions set aside."""
+        total = len(self.parts[1])
+        if not total or not self._trials or self._best.number == 0:
+            return
+        for trial in (self._trials[0], self._best):
+            settings = dict(trial.settings)
+            if self._record(settings, "set_aside").get("asked") != total:
+                pipeline = await self._pipeline(settings)
+                await self._ask(pipeline, settings, "set_aside", total, retry_errors=True)
+
+    async def _ask(
+        self, pipeline: Any, settings: dict[str, Any], part: str, end: int, *, retry_errors: bool
+    ) -> Results:
+        """Evaluate a setting on these questions; those with a score from before are not asked again."""
+        examples = self.parts[part == "set_aside"][:end]
+        calls = self._calls_left(settings, part, end)
+        try:
+            results = await aevaluate(
+                pipeline, examples, [self.metric], out=self.folder / record_name(settings, part), name="tuned",
+                version=record_name(settings, ""), max_calls=calls, deadline=self._seconds_left,
+                progress=False, retry_errors=retry_errors, **self.arguments,
+            )  # fmt: skip
+        except BudgetExceededError as error:
+            raise _Ended(str(error)) from error
+        await run_in_thread(self._save, settings, part, results)
+        if len(results.rows) < len(examples):
+            raise _Ended(str(results.manifest.get("stopped_by") or "a cap was reached"))
+        return results
+
+    def _save(self, settings: dict[str, Any], part: str, results: Results) -> None:
+        """Write scores and usage so far to the study; a beginning of what an earlier sitting asked changes nothing."""
+        if len(results.rows) < self._record(settings, part).get("asked", 0):
+            return
+        each: list[Any] = [one for row in results.rows for one in (row.output, *row.cells.values())]
+        record = {
+            "settings": settings, "scores": results.values(self.metric.name), "asked": len(results.rows),
+            "calls": sum(one.calls for one in each), "tokens": sum(one.tokens for one in each),
+        }  # fmt: skip
+        seconds = round(self._used["seconds"], 3)
+        for name, value in ((record_name(settings, part), record), ("elapsed", seconds)):
+            self._records[name] = value
+            self.study.set_user_attr(name, value)
+
+    async def _pipeline(self, settings: dict[str, Any]) -> Any:
+        """The pipeline of a setting."""
+        try:
+            async with asyncio.timeout(self._seconds_left) as clock:
+                made = await acall_function(self.make, settings)
+            return await run_in_thread(resolve, made)
+        except MissingExtraError:
+            raise
+        except Exception as error:
+            if clock.expired():
+                cap = f"max_seconds={self.caps['seconds']:g}"
+                raise _Ended(f"{cap}: making a pipeline took too long") from error
+            why = _plain(f"{type(error).__name__}: {error}")
+            raise _Failed(f"the pipeline could not be made: {why}") from error
+
+    def _calls_left(self, settings: Mapping[str, Any], part: str, end: int) -> int | None:
+        """Model calls that may be made for these questions; ``None`` without a cap.
+
+        Raises:
+            _Ended: If a cap does not suffice for these and for judging the winner, by what a question took so far.
+        """
+        used, calls = self._used, None
+        new = max(0, end - self._record(settings, part).get("asked", 0))
+        later = 2 * len(self.parts[1]) if part == "search" else 0  # when the winner is judged
+        for kind, cap in self.caps.items():
+            if cap is None:
+                continue
+            each = min(cap, used[kind]) / used["asked"] if used["asked"] else 0.0
+            left = cap - used[kind]
+            if left <= 0 or left < each * (new + later):
+                raise _Ended(
+                    f"max_{kind}={cap:g}: {used[kind]:.3g} are used, {each * later:.3g} are kept to judge the winner"
+                )
+            if kind == "calls":
+                calls = max(1, int(left - each * later))
+        return calls
+
+
+def _blocks(count: int) -> list[int]:
+    """Where a setting may be given up: after so many questions, each time twice as many, the last time all."""
+    ends = [count]
+    while (half := math.ceil(ends[0] / 2)) >= _FEWEST:
+        ends.insert(0, half)
+    return ends
+
+
+def _worse(best: Mapping[str, float], own: Mapping[str, float], higher_is_better: bool) -> str:
+    """Why a setting is significantly worse than the best one on the questions of both; empty if it is not."""
+    shared = [key for key in own if key in best]
+    sign = 1.0 if higher_is_better else -1.0
+    differences = [sign * (own[key] - best[key]) for key in shared]
+    if not differences or sum(differences) >= 0:
+        return ""
+    p = sign_flip_test(differences) / 2  # the test is two-sided and symmetric
+    if p > _LEVEL:
+        return ""
+    means = " against ".join(f"{statistics.fmean(each[key] for key in shared):.3g}" for each in (own, best))
+    return f"worse than the best setting on the {len(shared)} questions so far: {means}, p = {p:.2g}"
+
+
+def _plain(reason: str) -> str:
+    """A reason without keys and control characters, short."""
+    return clean_text(redact(reason))[:300]
