@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -117,10 +118,24 @@ def _metrics(
                 "low": min([low if isinstance(low, (int, float)) else 0.0, *values]),
                 "high": max([high if isinstance(high, (int, float)) else 1.0, *values]),
                 "summary": [one.get(name) for one in summaries],
+                "prompts": _prompts(having, name, entry),
                 "why": [None if reason is None else masked(reason) for reason in reasons],
             }
         )
     return found
+
+
+def _prompts(runs: Sequence[Results], name: str, entry: Mapping[str, Any]) -> dict[str, int]:
+    """Answers by the prompts they were judged with: Ragas's ``english`` or ``adapted`` ones, or the ``kit``'s."""
+    settings = entry.get("settings")
+    kit = isinstance(settings, Mapping) and bool(settings.get("prompts"))
+    cells = [row.cells[name] for one in runs for row in one.rows if name in row.cells]
+    found: Counter[str] = Counter(kit=sum(cell.status == "ok" for cell in cells) if kit else 0)
+    for cell in cells:
+        sent = cell.details.get("prompts")
+        if isinstance(sent, Mapping) and sent:
+            found["english" if set(sent.values()) == {"english"} else "adapted"] += 1
+    return {kind: count for kind, count in found.items() if count}
 
 
 def _shared(runs: Sequence[Results], key: str) -> str | None:

@@ -82,6 +82,22 @@ def test_the_policy_allows_this_script_and_this_style_alone(tmp_path: Path) -> N
     assert "require-trusted-types-for 'script'" in policy
 
 
+def test_a_judged_metric_says_which_prompts_ran(tmp_path: Path) -> None:
+    """Ragas's own or adapted by the judge, or the kit's; nothing where no judge was asked; in both languages."""
+    sent = ({"prompt": "english"}, {"a": "english", "b": "chinese"}, {"prompt": "english"}, "<script>")
+    rows = [
+        Row(Example(f"q{n}", "潮汐？"), Output(answer="a"), {
+            "faithfulness": Cell.ok(1.0, prompts=each), "ours_nuggets": Cell.ok(1.0), "bleu": Cell.ok(1.0)})
+        for n, each in enumerate(sent)
+    ]  # fmt: skip
+    manifest = {"metrics": [{"name": "ours_nuggets", "settings": {"prompts": ["judge_nuggets"]}}]}
+    results = Results("p", rows, ["faithfulness", "ours_nuggets", "bleu"], manifest)
+    found = {each["name"]: each["prompts"] for each in data_of(tmp_path, results)["metrics"]}
+    assert found == {"faithfulness": {"english": 2, "adapted": 1}, "ours_nuggets": {"kit": 4}, "bleu": {}}
+    for language in ("en", "zh"):
+        assert all("{n}" in texts()[language][f"prompts_{kind}"] for kind in ("english", "adapted", "kit"))
+
+
 def test_values_are_not_read_as_places(tmp_path: Path) -> None:
     """A title that looks like a place of the template is a title."""
     text, _ = written(tmp_path, results_of_pipelines(3)[0], title="{{data}} {{script}}")

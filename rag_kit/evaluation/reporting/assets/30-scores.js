@@ -62,12 +62,17 @@ function scoresTable() {
     el("caption", { class: "hidden" }, t("scores")),
     el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "sticky" }, t("metric")),
       pipelines.map((pipeline) => el("th", { scope: "col" }, pipelineName(pipeline), failed(pipeline))))),
-    el("tbody", {}, metrics.map((metric) => line([metricLabel(metric), stageOf(metric)], (pipeline) => summaryCell(metric, pipeline)))),
+    el("tbody", {}, metrics.map((metric) => line([metricLabel(metric), stageOf(metric), promptsOf(metric)], (pipeline) => summaryCell(metric, pipeline)))),
     el("tbody", { class: "costs" }, costs.map((cost) => line(t(`cost_${cost.key}`), (pipeline) => costCell(cost, pipeline)))));
 }
 
 function stageOf(metric) {
   return metric.stage ? el("span", { class: "small" }, t(`stage_${metric.stage}`)) : null;
+}
+
+/** With which prompts the judge was asked: those of Ragas, as they are or adapted, or those of rag_kit. */
+function promptsOf(metric) {
+  return Object.entries(metric.prompts).map(([kind, n]) => el("span", { class: "small muted block" }, t(`prompts_${kind}`, { n })));
 }
 
 function renderScores() {
