@@ -41,7 +41,7 @@ def run(quick: bool = False) -> list[Row]:
         repeats=7 if quick else 31,
     )
     return [
-        at_most("fusion 8 x 1000 / bare dict loop", median_ratio(times, "rag_kit", "bare"), 1.3),
+        at_most("fusion 8 x 1000 / bare dict loop", median_ratio(times, "rag_kit", "bare"), 1.2),
         at_least("LangChain's fusion / fusion, 8 x 1000", median_ratio(times, "langchain", "rag_kit"), 2.0),
     ]
 

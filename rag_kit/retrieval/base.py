@@ -240,7 +240,7 @@ class RagKitRetriever(BaseRetriever):
         wanted = self.k if k is None else k
         return Request(
             k=ALL if wanted is None else check_count("k", wanted),
-            filter=combine_filters(self.filter, filter),
+            filter=combine_filters(self.filter, filter) if self.filter or filter is not None else None,
             config=ensure_config() if config is None else config,  # invoke has filled it in
             run_manager=run_manager,
             extra={name: extra[name] for name in extra if name in self.call_arguments},

@@ -209,7 +209,8 @@ class EnsembleRetriever(BranchingRetriever):
         k: int | None,
     ) -> dict[str, Document] | None:
         """The k best documents by key, without what a better one of another retriever has; ``None``: cut nothing."""
-        placed = sum(bool(found.documents) and span_of(found.documents[0]) is not None for found in answered)
+        heads = [found.documents[0] for found in answered if found.documents]
+        placed = sum("start" in head.metadata and span_of(head) is not None for head in heads)
         if not self.several_chunkings or placed < 2:
             return None
         documents: dict[str, Document] = {}

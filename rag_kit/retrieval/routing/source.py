@@ -50,17 +50,15 @@ class Source:
                 f"The retriever of source {self.name!r} is {type(self.retriever).__name__}; it must be a LangChain "
                 "retriever (or another runnable from a string to documents)."
             )
-        if unknown := [language for language in self.descriptions if language not in ("", *LANGUAGES)]:
+        known = self.descriptions.keys() <= {"", *LANGUAGES}
+        listed = isinstance(self.examples, Sequence) and not isinstance(self.examples, str)
+        texts = [*self.descriptions.values(), *(self.examples if listed else [None])]
+        if not known or not all(isinstance(text, str) for text in texts):
             raise InvalidInputError(
-                f"The description of {self.name!r} has the languages {unknown}; allowed: {', '.join(LANGUAGES)}."
+                f"Source {self.name!r} has the description {self.description!r:.80} and the examples "
+                f"{self.examples!r:.80}; a description is a text, or one for each of the languages "
+                f"{', '.join(LANGUAGES)}, and examples are a list of texts."
             )
-        examples = None if isinstance(self.examples, str) else self.examples
-        for what, texts in (("description", self.descriptions.values()), ("examples", examples)):
-            if not isinstance(texts, Iterable) or not all(isinstance(text, str) for text in texts):
-                raise InvalidInputError(
-                    f"{what} of {self.name!r} was given as {getattr(self, what)!r:.80}; description must be a text, or "
-                    "one a language, and examples a list of texts."
-                )
 
     @property
     def descriptions(self) -> Mapping[str, str]:
