@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.errors import ConfigurationError, InvalidInputError
+from rag_kit.errors import ConfigurationError
 
 from .endpoint import base_url, model_name
-from .providers import BASE_URL, OPENAI, at_host, check_key, make, split_name
-from .providers import base_url as configured_url
+from .providers import BASE_URL, OPENAI, checked_name, make, options, split_name
 from .redact import host_of
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         >>> type(chat_model("extractive")).__name__
         'ExtractiveChatModel'
     """
-    name = _checked(name if name is not None else os.environ.get(VARIABLE) or EMBEDDED)
+    name = checked_name(os.environ.get(VARIABLE) or EMBEDDED if name is None else name, "extractive")
     if name == EMBEDDED:
         from rag_kit.models.extractive.model import ExtractiveChatModel
 
@@ -76,29 +75,24 @@ def chat_model(name: str | None = None, **settings: Any) -> BaseChatModel:
         )
     if not model:
         raise ConfigurationError(f"{name!r} names no model. Write PROVIDER:MODEL, as in openai:gpt-5.5.")
-    url = configured_url(settings, BASE_URL)
-    check_key(provider, name, settings)
-    options: dict[str, Any] = {"timeout": TIMEOUT, "max_retries": RETRIES, **settings}
-    if url is not None:
-        options["base_url"] = url
-    if provider == "openai" and url is not None and (host_of(url) or "") != "api.openai.com":
+    chosen = {"timeout": TIMEOUT, "max_retries": RETRIES, **options(provider, name, settings, BASE_URL)}
+    url = chosen.get("base_url")
+    if provider == "openai" and url is not None and host_of(url) != "api.openai.com":
         # Compatible servers rarely have the Responses API, which LangChain picks for some model names.
-        options.setdefault("use_responses_api", False)
+        chosen.setdefault("use_responses_api", False)
 
     def build() -> BaseChatModel:
         from langchain.chat_models import init_chat_model
 
-        guarded = options
+        guarded = chosen
         if provider in OPENAI:
             from .http import with_http_clients
 
-            guarded = with_http_clients(options)
+            guarded = with_http_clients(chosen)
             if provider == "openai" and url is None and not os.environ.get("OPENAI_BASE_URL"):
-                guarded.setdefault(
-                    "stream_usage", True
-                )  # LangChain's default, which it drops beside such a client
-        model_object: BaseChatModel = init_chat_model(model, model_provider=provider, **guarded)
-        return model_object
+                guarded.setdefault("stream_usage", True)  # LangChain's default, dropped beside such a client
+        made: BaseChatModel = init_chat_model(model, model_provider=provider, **guarded)
+        return made
 
     return make(name, build)
 
@@ -123,13 +117,5 @@ def describe_model(model: Any) -> str:
         )
     name = model_name(model)
     kind = type(model).__name__
-    return f"{name} ({kind}{at_host(base_url(model))})" if name else kind
-
-
-def _checked(name: Any) -> str:
-    if not isinstance(name, str) or not name.strip():
-        raise InvalidInputError(
-            f"A model is named by a str such as 'openai:gpt-5.5' or 'extractive', not {type(name).__name__}; a model "
-            "object is used as it is, without chat_model"
-        )
-    return name.strip()
+    host = host_of(base_url(model))
+    return f"{name} ({kind}{f' at {host}' if host else ''})" if name else kind

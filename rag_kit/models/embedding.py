@@ -6,11 +6,10 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from rag_kit.errors import ConfigurationError, InvalidInputError
+from rag_kit.errors import ConfigurationError
 
 from .endpoint import base_url, model_name
-from .providers import BASE_URL, OPENAI, check_key, make, split_name
-from .providers import base_url as configured_url
+from .providers import BASE_URL, OPENAI, checked_name, make, options, split_name
 from .redact import host_of
 
 if TYPE_CHECKING:
@@ -51,12 +50,7 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
             from rag_kit.models.minilm.files import is_installed
 
             name = EMBEDDED if is_installed() else NONE
-    if not isinstance(name, str) or not name.strip():
-        raise InvalidInputError(
-            f"An embedding model is named by a str such as 'minilm' or 'none', not {type(name).__name__}; an "
-            "Embeddings object is used as it is"
-        )
-    name = name.strip()
+    name = checked_name(name, EMBEDDED)
     if name == NONE:
         return None
     if name == EMBEDDED:
@@ -69,23 +63,18 @@ def embedding_model(name: str | None = None, **settings: Any) -> Embeddings | No
             f"The embedding model {name!r} is unknown. Write PROVIDER:MODEL, as in openai:text-embedding-3-small, or "
             "'minilm' (embedded), or 'none' (keyword search only)."
         )
-    url = configured_url(settings, OWN_BASE_URL, BASE_URL)
-    check_key(provider, name, settings)
-    options = dict(settings)
-    if url is not None:
-        options["base_url"] = url
-    if provider in OPENAI:
-        # Counting tokens would download a table from the network, and compatible servers want strings.
-        options = {"check_embedding_ctx_length": False, "timeout": TIMEOUT, "max_retries": RETRIES, **options}
+    chosen = options(provider, name, settings, OWN_BASE_URL, BASE_URL)
 
     def build() -> Embeddings:
         from langchain.embeddings import init_embeddings
 
-        guarded = options
+        guarded = chosen
         if provider in OPENAI:
             from .http import with_http_clients
 
-            guarded = with_http_clients(options)
+            # Counting tokens would download a table from the network, and compatible servers want strings.
+            plain = {"check_embedding_ctx_length": False, "timeout": TIMEOUT, "max_retries": RETRIES}
+            guarded = with_http_clients({**plain, **chosen})
         return init_embeddings(model, provider=provider, **guarded)
 
     return make(name, build)
@@ -152,24 +141,19 @@ def embedding_name(embeddings: Embeddings | None) -> str:
         return EMBEDDED
     package = cls.__module__.split(".")[0]
     known = model_name(embeddings)
+    name = f"{cls.__module__}.{cls.__qualname__}" + (f":{known}" if known else "")
     if (
-        package.startswith("langchain_")
+        known
+        and package.startswith("langchain_")
         and package not in ("langchain_core", "langchain_community")
-        and known
     ):
         name = f"{package.removeprefix('langchain_')}:{known}"
         if "azure" in cls.__name__.lower():
             name = f"azure_{name}"
-    else:
-        name = f"{cls.__module__}.{cls.__qualname__}" + (f":{known}" if known else "")
-    for attribute in ("dimensions", "output_dimensionality", "size"):
-        size = getattr(embeddings, attribute, None)
-        if isinstance(size, int) and not isinstance(size, bool):
-            name += f"[{size}]"
-            break
-    host = host_of(base_url(embeddings))
-    if host is None and package == "langchain_openai":
-        host = "api.openai.com"
+    sizes = (getattr(embeddings, each, None) for each in ("dimensions", "output_dimensionality", "size"))
+    if (size := next((each for each in sizes if type(each) is int), None)) is not None:
+        name += f"[{size}]"
+    host = host_of(base_url(embeddings)) or ("api.openai.com" if package == "langchain_openai" else None)
     return f"{name}@{host}" if host else name
 
 

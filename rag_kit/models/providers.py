@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from rag_kit.errors import ConfigurationError, RagKitError
+from pydantic import ValidationError
 
-from .redact import host_of, short
+from rag_kit.errors import ConfigurationError, InvalidInputError, RagKitError
+
+from .redact import short
 
 T = TypeVar("T")
 
@@ -63,44 +65,59 @@ def split_name(name: str) -> tuple[str | None, str]:
     return None, name
 
 
-def check_key(provider: str, name: str, settings: Mapping[str, Any]) -> None:
-    """See that a key is there for a provider that needs one.
+def checked_name(name: Any, embedded: str) -> str:
+    """The name of a model.
 
     Raises:
-        ConfigurationError: It is not; the message names the environment variable.
+        InvalidInputError: It is no name.
     """
-    variables = KEYS.get(provider)
-    if not variables or any(settings.get(argument) for argument in _KEY_ARGUMENTS):
-        return
-    if not any((os.environ.get(variable) or "").strip() for variable in variables):
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidInputError(
+            f"A model is named by a str such as 'openai:MODEL' or {embedded!r}, not {type(name).__name__}; a model "
+            "object is used as it is"
+        )
+    return name.strip()
+
+
+def options(provider: str, name: str, settings: Mapping[str, Any], *variables: str) -> dict[str, Any]:
+    """The settings of a model's constructor, with the address of its endpoint: the setting, else a variable.
+
+    Args:
+        provider: The provider.
+        name: The whole name, for messages.
+        settings: What the caller gave.
+        *variables: Environment variables with the address; the first that is set counts.
+
+    Raises:
+        ConfigurationError: There is no key for a provider that needs one, or no http(s) address.
+    """
+    keys = KEYS.get(provider, ())
+    given = any(settings.get(argument) for argument in _KEY_ARGUMENTS)
+    if keys and not given and not any((os.environ.get(key) or "").strip() for key in keys):
         raise ConfigurationError(
-            f"{name!r} needs a key: set the environment variable {variables[0]}. An endpoint that checks no key takes "
-            f"any value ({variables[0]}=none). Without a model of your own, leave the name out: the kit then uses "
+            f"{name!r} needs a key: set the environment variable {keys[0]}. An endpoint that checks no key takes "
+            f"any value ({keys[0]}=none). Without a model of your own, leave the name out: the kit then uses "
             "its embedded one."
         )
+    addresses = {"base_url": settings.get("base_url"), **{each: os.environ.get(each) for each in variables}}
+    source = next((source for source, address in addresses.items() if address), None)
+    if source is None:
+        return dict(settings)
+    return {**settings, "base_url": _checked_address(source, str(addresses[source]))}
 
 
-def base_url(settings: Mapping[str, Any], *variables: str) -> str | None:
-    """The endpoint address: the setting, else the first variable that is set.
-
-    Raises:
-        ConfigurationError: It is no http(s) address.
-    """
-    given = settings.get("base_url")
-    for source, value in (("base_url", given), *((name, os.environ.get(name)) for name in variables)):
-        if value:
-            if not re.match(r"https?://[^/\s]", str(value)):
-                raise ConfigurationError(
-                    f"{source}={short(str(value))!r} is no address; it must start with http:// or https://, as in "
-                    "http://127.0.0.1:8000/v1"
-                )
-            if "@" in urlsplit(str(value)).netloc or urlsplit(str(value)).query:
-                raise ConfigurationError(
-                    f"{source} holds a password or a query; addresses are logged by HTTP clients, so give the "
-                    "address alone and the key in its own variable."
-                )
-            return str(value)
-    return None
+def _checked_address(source: str, address: str) -> str:
+    if not re.match(r"https?://[^/\s]", address):
+        raise ConfigurationError(
+            f"{source}={short(address)!r} is no address; it must start with http:// or https://, as in "
+            "http://127.0.0.1:8000/v1"
+        )
+    if "@" in urlsplit(address).netloc or urlsplit(address).query:
+        raise ConfigurationError(
+            f"{source} holds a password or a query; addresses are logged by HTTP clients, so give the "
+            "address alone and the key in its own variable."
+        )
+    return address
 
 
 def make(name: str, build: Callable[[], T]) -> T:
@@ -118,23 +135,14 @@ def make(name: str, build: Callable[[], T]) -> T:
         package = match.group(1) if match else (error.name or "").replace("_", "-").split(".")[0]
         problem = f"{name!r} needs a package that is not installed: pip install {package}"
     except Exception as error:  # noqa: BLE001 - each provider raises its own; values in it may be secret
-        problem = f"{name!r} cannot be used: {_safe(error)}"
+        problem = f"{name!r} cannot be used: {_told(error)}"
     # Raised out here, so that the provider's exception (with the settings in it) is not chained.
     raise ConfigurationError(
         f"{problem}. A name is PROVIDER:MODEL, as in openai:gpt-5.5 or anthropic:claude-sonnet-4-5."
     )
 
 
-def _safe(error: Exception) -> str:
-    if hasattr(error, "errors") and callable(error.errors):  # pydantic puts the input into its message
-        try:
-            return short("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5]))
-        except (TypeError, KeyError):
-            return type(error).__name__
+def _told(error: Exception) -> str:
+    if isinstance(error, ValidationError):  # its own text holds the input
+        return short("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5]))
     return short(str(error).split("\n")[0]).rstrip(".") or type(error).__name__
-
-
-def at_host(url: str | None) -> str:
-    """``" at HOST"`` for messages, or nothing."""
-    host = host_of(url)
-    return f" at {host}" if host else ""
