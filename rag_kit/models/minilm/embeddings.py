@@ -32,7 +32,7 @@ class MiniLMEmbeddings(Embeddings):
     values in the seventh digit. Thread-safe: one session serves all threads.
 
     Args:
-        batch_size: Most texts per forward pass, 1 to 1024.
+        batch_size: Most texts per forward pass.
         batch_tokens: Most tokens per forward pass, padding included; at least one text goes in. Short texts
             share a pass, long ones run alone: what a pass computes then stays in the processor's cache.
         threads: Threads that onnxruntime may use; 0 leaves the choice to it.
@@ -64,12 +64,11 @@ class MiniLMEmbeddings(Embeddings):
         sort: bool = True,
         cache: Path | None = None,
     ) -> None:
-        if not 1 <= batch_size <= 1024:
-            raise InvalidInputError(f"batch_size must be 1 to 1024, not {batch_size!r}")
-        if batch_tokens < 1:
-            raise InvalidInputError(f"batch_tokens must be 1 or more, not {batch_tokens!r}")
-        if threads < 0:
-            raise InvalidInputError(f"threads must be 0 (automatic) or more, not {threads!r}")
+        if batch_size < 1 or batch_tokens < 1 or threads < 0:
+            raise InvalidInputError(
+                f"batch_size={batch_size!r}, batch_tokens={batch_tokens!r}, threads={threads!r} were given; the first "
+                "two are 1 or more, threads 0 (automatic) or more"
+            )
         self.batch_size = batch_size
         self.batch_tokens = batch_tokens
         self.threads = threads
@@ -88,14 +87,7 @@ class MiniLMEmbeddings(Embeddings):
         return f"MiniLMEmbeddings(batch_size={self.batch_size})"
 
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
-        """Embed texts.
-
-        Args:
-            texts: Any number of texts; each is cut to 256 tokens.
-
-        Returns:
-            One vector of 384 floats and length 1 for each text, in order.
-        """
+        """One vector of 384 floats and length 1 for each text, in order."""
         vectors: list[list[float]] = self.embed_array(texts).tolist()
         return vectors
 
@@ -117,8 +109,7 @@ class MiniLMEmbeddings(Embeddings):
             raise InvalidInputError("embed_documents takes a list of str; for one text use embed_query")
         result = np.empty((len(texts), HIDDEN), np.float32)
         for start in range(0, len(texts), WINDOW):
-            window = texts[start : start + WINDOW]
-            for rows, vectors in self._run(window):
+            for rows, vectors in self._run(texts[start : start + WINDOW]):
                 result[np.asarray(rows) + start] = vectors
         return result
 
@@ -152,11 +143,10 @@ class MiniLMEmbeddings(Embeddings):
             yield rows
 
     def _load(self) -> tuple[Any, Any]:
-        if self._engine is None:
-            with self._lock:
-                if self._engine is None:
-                    self._engine = (load_tokenizer(self._folder), load_session(self._folder, self.threads))
-        return self._engine
+        with self._lock:
+            if self._engine is None:
+                self._engine = (load_tokenizer(self._folder), load_session(self._folder, self.threads))
+            return self._engine
 
 
 def load_tokenizer(folder: Path) -> Any:

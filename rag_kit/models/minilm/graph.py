@@ -48,9 +48,9 @@ def read_safetensors(path: Path) -> dict[str, Array]:
         if length > _MAX_HEADER:
             raise ValueError(f"header of {length} bytes")
         header = json.loads(data[8 : 8 + length])
-        start = 8 + length
+        body = memoryview(data)[8 + length :]
         tensors = {
-            name: _tensor(data, start, entry) for name, entry in header.items() if entry.get("dtype") == "F32"
+            name: _tensor(body, entry) for name, entry in header.items() if entry.get("dtype") == "F32"
         }
         if not tensors:
             raise ValueError("it holds no tensors")
@@ -61,9 +61,8 @@ def read_safetensors(path: Path) -> dict[str, Array]:
         ) from error
 
 
-def _tensor(data: bytes, start: int, entry: dict[str, Any]) -> Array:
-    first, last = entry["data_offsets"]
-    values = np.frombuffer(data[start + first : start + last], "<f4")
+def _tensor(body: memoryview, entry: dict[str, Any]) -> Array:
+    values = np.frombuffer(body[slice(*entry["data_offsets"])], "<f4")
     return values.reshape(entry["shape"]).astype(np.float32, copy=False)
 
 
