@@ -1,32 +1,4 @@
-"""The exceptions of rag_kit, all under one root.
-
-```
-RagKitError (RuntimeError)
-├── InvalidInputError (ValueError)      something the caller passed is not allowed
-│   ├── FilterError                     a metadata filter is malformed or unsupported
-│   └── PromptError                     a prompt file, or the values given to it, are wrong
-├── MissingExtraError (ImportError)     an optional dependency is not installed
-├── ConfigurationError                  settings, model names or keys are missing or wrong
-├── ModelError                          a model could not be reached or gave no usable answer
-│   ├── ModelUnreachableError           connection, time-out, 5xx
-│   ├── ModelUnauthorizedError          401, 403
-│   ├── ModelRateLimitedError           429 after the allowed retries
-│   └── ModelOutputError                reachable, but no valid answer came out
-├── NothingGeneratedError               no question that a model wrote was kept
-├── CacheError                          a cache file could not be read or written
-├── ResultsLockedError                  another process is writing to a folder of results
-├── TrackingError                       a tracker of experiments refused results or did not answer
-├── BudgetExceededError                 a cap on calls, tokens or time was reached
-├── BranchError                         a branch of a fan-out failed
-│   └── BranchTimeoutError              a branch of a fan-out took too long
-├── ClusterError                        a scheduler or its workers cannot do the work
-├── ReadError                           a source document could not be converted
-└── IndexError_                         the root of what an index can refuse
-    ├── IndexMissingError               there is no index in that folder
-    ├── IndexFormatError                written by another version, or damaged
-    ├── IndexMismatchError              built with another embedding model or settings
-    └── IndexLockedError                another writer holds the folder
-```
+"""The exceptions of rag_kit, all under `RagKitError`; wrong arguments are `InvalidInputError`, a ``ValueError`` too.
 
 Every message says what was given, what is allowed and what to do about it; no message holds a key.
 """
@@ -189,23 +161,23 @@ class ReadError(RagKitError):
     """A source document could not be converted to text; the message names the file and why."""
 
 
-class IndexError_(RagKitError):  # noqa: N801 - the plain name would shadow the builtin
+class DocumentIndexError(RagKitError):
     """Root of what an index can refuse."""
 
 
-class IndexMissingError(IndexError_):
+class IndexMissingError(DocumentIndexError):
     """There is no index in the folder."""
 
 
-class IndexFormatError(IndexError_):
+class IndexFormatError(DocumentIndexError):
     """The index was written by another version of the format, or is damaged."""
 
 
-class IndexMismatchError(IndexError_):
+class IndexMismatchError(DocumentIndexError):
     """The index was built with another embedding model or other settings."""
 
 
-class IndexLockedError(IndexError_):
+class IndexLockedError(DocumentIndexError):
     """Another process is writing to the index."""
 
 

@@ -12,7 +12,7 @@ from pydantic import model_validator
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.documents import Filter
-from rag_kit.errors import IndexError_, InvalidInputError
+from rag_kit.errors import DocumentIndexError, InvalidInputError
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.ensemble import EnsembleRetriever, Weights
 from rag_kit.retrieval.merging import Found
@@ -141,7 +141,7 @@ class HybridRetriever(EnsembleRetriever):
             return [], []
         try:
             documents = dense.nearest(query, moved, self._depth(request) or request.k, request.filter)
-        except IndexError_ as error:
+        except DocumentIndexError as error:
             return [], [f"degraded: {describe_failure('feedback', error)}"]
         name = f"{answered[1].retriever}, feedback"
         return [Found(query, "feedback", name, _WEIGHT, documents, len(answered) + 1)], []

@@ -24,7 +24,7 @@ from support.chroma import memory_client
 from support.vector_stores import ChromaServer, Kind, Points, ServedChroma, chroma, milvus, qdrant, rows
 
 from rag_kit.documents import get_provenance, matches
-from rag_kit.errors import FilterError, IndexError_, InvalidInputError
+from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.retrieval import index_retriever
 
@@ -294,7 +294,7 @@ def test_a_store_that_fails_in_the_middle_is_caught_up(call: int, tmp_path: Path
         index.upsert(rows(range(20, 40), 1))
         index.delete([f"d{n}" for n in range(10)])
         stores[0].left = call
-        with pytest.raises(IndexError_, match=r"ConnectionError: api_key.*Nothing is lost") as failed:
+        with pytest.raises(DocumentIndexError, match=r"ConnectionError: api_key.*Nothing is lost") as failed:
             index.flush()
         assert "abcd1234" not in str(failed.value)
         stores[0].left = 1000
@@ -336,7 +336,7 @@ def test_vectors_of_another_length_need_a_collection_of_their_own(tmp_path: Path
     with DocumentIndex.create(tmp_path / "a", embeddings=Points(8), **old.arguments()) as index:
         index.upsert(rows(range(20)))
         index.flush()
-        with pytest.raises(IndexError_, match="vector store failed"):
+        with pytest.raises(DocumentIndexError, match="vector store failed"):
             index.reembed(Points(16))
         assert len(index.search_dense("text", 30)) == 20
         index.discard()
@@ -441,7 +441,7 @@ def test_what_is_no_vector_store_is_refused_before_there_is_a_folder(
     given: Any, message: str, tmp_path: Path
 ) -> None:
     """The message says what was given and what to give."""
-    with pytest.raises((InvalidInputError, IndexError_), match=message):
+    with pytest.raises((InvalidInputError, DocumentIndexError), match=message):
         DocumentIndex.create(tmp_path / "a", embeddings=Points(), vector_store=given)
     assert not (tmp_path / "a").exists()
     with pytest.raises(InvalidInputError, match="PostgreSQL searches its vectors by itself"):
@@ -511,7 +511,7 @@ def test_a_server_that_is_killed_while_it_is_written_to(tmp_path: Path) -> None:
                 index.upsert(rows(range(n, n + 300), 100 + turn))
                 try:
                     index.flush()
-                except IndexError_ as error:
+                except DocumentIndexError as error:
                     failed = str(error)
                     break
             killer.join()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.postgres import PostgresServer, binaries
 
-from rag_kit.errors import IndexError_
+from rag_kit.errors import DocumentIndexError
 from rag_kit.indexing import DocumentIndex
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,7 +78,7 @@ def roles(sql: str) -> None:
     reader = URL.replace("app@", "reader@")
     with DocumentIndex.open(reader) as index:
         assert index.search_keyword("fusion", 1) and index.verify().ok
-    with pytest.raises(IndexError_, match="permission denied"):
+    with pytest.raises(DocumentIndexError, match="permission denied"):
         with DocumentIndex.open(reader, mode="w") as index:
             index.delete(index.ids()[:1])
 

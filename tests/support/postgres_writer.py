@@ -8,7 +8,7 @@ import time
 
 from langchain_core.documents import Document
 
-from rag_kit.errors import IndexError_
+from rag_kit.errors import DocumentIndexError
 from rag_kit.indexing import DocumentIndex
 from support.embedding import WordEmbeddings
 
@@ -26,7 +26,7 @@ def main() -> None:
                 if number % 4 == 3:
                     index.delete([f"{name}-{number - 1}-b"])
                 break
-            except IndexError_:
+            except DocumentIndexError:
                 time.sleep(0.05)
         print(number, flush=True)
 

@@ -16,7 +16,7 @@ from langchain_core.vectorstores import VectorStore
 from rag_kit._redact import error_text
 from rag_kit.documents import Filter
 from rag_kit.documents.fields import fields_of_filter
-from rag_kit.errors import FilterError, IndexError_, InvalidInputError
+from rag_kit.errors import DocumentIndexError, FilterError, InvalidInputError
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.segment import stored_blocks
 from rag_kit.indexing.document_index.sql import Connection, in_groups, marks
@@ -34,7 +34,7 @@ _REPLACING = ("langchain_chroma", "langchain_qdrant", "langchain_postgres")
 _ROW = "rag_kit_row"  # metadata key of a row's id: not every store gives its own ids back
 
 
-class StoreFailedError(IndexError_, OSError):
+class StoreFailedError(DocumentIndexError, OSError):
     """A vector store did not do what it was asked; as on a full disk, what is not saved stays in the index."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index.backend import Backend
 from rag_kit.indexing.document_index.changes import forget_removals
 from rag_kit.indexing.document_index.embedding import check_model
@@ -165,7 +165,7 @@ class FolderBackend(Backend):
         """See `Backend`."""
         try:
             manifest_of(self.location)
-        except IndexError_ as error:
+        except DocumentIndexError as error:
             return f"manifest: {error}"
         return ""
 
@@ -193,7 +193,7 @@ class FolderBackend(Backend):
                         "The vectors of the index in %s cannot be saved yet: %s", self.location, error
                     )
                     return
-                raise IndexError_(
+                raise DocumentIndexError(
                     f"What the index in {self.location} derives from its store cannot be saved ({error}). Nothing is "
                     "lost, and searches find all that was written, slower. Make room, or mend what the error says; the "
                     "next ingest or rag-kit repair saves it."

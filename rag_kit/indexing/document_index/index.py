@@ -103,7 +103,7 @@ class DocumentIndex(WritableIndex):
         Raises:
             InvalidInputError: There is an index already, or the folder holds other files.
             IndexLockedError: Another writer holds the folder.
-            IndexError_: The vector store cannot be reached.
+            DocumentIndexError: The vector store cannot be reached.
         """
         name = name_of(embeddings) if embeddings is not None else None
         location = location_of(folder)
@@ -222,7 +222,7 @@ class DocumentIndex(WritableIndex):
 
         Raises:
             ModelError: The model failed; the old vectors stay.
-            IndexError_: Opened for reading, or no room is left; the old vectors stay.
+            DocumentIndexError: Opened for reading, or no room is left; the old vectors stay.
 
         Example:
             >>> import tempfile

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rag_kit.errors import IndexError_, IndexFormatError, IndexLockedError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, IndexFormatError, IndexLockedError, InvalidInputError
 from rag_kit.indexing.document_index.sql import Connection, knows_copies
 from rag_kit.indexing.document_index.store import NEW, Store
 
@@ -111,25 +111,27 @@ class SqliteStore(Store):
         except sqlite3.Error as error:
             raise self._explain(error) from error
 
-    def _explain(self, error: sqlite3.Error) -> IndexError_ | InvalidInputError:
+    def _explain(self, error: sqlite3.Error) -> DocumentIndexError | InvalidInputError:
         folder, text = self.path.parent, str(error)
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if self._closed or "closed database" in text:
-            return IndexError_(f"The index in {folder} was closed. Open it again.")
+            return DocumentIndexError(f"The index in {folder} was closed. Open it again.")
         if code == sqlite3.SQLITE_FULL:
-            return IndexError_(
+            return DocumentIndexError(
                 f"No room is left to write to {self.path} ({text}). Nothing of this write was changed, and what was "
                 "written before stays: make room, then run the same again."
             )
         if code == sqlite3.SQLITE_IOERR:
-            return IndexError_(
+            return DocumentIndexError(
                 f"{self.path} cannot be read or written ({text}). Nothing of this write was changed, and what was "
                 "written before stays: check the disk, then run the same again."
             )
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return IndexLockedError(f"{self.path} is locked by another program ({text}). Try again later.")
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-            return IndexError_(f"{self.path} cannot be opened or written ({text}). Check its permissions.")
+            return DocumentIndexError(
+                f"{self.path} cannot be opened or written ({text}). Check its permissions."
+            )
         if code in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH):
             return InvalidInputError(f"A document is too large to be stored ({text}). Split it.")
         return IndexFormatError(
@@ -152,7 +154,7 @@ class SqliteStore(Store):
 
     def _begin(self) -> Connection:
         if self._writer is None:
-            raise IndexError_(
+            raise DocumentIndexError(
                 f"The index in {self.path.parent} was opened for reading. "
                 "Open it with DocumentIndex.open(folder, mode='w')."
             )

@@ -80,7 +80,7 @@ class Store(ABC):
         """One write transaction; nested ones join the outermost. Rolled back when anything is raised.
 
         Raises:
-            IndexError_: The index was opened for reading, or the database cannot write.
+            DocumentIndexError: The index was opened for reading, or the database cannot write.
         """
         with self.write_lock, self.explained():
             if self._depth == 0:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rag_kit.documents import Filter
-from rag_kit.errors import IndexError_, IndexFormatError, IndexMissingError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, IndexFormatError, IndexMissingError, InvalidInputError
 from rag_kit.indexing.bm25 import container
 from rag_kit.indexing.document_index.connected_store import ConnectedStore
 from rag_kit.indexing.document_index.folder import private, remove_parts
@@ -192,7 +192,7 @@ class StoreLeg:
         elif record.embedding == state.embedding and record.upto <= state.generation:
             try:
                 _look_up(connection, state, self._store, record, report)
-            except (InvalidInputError, IndexError_) as error:
+            except (InvalidInputError, DocumentIndexError) as error:
                 report.problems.append(f"vectors: {error}")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rag_kit.documents import Filter
-from rag_kit.errors import IndexError_, IndexFormatError
+from rag_kit.errors import DocumentIndexError, IndexFormatError
 from rag_kit.indexing.document_index import snapshot
 from rag_kit.indexing.document_index.changes import records_numbers
 from rag_kit.indexing.document_index.meta import State
@@ -130,7 +130,7 @@ class VectorLeg:
             report.behind("vectors", lost=max(saved, 0) < state.floor)
         try:
             view = snapshot.newest(self._folder, state, View(), strict=True)
-        except (IndexError_, OSError) as error:
+        except (DocumentIndexError, OSError) as error:
             report.problems.append(f"vectors: {error}")
             return
         if view.generation < 0:  # a writer has just put one of a later state in its place

@@ -50,7 +50,7 @@ class WritableIndex(ReadableIndex):
         Raises:
             InvalidInputError: Ids that clash, or text that cannot be stored.
             ModelError: The embedding model failed; nothing was changed.
-            IndexError_: Opened for reading, or no room is left; nothing was changed.
+            DocumentIndexError: Opened for reading, or no room is left; nothing was changed.
         """
         return self.write(Batch(rows=_with_warning(make_rows(documents, ids))))
 
@@ -75,7 +75,7 @@ class WritableIndex(ReadableIndex):
             InvalidInputError: Ids that clash, a child that is not what stands at its place, or text that
                 cannot be stored.
             ModelError: The embedding model failed; nothing was changed.
-            IndexError_: Opened for reading, or no room is left; nothing was changed.
+            DocumentIndexError: Opened for reading, or no room is left; nothing was changed.
         """
         return self.write(Batch(families=family_rows(families, ids)))
 
@@ -287,7 +287,7 @@ class WritableIndex(ReadableIndex):
         """Save what the legs have not saved yet; `close` does so.
 
         Raises:
-            IndexError_: It cannot be written; the store holds it all the same, and the next writer saves it.
+            DocumentIndexError: It cannot be written; the store holds it all the same, and the next writer saves it.
         """
         self._backend.flush(all_legs=True)
 

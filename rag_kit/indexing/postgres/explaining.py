@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from rag_kit.errors import IndexError_, IndexFormatError, InvalidInputError, RagKitError
+from rag_kit.errors import DocumentIndexError, IndexFormatError, InvalidInputError, RagKitError
 from rag_kit.indexing.postgres.location import Location
 
 _NOTHING = "Nothing of this write was changed, and what was written before stays"
@@ -42,9 +42,9 @@ def explanation(error: psycopg.Error, location: Location) -> RagKitError:
         return InvalidInputError(f"{location} is no URL that psycopg takes ({text}).")
     for key, advice in _ADVICE.items():
         if state.startswith(key):
-            return IndexError_(f"{location}: {text}. {advice}")
+            return DocumentIndexError(f"{location}: {text}. {advice}")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return IndexError_(
+        return DocumentIndexError(
             f"{location} cannot be reached ({text}). Start the server, or check host and port; then run the same "
             "again: what was written is kept."
         )

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError
 from rag_kit.indexing.document_index.meta import State
 from rag_kit.indexing.document_index.sql import Connection
 from rag_kit.indexing.document_index.store import Store
@@ -99,7 +99,7 @@ class PostgresStore(Store):
         try:
             yield
         except PoolClosed as error:
-            raise IndexError_(f"The index in {self.path} was closed. Open it again.") from error
+            raise DocumentIndexError(f"The index in {self.path} was closed. Open it again.") from error
         except psycopg.Error as error:
             raise explanation(error, self.path) from error
 
@@ -177,7 +177,7 @@ class PostgresStore(Store):
 
     def _begin(self) -> Connection:
         if not self._writable:
-            raise IndexError_(
+            raise DocumentIndexError(
                 f"The index in {self.path} was opened for reading. Open it with DocumentIndex.open(url, mode='w')."
             )
         return PostgresConnection(self._begun(self._write))
@@ -187,7 +187,7 @@ class PostgresStore(Store):
         try:
             self._before_commit(connection)
             if connection.native.execute("COMMIT").statusmessage != "COMMIT":
-                raise IndexError_(
+                raise DocumentIndexError(
                     f"{self.path} has undone the write, after an error in it. Nothing was changed."
                 )
         finally:
@@ -232,14 +232,14 @@ def _skips_policies(probe: psycopg.Connection[Any], location: Location) -> bool:
     """Whether the role of a connection skips row-level security; such a one is refused where a tenant is named.
 
     Raises:
-        IndexError_: The server, or its pgvector, is too old.
+        DocumentIndexError: The server, or its pgvector, is too old.
     """
     if (version := probe.info.server_version // 10_000) < _OLDEST:
-        raise IndexError_(f"{location} is on PostgreSQL {version}; an index needs {_OLDEST} or newer.")
+        raise DocumentIndexError(f"{location} is on PostgreSQL {version}; an index needs {_OLDEST} or newer.")
     query = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
     for (found,) in probe.execute(query):
         if tuple(int(part) for part in found.split(".")[:2]) < _VECTOR:
-            raise IndexError_(
+            raise DocumentIndexError(
                 f"{location} has pgvector {found}; an index needs 0.8 or newer. Install it on the server, then run "
                 "ALTER EXTENSION vector UPDATE."
             )

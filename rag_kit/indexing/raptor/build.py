@@ -106,7 +106,7 @@ def build_raptor(
         InvalidInputError: The index has no vectors, was opened without its model, or an argument is not allowed.
         MissingExtraError: scikit-learn is not installed.
         ModelError: A model cannot be reached, or refuses. The old tree stays, and so do replies that came.
-        IndexError_: The index was opened for reading.
+        DocumentIndexError: The index was opened for reading.
     """
     if index.embedding is None or index.embeddings is None:
         raise InvalidInputError(

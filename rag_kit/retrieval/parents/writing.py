@@ -83,7 +83,7 @@ class FamilyWriter(RagKitRetriever):
 
         Raises:
             InvalidInputError: An argument is not allowed, or ids clash.
-            IndexError_: The folder's index cannot be opened for writing.
+            DocumentIndexError: The folder's index cannot be opened for writing.
         """
         opened = not isinstance(index, DocumentIndex)
         if isinstance(index, DocumentIndex):
@@ -115,7 +115,7 @@ class FamilyWriter(RagKitRetriever):
         Raises:
             InvalidInputError: Ids that clash, or text that cannot be stored; nothing was changed.
             ModelError: The embedding model failed; nothing was changed.
-            IndexError_: The index was opened for reading, or no room is left; nothing was changed.
+            DocumentIndexError: The index was opened for reading, or no room is left; nothing was changed.
         """
         documents = documents_of(documents)
         families = self._families(documents)

@@ -19,7 +19,7 @@ from support.embedding import WordEmbeddings
 
 from rag_kit.documents import with_provenance
 from rag_kit.errors import (
-    IndexError_,
+    DocumentIndexError,
     IndexFormatError,
     IndexLockedError,
     IndexMismatchError,
@@ -312,7 +312,7 @@ def test_another_embedding_model_is_refused_by_both_names(folder: Path) -> None:
         assert index.search_dense(WordEmbeddings().vector("alpha1 common"), 1)
         with pytest.raises(InvalidInputError, match="length 64"):
             index.search_dense([1.0, 2.0])
-        with pytest.raises(IndexError_, match="mode='w'"):
+        with pytest.raises(DocumentIndexError, match="mode='w'"):
             index.delete(["x"])
 
 
@@ -409,7 +409,7 @@ def test_bad_documents_are_refused(folder: Path, model: WordEmbeddings) -> None:
         with pytest.raises(InvalidInputError, match="list of ids"):
             index.delete("abc")
         assert len(index.ids()) == 30
-    with pytest.raises(IndexError_, match="closed"):
+    with pytest.raises(DocumentIndexError, match="closed"):
         index.search_keyword("alpha1")
 
 

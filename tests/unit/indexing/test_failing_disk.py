@@ -16,7 +16,7 @@ from support.embedding import WordEmbeddings
 
 import rag_kit.indexing.document_index.writing as writing
 import rag_kit.indexing.ingestion.run as run
-from rag_kit.errors import IndexError_
+from rag_kit.errors import DocumentIndexError
 from rag_kit.indexing import DocumentIndex, ingest
 
 FILES = 40
@@ -67,7 +67,7 @@ def test_no_room_on_the_device(docs: Path, small: Path, monkeypatch: pytest.Monk
     """Whether the store or what is derived finds no room: searches go on, and the next run finishes."""
     monkeypatch.setattr(run, "_GROUP", 100)
     resized(small, size)
-    with pytest.raises(IndexError_, match=r"(No room is left|cannot be saved).*[Mm]ake room"):
+    with pytest.raises(DocumentIndexError, match=r"(No room is left|cannot be saved).*[Mm]ake room"):
         ingest(docs, small / "index", embeddings=WordEmbeddings())
     held = whole(small / "index")
     assert 0 < held <= FILES
@@ -92,7 +92,9 @@ def test_a_store_that_fails_half_way(docs: Path, tmp_path: Path, monkeypatch: py
 
     with monkeypatch.context() as patch:
         patch.setattr(writing, "_put", failing)
-        with pytest.raises(IndexError_, match=r"disk I/O error.*check the disk, then run the same again"):
+        with pytest.raises(
+            DocumentIndexError, match=r"disk I/O error.*check the disk, then run the same again"
+        ):
             ingest(docs, tmp_path / "index", embeddings=WordEmbeddings())
     assert whole(tmp_path / "index") == 10
     assert ingest(docs, tmp_path / "index", embeddings=WordEmbeddings()).added == FILES - 10

@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from support.embedding import WordEmbeddings
 from support.families import numbered
 
-from rag_kit.errors import IndexError_, InvalidInputError, ModelUnreachableError
+from rag_kit.errors import DocumentIndexError, InvalidInputError, ModelUnreachableError
 from rag_kit.indexing import DocumentIndex
 from rag_kit.indexing.document_index import writing
 from rag_kit.indexing.document_index.families import writing as family_writing
@@ -307,7 +307,7 @@ def test_reading_only(tmp_path: Path) -> None:
     """An index opened for reading refuses families, and says how to open it."""
     with DocumentIndex.create(tmp_path / "index"):
         pass
-    with DocumentIndex.open(tmp_path / "index") as index, pytest.raises(IndexError_, match="mode='w'"):
+    with DocumentIndex.open(tmp_path / "index") as index, pytest.raises(DocumentIndexError, match="mode='w'"):
         index.upsert_families(cut(numbered("ant")))
 
 

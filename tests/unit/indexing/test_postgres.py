@@ -16,7 +16,7 @@ from support.embedding import WordEmbeddings
 from support.postgres import PostgresServer, binaries
 
 from rag_kit.cli.main import main
-from rag_kit.errors import IndexError_, IndexMissingError, InvalidInputError
+from rag_kit.errors import DocumentIndexError, IndexMissingError, InvalidInputError
 from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.document_index.families.model import Family
 from rag_kit.indexing.postgres.location import location_of
@@ -84,7 +84,7 @@ def test_create_open_and_write(server: str) -> None:
         DocumentIndex.create(url)
     with DocumentIndex.open(url) as index:
         assert index.get(["pump"])[0].page_content == "水泵在四十度启动。"
-        with pytest.raises(IndexError_, match="opened for reading"):
+        with pytest.raises(DocumentIndexError, match="opened for reading"):
             index.delete(["pump"])
 
 

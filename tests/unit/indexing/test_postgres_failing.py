@@ -22,7 +22,7 @@ from support.embedding import WordEmbeddings
 from support.postgres import PostgresServer, binaries
 
 from rag_kit.cli.main import main
-from rag_kit.errors import IndexError_
+from rag_kit.errors import DocumentIndexError
 from rag_kit.indexing import DocumentIndex
 
 psycopg = pytest.importorskip("psycopg")
@@ -203,7 +203,7 @@ def test_a_server_that_is_full(tmp_path: Path) -> None:
             with DocumentIndex.create(server.plain_url.replace("/postgres?", "/small?")) as index:
                 index.upsert([Document("a pump", id="pump")])
                 large = [Document(os.urandom(500_000).hex(), id=str(number)) for number in range(60)]
-                with pytest.raises(IndexError_, match="make room") as raised:
+                with pytest.raises(DocumentIndexError, match="make room") as raised:
                     index.upsert(large)
                 assert "\n" not in str(raised.value)
                 assert index.get(["pump"]) and index.ids() == ["pump"]

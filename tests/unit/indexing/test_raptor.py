@@ -19,7 +19,7 @@ from support.raptor import cluster_of, documents, reply
 from support.rewriters import Scripted
 
 from rag_kit.documents import get_provenance, matches
-from rag_kit.errors import IndexError_, InvalidInputError, MissingExtraError, ModelUnauthorizedError
+from rag_kit.errors import DocumentIndexError, InvalidInputError, MissingExtraError, ModelUnauthorizedError
 from rag_kit.indexing import DocumentIndex, ingest
 from rag_kit.indexing.raptor.build import build_raptor
 from rag_kit.indexing.raptor.tree import RaptorTree
@@ -361,7 +361,7 @@ def test_bad_input_says_what_to_do(tmp_path, monkeypatch):
     index.close()
     with DocumentIndex.open(tmp_path / "index", embeddings=WordEmbeddings()) as reader:
         assert build_raptor(reader, model, dry_run=True).calls
-        with pytest.raises(IndexError_, match="for reading"):
+        with pytest.raises(DocumentIndexError, match="for reading"):
             build_raptor(reader, model)
     with DocumentIndex.open(tmp_path / "index") as reader, pytest.raises(InvalidInputError, match="model"):
         RaptorRetriever(index=reader)
