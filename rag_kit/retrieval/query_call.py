@@ -19,7 +19,7 @@ from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.outcome import FanOut, OnError, Outcome, describe_failure
 from rag_kit.concurrency.steps import Logic, Step, arun, run
 from rag_kit.concurrency.telling import tell_degraded
-from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError
+from rag_kit.errors import BranchError, BudgetExceededError, InvalidInputError, RagKitError
 from rag_kit.models import astructured_call, atext_call, structured_call, text_call
 from rag_kit.retrieval.base import Request
 from rag_kit.retrieval.bounded import BudgetedRetriever
@@ -206,8 +206,8 @@ class QueryCall:
 
     @staticmethod
     def value(outcome: Outcome[Any]) -> Any:
-        """The value of an outcome; if there is none, raises a ``BranchError`` around its error."""
-        if isinstance(outcome.error, (BranchError, BudgetExceededError, InvalidInputError)):
+        """The value of an outcome; if there is none, raises its error, in a ``BranchError`` if it is not the kit's."""
+        if isinstance(outcome.error, RagKitError):
             raise outcome.error
         if outcome.error is not None:
             raise BranchError(describe_failure(outcome.name, outcome.error)) from outcome.error

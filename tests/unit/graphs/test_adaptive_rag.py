@@ -464,6 +464,7 @@ with SqliteSaver.from_conn_string(sys.argv[1]) as saver:
 """
 
 
+@pytest.mark.slow
 def test_a_question_back_waits_in_sqlite_over_processes(tmp_path: Any) -> None:
     """One process asks back, another goes on with the reply."""
     pytest.importorskip("langgraph.checkpoint.sqlite")

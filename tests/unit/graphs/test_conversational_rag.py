@@ -340,6 +340,7 @@ with SqliteSaver.from_conn_string(sys.argv[1]) as saver:
 """
 
 
+@pytest.mark.slow
 def test_a_thread_in_sqlite_outlives_its_process(tmp_path: Any) -> None:
     """The second process understands a follow-up to what the first was asked."""
     pytest.importorskip("langgraph.checkpoint.sqlite")

@@ -278,6 +278,7 @@ def processes_of(folder: Path) -> list[psutil.Process]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_a_plain_script_starts_workers_and_leaves_none(docs: Path, tmp_path: Path, stop: Any) -> None:
     """It needs no ``if __name__ == "__main__"``; interrupted or killed in the middle, its workers end with it."""

@@ -115,6 +115,7 @@ def test_a_copy_comes_back_when_its_original_goes_or_changes(
         assert len(files_of(tmp_path / "index")) == (2 if "a.txt" in current else 1)
 
 
+@pytest.mark.slow
 def test_a_copy_comes_back_after_a_kill_between_writing_and_pruning(tmp_path: Path) -> None:
     """kill -9 before, and after, the original is removed: the next ingest ends with the text once."""
     for moment in ("before", "after"):

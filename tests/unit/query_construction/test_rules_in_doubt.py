@@ -150,6 +150,7 @@ def sets(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["filings_en", "filings_zh"])
 def test_useful_fields_help_and_useless_ones_do_no_harm(sets: ModuleType, name: str) -> None:
     """On made-up filings all fields together double plain search, and no field alone costs more than .01."""
@@ -158,6 +159,7 @@ def test_useful_fields_help_and_useless_ones_do_no_harm(sets: ModuleType, name: 
     assert all(row["change"] >= -0.01 for row in scores.values() if isinstance(row, dict))
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_public_sets_lose_nothing(sets: ModuleType, data_sets: Path) -> None:
     """Plain abstracts with titles, years and MeSH terms: at most .01 below plain search, whichever fields are used."""

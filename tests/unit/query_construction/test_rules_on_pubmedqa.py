@@ -25,6 +25,7 @@ def quality() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_filters_are_exactly_right(quality: ModuleType, data_sets: Path) -> None:
     """At least 98 of 100 questions give exactly the filter that was expected of them."""
