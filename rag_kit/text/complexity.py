@@ -53,8 +53,8 @@ _PRONOUN = re.compile(
     r"|\bthe (?:former|latter|other one|first one|second one|same)\b",
     re.IGNORECASE,
 )
-# "Is it true that ...", "How long does it take to ..." refer to nothing.
-_EMPTY_IT = re.compile(
+#: "Is it true that ...", "How long does it take to ..." refer to nothing.
+EMPTY_IT = re.compile(
     r"\bit (?:true|possible|legal|safe|necessary|allowed|worth|better|normal|correct|common|hard|easy|cold|hot"
     r"|rain\w*|snow\w*|takes?|costs?|mean(?:s)? (?:to|when|that|if)|called|that|to)\b",
     re.IGNORECASE,
@@ -94,7 +94,9 @@ _ZH_COMPARES = re.compile(
     r"|(?:哪|谁)(?:一?[个种家款位座条部名])?(?:人|国家|城市)?(?:更|最先|比较)"
     r"|.{1,30}比.{1,30}(?:更|还|[多少大小高低长短早晚快慢重轻]).{0,3}吗|都是.{1,30}吗|还是.{1,30}[更先大小高]"
 )
-_ROLES = (
+#: Relations between people and things, as parts of a pattern.
+#: Relations of people to things, as parts of a pattern.
+ROLES = (
     r"director|author|writer|creator|founder|inventor|composer|singer|performer|producer|publisher|developer|designer"
     r"|architect|painter|owner|manufacturer|president|king|queen|ceo|leader|coach|captain|mayor|manager|husband|wife"
     r"|spouse|mother|father|parent|son|daughter|child|brother|sister|grandfather|grandmother|uncle|successor"
@@ -105,30 +107,30 @@ _KINDS = (
     r"|movie|book|novel|song|album|artist|player|actor|actress|director|author|writer|scientist|place|device|product"
 )
 _EN_BRIDGES = re.compile(
-    rf"\bthe (?:[\w-]+ ){{0,2}}(?:{_ROLES})(?:'s|’s)? (?:of|to) (?:the )?(?:[\w-]+ ){{0,2}}(?:{_ROLES}|{_KINDS})\b"
+    rf"\bthe (?:[\w-]+ ){{0,2}}(?:{ROLES})(?:'s|’s)? (?:of|to) (?:the )?(?:[\w-]+ ){{0,2}}(?:{ROLES}|{_KINDS})\b"
     rf"|\b(?:when|where|what|which|who|how|whom|did|is|was|does|has)\b[^,?]{{0,60}}"
-    rf"\bthe (?:[\w-]+ ){{0,2}}(?:{_ROLES}) of\b"
+    rf"\bthe (?:[\w-]+ ){{0,2}}(?:{ROLES}) of\b"
     r"(?=.{1,100}\b(?:born|die[ds]?|live[ds]?|work(?:s|ed)?|stud(?:y|ied)|come|located|found(?:ed)?|made|married|play(?:s|ed)?"
     r"|educated|buried|from|move[ds]?|graduate[ds]?|wr(?:o|i)te|attend(?:ed)?|serve[ds]?|nationality|direct(?:ed)?)\b)"
     rf"|\b(?:born|die[ds]?|nationality|age|birthday|birthplace|wife|husband|father|mother|son"
     r"|daughter|capital|education|job)\b"
-    rf"[^?]{{0,60}}\bof the (?:[\w-]+ ){{0,2}}(?:{_ROLES}|{_KINDS}) (?:of|who|that|which|where|whose)\b"
+    rf"[^?]{{0,60}}\bof the (?:[\w-]+ ){{0,2}}(?:{ROLES}|{_KINDS}) (?:of|who|that|which|where|whose)\b"
     rf"|\b(?:{_KINDS}) (?:where|whose|in which|to which|for which)\b.{{1,100}}\b"
     r"(?:when|where|what|who|how|is|was|did|born|located)\b"
-    rf"|\w(?:'s|’s) (?:[\w-]+ ){{0,2}}(?:{_ROLES})(?:'s|’s) \w"
+    rf"|\w(?:'s|’s) (?:[\w-]+ ){{0,2}}(?:{ROLES})(?:'s|’s) \w"
     rf"|\b(?:of|by|from) the (?:same )?(?:{_KINDS}) (?:that|who|which|where)\b",
     re.IGNORECASE,
 )
-_ZH_ROLES = (
+ROLES_ZH = (
     r"导演|作者|创始人|创办人|创建者|发明者|发明人|作曲|演唱者|主演|制片人|出版社|开发商|开发者"
     r"|设计师|设计者|建筑师|老板|生产商|制造商|总统"
     r"|国王|女王|皇帝|首相|总理|校长|市长|教练|队长|丈夫|妻子|配偶|母亲|父亲|儿子|女儿|哥哥|弟弟|姐姐|妹妹|祖父|继任者|前任|首都|省会|总部|故乡"
     r"|出生地|母公司|子公司|男主角|女主角|得主|冠军"
 )
 _ZH_BRIDGES = re.compile(
-    rf"的(?:{_ZH_ROLES})(?:的|在哪|是哪一?[年里国]|出生|毕业|去世|还|何时|什么时候|哪一?年|住|来自|属于"
+    rf"的(?:{ROLES_ZH})(?:的|在哪|是哪一?[年里国]|出生|毕业|去世|还|何时|什么时候|哪一?年|住|来自|属于"
     r"|位于|今年|有多|多[大高少])"
-    rf"|(?:所在的?|所属的?)(?:国家|城市|省|公司|大学|球队|组织)的|(?:{_ZH_ROLES})的(?:{_ZH_ROLES})"
+    rf"|(?:所在的?|所属的?)(?:国家|城市|省|公司|大学|球队|组织)的|(?:{ROLES_ZH})的(?:{ROLES_ZH})"
 )
 _EN_SEVERAL = re.compile(
     r"\?[^?]+\?|\b(?:what|who|when|where|how|why|which)\b.{3,100}?,? and"
@@ -205,7 +207,7 @@ def _points_back(text: str, chinese: bool) -> bool:
     if chinese:
         return _ZH_PRONOUN.search(text) is not None and len(text) <= 24
     pronoun = _PRONOUN.search(text)
-    if pronoun is None or _EMPTY_IT.search(text):
+    if pronoun is None or EMPTY_IT.search(text):
         return False
     return len(content_words(text[: pronoun.start()])) == 0 and len(content_words(text)) <= 4
 

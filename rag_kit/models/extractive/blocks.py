@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage, SystemMessage
 from rag_kit.prompts.tags import unescape_tags
 from rag_kit.text import detect_language
 from rag_kit.text.evidence.passages import PassageText
+from rag_kit.text.evidence.question import MAX_QUESTION
 
 MAX_PASSAGE_CHARS = 100_000
 _TASK = re.compile(r"<task>\s*([A-Za-z][\w-]{0,63})\s*</task>")
@@ -32,26 +33,35 @@ class Prompt:
         passages: The ``<passage>`` blocks in order.
         turns: ``(role, text)`` of each ``<turn>`` block.
         schema: The JSON schema in the ``<schema>`` block, else None.
-        blocks: Text of every other block of one level, by name.
+        body: Text of all messages that are not system messages.
     """
 
-    task: str
-    user: str
-    question: str
-    passages: tuple[PassageText, ...]
-    turns: tuple[tuple[str, str], ...]
-    schema: dict[str, Any] | None
-    system: str = ""
+    task: str = ""
+    user: str = ""
+    question: str = ""
+    passages: tuple[PassageText, ...] = ()
+    turns: tuple[tuple[str, str], ...] = ()
+    schema: dict[str, Any] | None = None
     body: str = ""
 
     @property
+    def asked(self) -> str:
+        """The question, or what the user wrote."""
+        return (self.question or self.user)[:MAX_QUESTION].strip()
+
+    @property
     def language(self) -> str:
-        """Language of the question, or of what the user wrote: ``"en"`` or ``"zh"``."""
+        """Language of what is asked: ``"en"`` or ``"zh"``."""
         return detect_language(self.question or self.user)
 
     def block(self, name: str) -> str:
         """Text of the first block of that name, unescaped; "" where there is none."""
         return _block(self.body, name)
+
+    def number(self, name: str, default: int) -> int:
+        """The number in the block of that name."""
+        text = self.block(name)
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else default
 
 
 def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
@@ -79,7 +89,6 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
             (_attributes(head).get("role", "user"), _inner(text)) for head, text in _elements(body, "turn")
         ),
         schema=_schema(body) or _schema(system),
-        system=system,
         body=body,
     )
 
@@ -149,18 +158,3 @@ def _schema(body: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return schema if isinstance(schema, dict) else None
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a task gives back.
-
-    Attributes:
-        text: The reply as prose.
-        fields: The reply by field name, for prompts that ask for JSON.
-        as_json: Whether the reply is JSON even where the prompt holds no schema.
-    """
-
-    text: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    as_json: bool = False

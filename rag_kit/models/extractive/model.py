@@ -14,11 +14,11 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 
 from rag_kit.models.extractive.blocks import message_text, read_prompt
 from rag_kit.models.extractive.tasks import perform
+from rag_kit.models.tokens import estimate_tokens
 from rag_kit.text.analysis import warm_up
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _PIECE = re.compile(rf"\s*[{_HAN}]{{1,2}}|\s*[^\s{_HAN}]+|\s+")
-_HAN_CHARACTER = re.compile(f"[{_HAN}]")
 
 
 class ExtractiveChatModel(BaseChatModel):
@@ -30,7 +30,7 @@ class ExtractiveChatModel(BaseChatModel):
     kind gets an honest line about what this model is. It exists so that demos, tests and notebooks run everywhere;
     for real use name a real model.
 
-    Token counts in ``usage_metadata`` are estimates: one for a Chinese character, one for four others.
+    Token counts in ``usage_metadata`` are estimates.
 
     Example:
         >>> from langchain_core.messages import HumanMessage, SystemMessage
@@ -65,14 +65,23 @@ class ExtractiveChatModel(BaseChatModel):
         params["ls_model_name"] = str(kwargs.get("model") or self.model)
         return params
 
-    def _reply(self, messages: list[BaseMessage], stop: list[str] | None) -> tuple[str, UsageMetadata]:
+    def _reply(self, messages: list[BaseMessage], stop: list[str] | None) -> tuple[str, dict[str, Any]]:
+        """The text, and what an `AIMessage` says about it."""
         text = perform(read_prompt(messages))
-        for mark in stop or self.stop or []:
-            if mark and mark in text:
-                text = text[: text.index(mark)]
+        for mark in filter(None, stop or self.stop or []):
+            text = text.partition(mark)[0]
         used = sum(estimate_tokens(message_text(message)) for message in messages)
         given = estimate_tokens(text)
-        return text, UsageMetadata(input_tokens=used, output_tokens=given, total_tokens=used + given)
+        return text, {
+            "usage_metadata": UsageMetadata(
+                input_tokens=used, output_tokens=given, total_tokens=used + given
+            ),
+            "response_metadata": {
+                "model_name": self.model,
+                "model_provider": "rag_kit",
+                "finish_reason": "stop",
+            },
+        }
 
     def _generate(
         self,
@@ -81,17 +90,8 @@ class ExtractiveChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        text, usage = self._reply(messages, stop)
-        message = AIMessage(
-            content=text,
-            usage_metadata=usage,
-            response_metadata={
-                "model_name": self.model,
-                "model_provider": "rag_kit",
-                "finish_reason": "stop",
-            },
-        )
-        return ChatResult(generations=[ChatGeneration(message=message)])
+        text, about = self._reply(messages, stop)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=text, **about))])
 
     async def _agenerate(
         self,
@@ -103,21 +103,10 @@ class ExtractiveChatModel(BaseChatModel):
         return self._generate(messages, stop)
 
     def _chunks(self, messages: list[BaseMessage], stop: list[str] | None) -> Iterator[ChatGenerationChunk]:
-        text, usage = self._reply(messages, stop)
+        text, about = self._reply(messages, stop)
         for piece in _PIECE.findall(text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
-        yield ChatGenerationChunk(
-            message=AIMessageChunk(
-                content="",
-                usage_metadata=usage,
-                response_metadata={
-                    "model_name": self.model,
-                    "model_provider": "rag_kit",
-                    "finish_reason": "stop",
-                },
-                chunk_position="last",
-            )
-        )
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", chunk_position="last", **about))
 
     def _stream(
         self,
@@ -142,14 +131,3 @@ class ExtractiveChatModel(BaseChatModel):
             if run_manager:
                 await run_manager.on_llm_new_token(str(chunk.message.content), chunk=chunk)
             yield chunk
-
-
-def estimate_tokens(text: str) -> int:
-    """A rough count of tokens: one for a Chinese character, one for four other characters.
-
-    Example:
-        >>> estimate_tokens("tokens 文档")
-        4
-    """
-    han = len(_HAN_CHARACTER.findall(text))
-    return han + -(-(len(text) - han) // 4)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
-from rag_kit.models.extractive.blocks import Prompt, Reply
-from rag_kit.models.extractive.web_query import runs
+from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.phrases import phrases
 from rag_kit.text import detect_language, sentences
 from rag_kit.text.evidence.terms import terms
 
@@ -16,34 +17,31 @@ _MAX_CHARS = 20_000
 _LINE = re.compile(r"^[\s*#>|-]*([^\s:：*|][^:：\n]{0,39}?)\**\s*[:：]\s*(\S[^\n]{0,79})$", re.MULTILINE)
 
 
-def represent_summary(prompt: Prompt) -> Reply:
+def represent_summary(prompt: Prompt) -> dict[str, Any]:
     """The two sentences of each passage that share most with the rest of it, in their order.
 
     Example:
-        >>> from rag_kit.models.extractive.blocks import PassageText
+        >>> from rag_kit.text.evidence.passages import PassageText
         >>> text = "Hello. The pump cools the engine. The engine needs a pump. It rains. Bye."
-        >>> prompt = Prompt("represent_summary", "", "", (PassageText(1, text),), (), None)
-        >>> represent_summary(prompt).fields["passages"]
-        [{'id': 1, 'texts': ['The pump cools the engine. The engine needs a pump.']}]
+        >>> represent_summary(Prompt("represent_summary", passages=(PassageText(1, text),)))
+        {'passages': [{'id': 1, 'texts': ['The pump cools the engine. The engine needs a pump.']}]}
     """
-    return _reply(prompt, lambda text: [_summary(text)])
+    return _of_each(prompt, lambda text: [_summary(text)])
 
 
-def represent_keywords(prompt: Prompt) -> Reply:
+def represent_keywords(prompt: Prompt) -> dict[str, Any]:
     """The phrases of each passage that occur most, names before plain words."""
-    most = prompt.block("count")
-    count = int(most) if most.isascii() and most.isdigit() and len(most) < 3 else 8
 
     def found(text: str) -> list[str]:
-        weights: Counter[str] = Counter()
-        for phrase, weight, _ in runs(text):
-            weights[" ".join(phrase.split())] += weight  # type: ignore[assignment]
-        return [phrase for phrase, _ in weights.most_common(count)]
+        weights: dict[str, float] = {}
+        for phrase in phrases(text):
+            weights[phrase.text] = weights.get(phrase.text, 0.0) + phrase.weight
+        return sorted(weights, key=lambda phrase: -weights[phrase])[: prompt.number("count", 8)]
 
-    return _reply(prompt, found)
+    return _of_each(prompt, found)
 
 
-def represent_tags(prompt: Prompt) -> Reply:
+def represent_tags(prompt: Prompt) -> dict[str, Any]:
     """Lines such as ``Topic: pumps`` under one of the allowed names; and the language, where that is one."""
     allowed = {name.strip().casefold(): name.strip() for name in prompt.block("names").split(",")}
 
@@ -54,12 +52,11 @@ def represent_tags(prompt: Prompt) -> Reply:
                 tags.setdefault(name, match[2].strip())
         return [f"{allowed[name]}: {value}" for name, value in tags.items()]
 
-    return _reply(prompt, found)
+    return _of_each(prompt, found)
 
 
-def _reply(prompt: Prompt, work: Callable[[str], list[str]]) -> Reply:
-    entries = [{"id": each.number, "texts": work(each.text[:_MAX_CHARS])} for each in prompt.passages]
-    return Reply(f"{len(entries)} passages", {"passages": entries}, as_json=True)
+def _of_each(prompt: Prompt, work: Callable[[str], list[str]]) -> dict[str, Any]:
+    return {"passages": [{"id": one.number, "texts": work(one.text[:_MAX_CHARS])} for one in prompt.passages]}
 
 
 def _summary(text: str) -> str:

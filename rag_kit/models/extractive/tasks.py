@@ -1,36 +1,44 @@
-"""Which function answers which task. A new task is a function of its name, and its name in this file."""
+"""Which function answers which task; what is no task gets an honest line, or the least that fits the asked schema."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Any
 
-from rag_kit.models.extractive.blocks import Prompt, Reply
+from rag_kit.models.extractive.answering import extracted
+from rag_kit.models.extractive.blocks import Prompt
 
-Task = Callable[[Prompt], Reply]
-
-
+ABOUT = {
+    "en": (
+        "I am rag_kit's extractive model, not a language model: I can only quote sentences from given passages. "
+        "Name a real model with RAG_KIT_CHAT_MODEL to chat."
+    ),
+    "zh": (
+        "我是 rag_kit 的抽取式模型，不是语言模型：只能从给定的段落里摘录句子。"
+        "要对话，请用 RAG_KIT_CHAT_MODEL 指定一个真正的模型。"
+    ),
+}
+_MAX_DEPTH = 8
 #: Module -> the tasks that its functions of the same names answer; a module is imported with its first task.
 _MODULES = {
-    "adaptive": ("clarify_question", "classify_question", "direct_answer"),
-    "answer": ("answer",),
+    "answering": (
+        "answer", "answer_or_doubt", "answer_from_hops", "merge_answers", "direct_answer", "retrieve_needed",
+        "continue_answer", "continue_unaided",
+    ),
     "condense": ("condense",),
-    "continuing": ("continue_answer", "continue_unaided", "retrieve_needed"),
-    "critique": ("critique", "critique_usefulness", "grade_support", "grade_usefulness"),
-    "doubting": ("answer_or_doubt",),
     "generating": ("generate_check", "generate_multi_hop", "generate_single_hop"),
-    "grade": ("grade_passage", "grade_passages"),
-    "hops": ("answer_from_hops", "decompose", "merge_answers", "next_hop"),
-    "rank": ("compress", "rank"),
-    "related": ("related_questions",),
-    "remember": ("remember_facts",),
+    "grading": (
+        "grade_passage", "grade_passages", "rank", "compress", "critique", "critique_usefulness", "grade_support",
+        "grade_usefulness",
+    ),
+    "history": ("summarise_history", "remember_facts", "related_questions"),
+    "hops": ("decompose", "next_hop"),
+    "queries": ("classify_question", "clarify_question", "rewrite_query", "route", "web_query"),
     "representing": ("represent_keywords", "represent_summary", "represent_tags"),
-    "rewrite": ("rewrite_query",),
-    "route": ("route",),
-    "summarise": ("summarise_history",),
-    "web_query": ("web_query",),
-}
+}  # fmt: skip
+_WHERE = {name: module for module, names in _MODULES.items() for name in names}
 #: Tasks that the function of another name answers.
 _SAME = {
     "answer_again": "answer",
@@ -39,17 +47,6 @@ _SAME = {
     "represent_cluster": "represent_summary",
     "rerank_listwise": "rank",
 }
-_WHERE = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def _task(name: str) -> Task | None:
-    """The function that answers a task; ``None`` for one that is not known."""
-    name = _SAME.get(name, name)
-    if name not in _WHERE:
-        return None
-    module = import_module(f"rag_kit.models.extractive.{_WHERE[name]}")
-    task: Task = getattr(module, name)
-    return task
 
 
 def perform(prompt: Prompt) -> str:
@@ -58,14 +55,77 @@ def perform(prompt: Prompt) -> str:
     Returns:
         Prose, or JSON where the task or a schema in the prompt wants it.
     """
-    from rag_kit.models.extractive.fallback import fill, unknown
-
-    task = _task(prompt.task)
-    if task is None and not prompt.task and prompt.question and prompt.passages:
-        task = _task("answer")
-    reply = task(prompt) if task is not None else unknown(prompt)
+    name = _SAME.get(prompt.task, prompt.task)
+    if not name and prompt.question and prompt.passages:
+        name = "answer"
+    reply: str | dict[str, Any]
+    if name in _WHERE:
+        task: Callable[[Prompt], Any] = getattr(
+            import_module(f"rag_kit.models.extractive.{_WHERE[name]}"), name
+        )
+        reply = task(prompt)
+    else:
+        reply = ABOUT[prompt.language] if prompt.schema is None else _known(prompt)
     if prompt.schema is not None:
-        return json.dumps(fill(prompt.schema, reply.fields, prompt), ensure_ascii=False)
-    if reply.as_json:
-        return json.dumps(dict(reply.fields), ensure_ascii=False)
-    return reply.text
+        reply = fill(prompt.schema, {"answer": reply} if isinstance(reply, str) else reply)
+    return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+
+
+def fill(schema: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with the fields of a JSON schema: known ones from `fields`, others the least that fits.
+
+    Example:
+        >>> fill({"properties": {"query": {"type": "string"}, "n": {"type": "integer"}}}, {"query": "a"})
+        {'query': 'a', 'n': 0}
+    """
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return dict(fields)
+    return {
+        str(name): fields[name] if name in fields else _least(rule, schema, 0)
+        for name, rule in properties.items()
+    }
+
+
+def _known(prompt: Prompt) -> dict[str, Any]:
+    """Fields of an unknown task that have an honest value."""
+    asked = prompt.question or prompt.block("query") or prompt.user
+    answer = extracted(asked, prompt.passages)
+    return {
+        "query": asked,
+        "question": asked,
+        "queries": [asked],
+        "questions": [asked],
+        "passages": [answer or asked],
+        "relevant": bool(answer),
+        "score": float(bool(answer)),
+        "reason": "By the words that question and passages share.",
+    }
+
+
+def _least(rule: Any, root: Mapping[str, Any], depth: int) -> Any:
+    """The least value that fits a rule of a schema."""
+    if not isinstance(rule, Mapping) or depth > _MAX_DEPTH:
+        return None
+    for key in ("default", "const"):
+        if key in rule:
+            return rule[key]
+    for key in ("enum", "anyOf", "oneOf", "allOf"):
+        options = rule.get(key)
+        if isinstance(options, list) and options:
+            return options[0] if key == "enum" else _least(options[0], root, depth + 1)
+    if isinstance(rule.get("$ref"), str):
+        definitions = root.get("$defs")
+        name = rule["$ref"].rsplit("/", 1)[-1]
+        return _least(definitions.get(name) if isinstance(definitions, Mapping) else None, root, depth + 1)
+    if rule.get("type") == "object":
+        properties = rule.get("properties")
+        items = properties.items() if isinstance(properties, Mapping) else ()
+        return {str(name): _least(inner, root, depth + 1) for name, inner in items}
+    if rule.get("type") == "array":
+        least = rule.get("minItems", 0)
+        count = min(least, 16) if isinstance(least, int) else 0
+        return [_least(rule.get("items"), root, depth + 1) for _ in range(count)]
+    minimum = rule.get("minimum", 0)
+    simple = {"string": "unknown", "boolean": False, "integer": minimum, "number": minimum}
+    return simple.get(str(rule.get("type")))

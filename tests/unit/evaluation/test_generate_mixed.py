@@ -91,7 +91,7 @@ def test_no_gap_is_cut_into_tables_and_code(markup: str) -> None:
     """Rows of tables, code, its output and citation marks are no sentences that anybody would ask about."""
     prose = "The first steam engine of the valley, as papers say, was brought in 1912 to the mill."
     asked = [
-        generate_single_hop(Prompt("generate_single_hop", "", "", (PassageText(1, text),), (), None))
+        generate_single_hop(Prompt("generate_single_hop", passages=(PassageText(1, text),)))
         for text in (markup, prose)
     ]
-    assert [len(reply.fields["questions"]) for reply in asked] == [0, 1]
+    assert [len(reply["questions"]) for reply in asked] == [0, 1]

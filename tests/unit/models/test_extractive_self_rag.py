@@ -174,7 +174,7 @@ def test_an_answer_after_a_rejection_comes_from_the_passages() -> None:
 )  # fmt: skip
 def test_empty_prompts_raise_nothing(task: str) -> None:
     """A prompt without any block still gets an answer; the same one twice."""
-    prompt = Prompt(task, "", "", (), (), None)
+    prompt = Prompt(task)
     assert perform(prompt) == perform(prompt)
     if task not in ("continue_answer", "continue_unaided", "answer_again"):
         json.loads(perform(prompt))

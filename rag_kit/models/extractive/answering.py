@@ -1,0 +1,137 @@
+"""Answers of sentences of the passages, each with its citation, or the decline sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.support import strength
+from rag_kit.text import detect_language, sentences
+from rag_kit.text.citations.decline import DECLINED, is_declined
+from rag_kit.text.complexity import question_kind
+from rag_kit.text.evidence.passages import PassageText, is_question
+from rag_kit.text.evidence.question import analyse
+from rag_kit.text.evidence.sentences import Candidate, choose, collect, without_distraction
+from rag_kit.text.evidence.terms import terms
+
+_MAX_SENTENCES = 2
+_MAX_HOPS = 10
+_OWN_MARKS = re.compile(r"\s?[\[［【]\s*(?:\d{1,4}(?:\s*[,，、–-]\s*\d{1,4})*)\s*[\]］】]")
+_LIST_MARK = re.compile(r"^(?:[-*•·‣]|#{1,6})\s+")
+_ENDED = re.compile(r"[.!?。！？…][\"'”’」』)）\]]*$")
+_NOT_WORD = re.compile(r"\W+")
+_DOUBT = {
+    "en": "I cannot answer the question because of insufficient information in the documents.",
+    "zh": "文档信息不足，无法回答该问题。",
+}
+
+
+def answer(prompt: Prompt) -> str:
+    """Answer from the passages of the prompt, or decline.
+
+    Example:
+        >>> passage = PassageText(1, "BM25 ranks by words. It was made in the 1990s by Robertson.", "BM25")
+        >>> answer(Prompt("answer", question="Who made BM25?", passages=(passage,)))
+        'BM25 ranks by words.[1] It was made in the 1990s by Robertson.[1]'
+    """
+    return extracted(prompt.asked, prompt.passages) or DECLINED[prompt.language]
+
+
+def answer_or_doubt(prompt: Prompt) -> str:
+    """Answer, or decline in the words of this prompt; no passage is doubted, for this model knows nothing else."""
+    return extracted(prompt.asked, prompt.passages) or _DOUBT[prompt.language]
+
+
+def direct_answer(prompt: Prompt) -> str:
+    """Decline: without passages this model knows nothing."""
+    return DECLINED[prompt.language]
+
+
+def answer_from_hops(prompt: Prompt) -> str:
+    """For each sub-question the sentence that answers it best; without sub-questions the answer.
+
+    Example:
+        >>> texts = ["The Rhine is 1230 km long.", "The Po is 652 km long."]
+        >>> passages = tuple(PassageText(i, text) for i, text in enumerate(texts, 1))
+        >>> turns = (("user", "How long is the Rhine?"), ("user", "How long is the Po?"))
+        >>> answer_from_hops(Prompt("answer_from_hops", question="Which is longer?", passages=passages, turns=turns))
+        'The Rhine is 1230 km long.[1] The Po is 652 km long.[2]'
+    """
+    asked = [text for role, text in prompt.turns if role == "user"][:_MAX_HOPS]
+    found = [extracted(text, prompt.passages, 1) for text in asked]
+    return _joined(prompt, found) if any(found) else answer(prompt)
+
+
+def merge_answers(prompt: Prompt) -> str:
+    """The answers to the parts, one after the other, each once; or the decline sentence."""
+    return _joined(
+        prompt, [text for role, text in prompt.turns if role == "assistant" and not is_declined(text)]
+    )
+
+
+def retrieve_needed(prompt: Prompt) -> dict[str, str]:
+    """Look things up unless it is small talk."""
+    return {"retrieve": "no" if question_kind(prompt.question, has_history=True).intent == "chat" else "yes"}
+
+
+def continue_answer(prompt: Prompt) -> str:
+    """The next sentences of the passage that answer the question, or END.
+
+    A further sentence must hold a term of the question that the answer so far does not.
+    """
+    said = prompt.block("answer")
+    known = {_NOT_WORD.sub("", one.text.casefold()) for one in sentences(said)}
+    answered = frozenset(terms(said))
+    texts = [
+        _whole(one.text)
+        for one in _picked(prompt.question, prompt.passages, _MAX_SENTENCES)
+        if _NOT_WORD.sub("", one.text.casefold()) not in known and (not said or one.matched - answered)
+    ]
+    return " ".join(texts[: prompt.number("count", 1)]) if texts and len(known) < _MAX_SENTENCES else "END"
+
+
+def continue_unaided(prompt: Prompt) -> str:
+    """END: without passages this model has nothing to say."""
+    return "END"
+
+
+def extracted(question: str, passages: Sequence[PassageText], count: int = _MAX_SENTENCES) -> str:
+    """The cited sentences that answer a question; "" where the passages do not support an answer."""
+    picked = _picked(question, passages, count)
+    if len({one.place for one in picked}) == 1:
+        picked.sort(key=lambda one: one.order)
+    text = ""
+    headers: set[tuple[int, str]] = set()
+    for one in picked:
+        # a row of a table stands on a line of its own, under its header, or nobody could read it
+        if one.header and (one.place, one.header) not in headers:
+            headers.add((one.place, one.header))
+            text += f"{text and chr(10)}{one.header}[{one.number}]"
+        part = f"{_whole(one.text)}[{one.number}]"
+        rows = part.startswith("|") or text.rpartition("\n")[2].startswith("|")
+        blank = "" if not text else "\n" if rows else "" if detect_language(part) == "zh" else " "
+        text += blank + part
+    return text
+
+
+def _picked(question: str, passages: Sequence[PassageText], count: int) -> list[Candidate]:
+    """The sentences that answer, best first; none where the passages do not support an answer."""
+    asked = analyse(question)
+    found = collect(asked, passages)
+    # a question in the text, as in a FAQ, answers nothing
+    picked = choose(asked, [one for one in found if not is_question(one.text)], count)
+    return without_distraction(picked) if strength(asked, passages, found, picked) >= 0.5 else []
+
+
+def _whole(text: str) -> str:
+    """A sentence on one line, ended, without the bracketed numbers of its source, which would read as citations."""
+    text = _LIST_MARK.sub("", " ".join(_OWN_MARKS.sub("", text).split()))
+    if text.startswith("|") or _ENDED.search(text):
+        return text
+    return text.rstrip(",;:，；：、") + ("。" if detect_language(text) == "zh" else ".")
+
+
+def _joined(prompt: Prompt, texts: Sequence[str]) -> str:
+    gap = "" if prompt.language == "zh" else " "
+    return gap.join(dict.fromkeys(filter(None, texts))) or DECLINED[prompt.language]

@@ -1,0 +1,149 @@
+"""Grades of passages and answers: by the evidence of their words, and by what the check of citations says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from rag_kit.models.extractive.blocks import Prompt
+from rag_kit.models.extractive.support import strength_of
+from rag_kit.text import sentences
+from rag_kit.text.citations.check import check_citations
+from rag_kit.text.citations.decline import is_declined
+from rag_kit.text.evidence.passages import is_question
+from rag_kit.text.evidence.question import analyse, offers
+from rag_kit.text.evidence.sentences import collect
+from rag_kit.text.evidence.terms import terms
+from rag_kit.text.evidence.usefulness import Usefulness, usefulness
+
+_MAX_STATEMENTS = 20
+_MARKS = re.compile(r"\s?\[\d{1,4}\]")
+_PARTIAL = 0.5
+"""Share of a statement's words that a sentence must hold to support it in part."""
+_NEAR_BEST = 0.5
+_REASONS = {
+    "en": ("Each statement is in the passages.", "The passages do not say: {}", "By shared words: {:.0%}."),
+    "zh": ("每个论断都有段落支持。", "段落中没有写明：{}", "依据相同的词：{:.0%}。"),
+}
+
+
+def grade_passage(prompt: Prompt) -> dict[str, Any]:
+    """How surely the passage helps, by itself."""
+    found = usefulness(prompt.question, prompt.passages[:1])
+    return _grade(found[0] if found else Usefulness(0.0, {"own": 0.0}))
+
+
+def grade_passages(prompt: Prompt) -> dict[str, Any]:
+    """How surely each passage helps, seen beside the others."""
+    found = zip(prompt.passages, usefulness(prompt.question, prompt.passages), strict=True)
+    return {"grades": [{"id": passage.number, **_grade(one)} for passage, one in found]}
+
+
+def rank(prompt: Prompt) -> dict[str, list[int]]:
+    """All passages, that with the best sentence first; equal ones keep their order."""
+    values = _worth(prompt)
+    order = sorted(range(len(values)), key=lambda place: -values[place])
+    return {"ranking": [prompt.passages[place].number for place in order]}
+
+
+def compress(prompt: Prompt) -> dict[str, list[int]]:
+    """The sentences whose evidence comes near the best one's."""
+    values = _worth(prompt)
+    low = _NEAR_BEST * max(values, default=0.0)
+    kept = zip(prompt.passages, values, strict=True)
+    return {"sentences": [passage.number for passage, value in kept if value > 0 and value >= low]}
+
+
+def critique(prompt: Prompt) -> dict[str, Any]:
+    """Label a statement and the passage that it rests on.
+
+    Example:
+        >>> from rag_kit.text.evidence.passages import PassageText
+        >>> passage = PassageText(1, "Jane Austen wrote Emma in 1815. It is a novel.")
+        >>> body = "<statement>Jane Austen wrote Emma.</statement>"
+        >>> critique(Prompt("critique", question="Who wrote Emma?", passages=(passage,), body=body))
+        {'relevance': 'relevant', 'support': 'full', 'usefulness': 5}
+    """
+    passages = prompt.passages[:1]
+    relevant = strength_of(analyse(prompt.question), passages) >= 0.5
+    return {
+        "relevance": "relevant" if relevant else "irrelevant",
+        "support": _support(prompt.block("statement"), [one.text for one in passages]),
+        **critique_usefulness(prompt),
+    }
+
+
+def critique_usefulness(prompt: Prompt) -> dict[str, int]:
+    """Rate a statement from 1 to 5, by how much of the question it holds with the answer before it and its title.
+
+    What adds nothing is worth little; what offers nothing of the kind that is asked for (a person, a time ...) is
+    worth no more than the middle.
+    """
+    statement, answer = prompt.block("statement"), prompt.block("answer")
+    question = analyse(prompt.question)
+    title = prompt.passages[0].title if prompt.passages else ""
+    own, said = _terms(answer, statement), _terms(answer, statement, title)
+    share = 0.6 * question.share(question.keys & own) + 0.4 * question.share(question.keys & said)
+    rating = 1 + round(4 * share)
+    new = question.keys & (_terms(statement) - _terms(answer))
+    if is_question(statement) or (answer and not new):
+        rating = min(2, rating)
+    elif question.kind != "other" and not offers(question.kind, statement, question.text):
+        rating = min(3, rating)
+    return {"usefulness": rating}
+
+
+def grade_support(prompt: Prompt) -> dict[str, Any]:
+    """Whether some passage supports each sentence of the answer; numbers of passages in it do not matter."""
+    answer = prompt.block("answer")
+    texts = [passage.text for passage in prompt.passages]
+    statements = [_MARKS.sub("", one.text) for one in sentences(answer)][:_MAX_STATEMENTS]
+    missing = [one for one in statements if _support(one, texts) != "full"]
+    good = is_declined(answer) or (bool(statements) and not missing)
+    fine, lacks, _ = _REASONS[prompt.language]
+    return {
+        "relevant": good,
+        "score": 1.0 if good else 1 - len(missing) / max(1, len(statements)),
+        "reason": fine if good else lacks.format(missing[0][:200] if missing else "?"),
+    }
+
+
+def grade_usefulness(prompt: Prompt) -> dict[str, Any]:
+    """Whether the answer does not decline, and speaks about the thing asked about."""
+    answer = _MARKS.sub("", prompt.block("answer"))
+    question = analyse(prompt.question)
+    share = 0.0 if is_declined(answer) else question.share(question.keys & _terms(answer))
+    return {"relevant": share > 0, "score": share, "reason": _REASONS[prompt.language][2].format(share)}
+
+
+def _grade(found: Usefulness) -> dict[str, Any]:
+    score = round(found.value, 3)
+    reason = f"{found.measures['own']:.0%} of the question's terms in its best sentence."
+    return {"relevant": score >= 0.5, "score": score, "reason": reason}
+
+
+def _worth(prompt: Prompt) -> list[float]:
+    """The worth of the best sentence of each passage."""
+    values = [0.0] * len(prompt.passages)
+    for found in collect(analyse(prompt.question), prompt.passages):
+        values[found.place] = max(values[found.place], found.worth())
+    return values
+
+
+def _support(statement: str, passages: Sequence[str]) -> str:
+    """``full`` if some passage bears out each word and number, ``partial`` for a good part of the words."""
+    keys = _terms(statement)
+    partial = False
+    for passage in passages:
+        if check_citations(f"{_MARKS.sub('', statement)}[1]", [passage]).status == "grounded":
+            return "full"
+        best = max((len(keys & _terms(one.text)) for one in sentences(passage)), default=0)
+        # a number that was changed is a contradiction and no part
+        changed = any(number not in passage for number in re.findall(r"\d+", statement))
+        partial = partial or (bool(keys) and not changed and best / len(keys) >= _PARTIAL)
+    return "partial" if partial else "none"
+
+
+def _terms(*texts: str) -> frozenset[str]:
+    return frozenset(key for text in texts for key in terms(text))
