@@ -151,9 +151,11 @@ class Run:
                 if row is None:
                     async with asking:
                         row = None if self.stopped else await self._ask(example)
-                if row is None or self.stopped:
+                if row is None:
                     return
-                await self._score(row)
+                await self._score(row)  # also after a cap: what asks no model costs nothing
+                if self.stopped:
+                    return
 
         try:
             with use_budget(RunBudget(**self.limits.caps)):

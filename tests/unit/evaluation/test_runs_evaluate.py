@@ -472,6 +472,19 @@ def test_calls_of_the_pipeline_count_towards_the_caps() -> None:
     assert "max_calls=2" in results.manifest["stopped_by"]
 
 
+def test_after_a_cap_what_asks_no_model_is_computed_all_the_same() -> None:
+    """A row whose answer was paid for has every cell that costs nothing."""
+
+    def pipeline(question: str) -> str:
+        charge_call()
+        return "Yes."
+
+    metrics = [Judged(), Length("ours_plain")]
+    results = run(pipeline, metrics, judge=FakeJudge(), max_calls=2, max_concurrency=1)
+    assert len(results) >= 1 and results.summary()["ours_plain"].n == len(results)
+    assert not results.complete and "max_calls=2" in results.manifest["stopped_by"]
+
+
 def test_a_cap_of_the_pipelines_own_is_an_error_of_its_row() -> None:
     """Only the caps of the run end the run."""
     from rag_kit.concurrency.budget import budget_scope
