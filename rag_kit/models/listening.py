@@ -1,4 +1,6 @@
-"""Whether anything listens to the runs of a call: callbacks, tracing, debug output, collectors.
+"""Whether anything listens to the runs of a call, and the callbacks of a run where nothing does.
+
+Listeners are callbacks, tracing, debug output and collectors.
 
 A collector with a true ``only_models`` is called for models alone, and they call it themselves.
 
@@ -8,16 +10,27 @@ listens, the kit leaves its own part of that out; a model's own callbacks are La
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+from langchain_core.callbacks import (
+    AsyncCallbackManager,
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManager,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.callbacks.base import BaseCallbackManager
 from langchain_core.globals import get_debug
 from langchain_core.runnables import RunnableConfig
+from langchain_core.utils.uuid import uuid7
 
 try:  # what LangChain itself asks; should it be renamed, every call is taken to have listeners
     from langchain_core.tracers.context import _configure_hooks, _tracing_v2_is_enabled
     from langchain_core.utils.env import env_var_is_set
 except ImportError:  # pragma: no cover - not with the versions that are allowed now
     _tracing_v2_is_enabled = None  # type: ignore[assignment]
+
+AnyManager = CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
+_Manager = TypeVar("_Manager", CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun)
 
 
 def has_handlers(config: RunnableConfig) -> bool:
@@ -50,3 +63,33 @@ def has_listeners(config: RunnableConfig) -> bool:
         if handler is not None and environment is not None and env_var_is_set(environment):
             return True
     return False
+
+
+def silent_manager(kind: type[_Manager], config: RunnableConfig) -> _Manager:
+    """The callbacks of a run that nothing listens to; a part inside may have listeners of its own.
+
+    Args:
+        kind: The class for a blocking or an asynchronous run.
+        config: The run's config.
+    """
+    above = config.get("callbacks") or None
+    if not isinstance(above, BaseCallbackManager):
+        return kind(run_id=uuid7(), handlers=[], inheritable_handlers=[])
+    return kind(
+        run_id=uuid7(),
+        handlers=[],
+        inheritable_handlers=[],
+        parent_run_id=above.parent_run_id,
+        inheritable_tags=above.inheritable_tags,
+        inheritable_metadata=above.inheritable_metadata,
+    )
+
+
+def callbacks_below(manager: AnyManager, tag: str | None) -> BaseCallbackManager:
+    """The callbacks for a part of a run: LangChain's ``get_child``, but quicker where there is nothing in them."""
+    handed_down = manager.inheritable_handlers or manager.inheritable_tags or manager.inheritable_metadata
+    if manager.handlers or handed_down:
+        return manager.get_child(tag)
+    native = isinstance(manager, AsyncCallbackManagerForRetrieverRun)
+    kind = AsyncCallbackManager if native else CallbackManager
+    return kind(handlers=[], parent_run_id=manager.run_id, tags=[] if tag is None else [tag])

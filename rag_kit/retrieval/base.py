@@ -23,10 +23,9 @@ from rag_kit.documents import Filter, clean_text, combine_filters, validate_filt
 from rag_kit.documents.fields import fields_of_filter
 from rag_kit.documents.provenance import compact_provenance, retriever_depth
 from rag_kit.errors import InvalidInputError
-from rag_kit.models.listening import has_listeners
+from rag_kit.models.listening import callbacks_below, has_listeners, silent_manager
 from rag_kit.retrieval.arguments import as_invalid_input, own_arguments, unknown_arguments
 from rag_kit.retrieval.filter_fields import check_fields, known_already
-from rag_kit.retrieval.silent import callbacks_below, silent_manager
 
 _COPIED = ("tags", "metadata", "configurable")
 _OF_ONE_RUN = ("run_name", "run_id")
