@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import html
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -69,6 +67,9 @@ class Comparison:
         self.pipelines, self.results = tuple(matched.runs), tuple(matched.runs.values())
         self.metrics, self.lower_is_better = tuple(matched.values), matched.lower_is_better
         self.questions, self.notes = matched.questions, matched.notes()
+        against = f", against {self.baseline}" if self.baseline else ""
+        self._title = f"{len(self.pipelines)} pipelines on {self.questions} questions{against}"
+        self._interval = f"{100 * self.level:g}% interval"
 
     @cached_property
     def complementarity(self) -> dict[str, Complementarity]:
@@ -115,8 +116,7 @@ class Comparison:
             import pandas as pd
         except ImportError:
             raise MissingExtraError("eval", "Comparison.to_pandas") from None
-        record = self.to_json()
-        tables = {name: record[name] for name in ("table", "pairs", "slices")}
+        tables = {name: rows for name, rows in self.to_json().items() if name in ("table", "pairs", "slices")}
         tables["complementarity"] = [line for one in self.complementarity.values() for line in one.records()]
         if table not in tables:
             raise InvalidInputError(f"there is no table {table!r:.80}; allowed are {', '.join(tables)}")
@@ -151,8 +151,7 @@ class Comparison:
         return tables_text(self._title, self._tables(), ["", *self._explanations(), *below])
 
     def __repr__(self) -> str:
-        counts = f"{len(self.pipelines)} pipelines, {len(self.metrics)} metrics, {self.questions} questions"
-        return f"<Comparison of {counts}>"
+        return f"<Comparison of {self._title}>"
 
     def _repr_html_(self) -> str:
         slices = self.slices_table()
@@ -160,15 +159,6 @@ class Comparison:
         folded = f'<details class="mathjax_ignore"><summary>By {by}</summary>{slices.html()}</details>'
         head = tables_html(self._title, self._tables(), self._explanations())
         return head + (folded if slices.rows else "")
-
-    @property
-    def _title(self) -> str:
-        against = f", against {self.baseline}" if self.baseline else ""
-        return f"{len(self.pipelines)} pipelines on {self.questions} questions{against}"
-
-    @property
-    def _interval(self) -> str:
-        return f"{100 * self.level:g}% interval"
 
     def _tables(self) -> list[Table]:
         """All but the slices. Metrics without a value in any pipeline are left out of the longer ones."""
@@ -203,24 +193,19 @@ class Comparison:
             ("Complementary", "metric|pipeline|gets|only it gets|place|adds|set gets|union|n / total",
              together, [2, 3, 4, 5, 6, 7, 8]),
         ]  # fmt: skip
-        return [
-            Table(header.split("|"), rows, heading, right, most=60) for heading, header, rows, right in found
-        ]
+        return [Table(header.split("|"), rows, name, right, most=60) for name, header, rows, right in found]
 
     def _explanations(self) -> list[str]:
         """What is needed to read the tables right."""
-        tests = f"{self.tests} test{'' if self.tests == 1 else 's'}"
         thresholds = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
         found = [
             *self.notes,
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
-            f"p: two-sided sign-flip test, corrected by Holm for {tests}; better: below {1 - self.level:.2g}.",
+            f"p: two-sided sign-flip test, corrected by Holm ({self.tests} in all); better: below {1 - self.level:.2g}.",
             f"A question is got from this value on: {thresholds}.",
         ]
-        if empty := self._empty():
-            found.append(
-                f"No pipeline has a value of {', '.join(empty)}: print one of the results to see why."
-            )
+        if empty := ", ".join(self._empty()):
+            found.append(f"No pipeline has a value of {empty}: print one of the results to see why.")
         if self.lower_is_better:
             found.append(f"Less is better: {', '.join(sorted(self.lower_is_better))}.")
         return found
@@ -284,12 +269,12 @@ def compare(
         raise InvalidInputError(
             f"the baseline {baseline!r:.80} is none of the pipelines; there are {', '.join(names)}"
         )
-    given = _thresholds(thresholds, matched.values)
+    given = paired.check_thresholds(thresholds, matched.values)
     sliced_by = check_slices(matched.examples.values(), slices)
-    couples = list(combinations(range(len(names)), 2))
-    if baseline is not None:
-        base = names.index(baseline)
-        couples = [(number, base) for number in range(len(names)) if number != base]
+    couples = [
+        (i, j) for i, one in enumerate(names) for j, two in enumerate(names)
+        if (i < j if baseline is None else two == baseline != one)
+    ]  # fmt: skip
     columns = [*matched.values.values(), paired.differences(matched, couples)]  # all share their resamples
     intervals = column_intervals(np.concatenate(columns, axis=1), level=level)
     table = scores(matched, intervals, prices)
@@ -306,29 +291,9 @@ def _row(rows: Mapping[Any, _Row], *key: str) -> _Row:
     return rows[key]
 
 
-def _thresholds(thresholds: Any, metrics: Iterable[str]) -> dict[str, float]:
-    given = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(metrics, thresholds)
-    if unknown := [metric for metric in given if metric not in metrics]:
-        raise InvalidInputError(
-            f"thresholds has {unknown[0]!r:.80}, not compared; there are {', '.join(metrics)}"
-        )
-    known = {metric: value for metric, value in given.items() if value is not None}
-    for value in known.values():
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not abs(value) <= sys.float_info.max
-        ):
-            raise InvalidInputError(f"a threshold is {value!r:.80}; give a number, or numbers by metric")
-    return known
-
-
 def _number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}g}"
 
 
 def _p_text(p: float | None) -> str:
-    """A p-value for people; no more digits than it deserves."""
-    if p is None:
-        return "-"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"

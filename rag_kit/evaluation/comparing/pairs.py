@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation.comparing.scores import mean, present_values
 from rag_kit.evaluation.statistics import Interval, holm, mcnemar_p, sign_flip_tests
 
@@ -118,6 +120,24 @@ class Complementarity:
                 "union": self.union, "n": self.n, "total": self.total,
             })  # fmt: skip
         return found
+
+
+def check_thresholds(thresholds: Any, metrics: Iterable[str]) -> dict[str, float]:
+    """Thresholds by metric; one number is that of all, ``None`` of none."""
+    given = thresholds if isinstance(thresholds, Mapping) else dict.fromkeys(metrics, thresholds)
+    if unknown := [metric for metric in given if metric not in metrics]:
+        raise InvalidInputError(
+            f"thresholds has {unknown[0]!r:.80}, not compared; there are {', '.join(metrics)}"
+        )
+    known = {metric: value for metric, value in given.items() if value is not None}
+    for value in known.values():
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not abs(value) <= sys.float_info.max
+        ):
+            raise InvalidInputError(f"a threshold is {value!r:.80}; give a number, or numbers by metric")
+    return known
 
 
 def compare_pairs(

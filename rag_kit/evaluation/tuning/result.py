@@ -15,12 +15,14 @@ from rag_kit.errors import InvalidInputError, MissingExtraError
 from rag_kit.evaluation._files import write_json
 from rag_kit.evaluation.comparing.comparison import Comparison, compare
 from rag_kit.evaluation.runs.results import Results
+from rag_kit.evaluation.statistics import sign_flip_test
 from rag_kit.evaluation.tuning.parameter import label, quiet
 
 FILE = "study.log"
 _NAME = "rag_kit"
 _FEW = 30  # questions below which only great differences can be told from noise
 _LISTED = 10  # settings in the table
+_LEVEL = 0.05  # one-sided chance at which a setting is called worse
 
 
 @dataclass(frozen=True)
@@ -247,6 +249,20 @@ def best_of(trials: tuple[Trial, ...], higher_is_better: bool) -> Trial:
     complete = [trial for trial in trials if trial.state == "complete"]
     sign = 1.0 if higher_is_better else -1.0
     return max(complete, key=lambda trial: sign * (trial.value or 0.0), default=trials[0])
+
+
+def worse_than(best: Mapping[str, float], own: Mapping[str, float], higher_is_better: bool) -> str:
+    """Why a setting is significantly worse than the best one on the questions of both; empty if it is not."""
+    shared = [key for key in own if key in best]
+    sign = 1.0 if higher_is_better else -1.0
+    differences = [sign * (own[key] - best[key]) for key in shared]
+    if not differences or sum(differences) >= 0:
+        return ""
+    p = sign_flip_test(differences) / 2  # the test is two-sided and symmetric
+    if p > _LEVEL:
+        return ""
+    means = " against ".join(f"{statistics.fmean(each[key] for key in shared):.3g}" for each in (own, best))
+    return f"worse than the best setting on the {len(shared)} questions so far: {means}, p = {p:.2g}"
 
 
 def record_name(settings: Mapping[str, Any], part: str) -> str:

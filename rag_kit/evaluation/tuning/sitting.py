@@ -20,7 +20,6 @@ from rag_kit.concurrency.bridge import acall_function, run_in_thread
 from rag_kit.documents import clean_text
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError
 from rag_kit.evaluation.runs.evaluating import aevaluate, resolve
-from rag_kit.evaluation.statistics import sign_flip_test
 from rag_kit.evaluation.tuning import result as kept
 from rag_kit.evaluation.tuning.parameter import Parameter, label, quiet
 from rag_kit.evaluation.tuning.result import Trial, TuningResult, record_name
@@ -36,15 +35,14 @@ _ATTEMPTS = 25  # proposals of a sampler until one is new
 _FEWEST = 8  # questions before a setting may be given up
 _FAILURES = 5  # settings in a row; then the cause is hardly the settings
 _MIN_COVERAGE = 0.8  # share of the questions that the default has a value for
-_LEVEL = 0.05  # one-sided chance at which a setting is called worse
 
 
 class _Ended(Exception):
-    """The search cannot go on; the text says why."""
+    """Why the search cannot go on."""
 
 
 class _Failed(Exception):
-    """A setting has no pipeline, or too few values; the text says why."""
+    """Why a setting has no pipeline, or too few values."""
 
 
 @dataclass
@@ -98,10 +96,8 @@ class Sitting:
     def _best(self) -> Trial:
         return kept.best_of(self._trials, self.metric.higher_is_better)
 
-    def _record(self, settings: Mapping[str, Any], part: str) -> Mapping[str, Any]:
-        """What is known of a setting on a part of the questions."""
-        found: Mapping[str, Any] = self._records.get(record_name(settings, part), {})
-        return found
+    def _asked(self, settings: Mapping[str, Any], part: str) -> int:
+        return int(self._records.get(record_name(settings, part), {}).get("asked", 0))
 
     async def _try_settings(self) -> str:
         """Try settings until ``n_trials`` or the end of the space; returns why no more are tried."""
@@ -190,8 +186,8 @@ class Sitting:
 
     def _check_coverage(self, results: Results, asked: int) -> None:
         """Fail a setting with too few values to be compared."""
-        cells = results.cells(self.metric.name)
-        wanted = sum(key in cells for key in self._record(self.space.default, "search")["scores"])
+        cells, default = results.cells(self.metric.name), record_name(self.space.default, "search")
+        wanted = sum(key in cells for key in self._records[default]["scores"])
         found = len(results.values(self.metric.name))
         if not found or found < _MIN_COVERAGE * wanted:
             reasons = Counter(_plain(cell.reason) for cell in cells.values() if cell.value is None)
@@ -207,7 +203,7 @@ class Sitting:
         if self.pruning == "none":
             return ""
         if self.pruning == "paired":
-            return _worse(self._best.scores, scores, self.metric.higher_is_better)
+            return kept.worse_than(self._best.scores, scores, self.metric.higher_is_better)
         with quiet():
             trial = self.space.trial(settings, state="RUNNING", intermediate_values=dict(steps))
             given_up = self.pruning.prune(self.study, trial)
@@ -220,7 +216,7 @@ class Sitting:
             return
         for trial in (self._trials[0], self._best):
             settings = dict(trial.settings)
-            if self._record(settings, "set_aside").get("asked") != total:
+            if self._asked(settings, "set_aside") != total:
                 pipeline = await self._pipeline(settings)
                 await self._ask(pipeline, settings, "set_aside", total, retry_errors=True)
 
@@ -245,7 +241,7 @@ class Sitting:
 
     def _save(self, settings: dict[str, Any], part: str, results: Results) -> None:
         """Write scores and usage so far to the study; a beginning of what an earlier sitting asked changes nothing."""
-        if len(results.rows) < self._record(settings, part).get("asked", 0):
+        if len(results.rows) < self._asked(settings, part):
             return
         each: list[Any] = [one for row in results.rows for one in (row.output, *row.cells.values())]
         record = {
@@ -267,8 +263,9 @@ class Sitting:
             raise
         except Exception as error:
             if clock.expired():
-                cap = f"max_seconds={self.caps['seconds']:g}"
-                raise _Ended(f"{cap}: making a pipeline took too long") from error
+                raise _Ended(
+                    f"max_seconds={self.caps['seconds']}: making a pipeline took too long"
+                ) from error
             why = _plain(f"{type(error).__name__}: {error}")
             raise _Failed(f"the pipeline could not be made: {why}") from error
 
@@ -279,7 +276,7 @@ class Sitting:
             _Ended: If a cap does not suffice for these and for judging the winner, by what a question took so far.
         """
         used, calls = self._used, None
-        new = max(0, end - self._record(settings, part).get("asked", 0))
+        new = max(0, end - self._asked(settings, part))
         later = 2 * len(self.parts[1]) if part == "search" else 0  # when the winner is judged
         for kind, cap in self.caps.items():
             if cap is None:
@@ -301,20 +298,6 @@ def _blocks(count: int) -> list[int]:
     while (half := math.ceil(ends[0] / 2)) >= _FEWEST:
         ends.insert(0, half)
     return ends
-
-
-def _worse(best: Mapping[str, float], own: Mapping[str, float], higher_is_better: bool) -> str:
-    """Why a setting is significantly worse than the best one on the questions of both; empty if it is not."""
-    shared = [key for key in own if key in best]
-    sign = 1.0 if higher_is_better else -1.0
-    differences = [sign * (own[key] - best[key]) for key in shared]
-    if not differences or sum(differences) >= 0:
-        return ""
-    p = sign_flip_test(differences) / 2  # the test is two-sided and symmetric
-    if p > _LEVEL:
-        return ""
-    means = " against ".join(f"{statistics.fmean(each[key] for key in shared):.3g}" for each in (own, best))
-    return f"worse than the best setting on the {len(shared)} questions so far: {means}, p = {p:.2g}"
 
 
 def _plain(reason: str) -> str:

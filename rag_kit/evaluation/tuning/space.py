@@ -226,8 +226,6 @@ def _identity(documents: Sequence[Document], embeddings: Any, llm: Any) -> dict[
 
     texts = [[document.id, document.page_content] for document in documents]
     model = None if llm is None else to_plain(model_identity(llm))
-    return {
-        "documents": hashlib.sha256(label(texts).encode()).hexdigest(),
-        "embeddings": embedding_name(embeddings),
-        "llm": hashlib.sha256(label(model).encode()).hexdigest(),
-    }
+    hashed = {"documents": texts, "llm": model}
+    digests = {name: hashlib.sha256(label(value).encode()).hexdigest() for name, value in hashed.items()}
+    return {**digests, "embeddings": embedding_name(embeddings)}

@@ -324,4 +324,4 @@ def test_a_comparison_is_small_in_the_debugger() -> None:
     """The repr is one line."""
     found = compare([run("a", m=A), run("b", m=B)])
     assert isinstance(found, Comparison)
-    assert repr(found) == "<Comparison of 2 pipelines, 1 metrics, 8 questions>"
+    assert repr(found) == "<Comparison of 2 pipelines on 8 questions>"
