@@ -201,7 +201,7 @@ class Comparison:
         found = [
             *self.notes,
             "Differences stand on the n questions that both have a value for; a failed cell is never a number.",
-            f"p: two-sided sign-flip test, corrected by Holm ({self.tests} in all); better: below {1 - self.level:.2g}.",
+            f"p: two-sided sign-flip test, Holm's correction ({self.tests} in all); better: < {1 - self.level:.2g}.",
             f"A question is got from this value on: {thresholds}.",
         ]
         if empty := ", ".join(self._empty()):

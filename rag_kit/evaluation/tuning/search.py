@@ -38,6 +38,7 @@ async def atune(
     max_seconds: float | None = None,
     set_aside: float = 0.3,
     pruning: Any = "paired",
+    sampler: Any = None,
     max_concurrency: int = 8,
     timeout: float | None = None,
     seed: int = 0,
@@ -72,9 +73,10 @@ async def atune(
         set_aside: Share of the questions for the second part; 0 for none.
         pruning: ``"paired"``: a setting is given up when it is worse than the best one on the same questions
             (sign-flip test, one-sided 5%); ``"none"``; or a pruner of Optuna's.
+        sampler: A sampler of Optuna's that proposes settings; default: TPE, whose proposals follow from ``seed``.
         max_concurrency: Questions asked at a time.
         timeout: Seconds for one question.
-        seed: Of the cut and of all proposals.
+        seed: Of the cut and of TPE's proposals.
         progress: A line for each setting on stderr, or a function that gets it.
 
     Raises:
@@ -92,6 +94,8 @@ async def atune(
         raise InvalidInputError(
             f"pruning is {pruning!r:.80}; allowed are 'paired', 'none' and a pruner of Optuna's"
         )
+    if sampler is not None and not callable(getattr(sampler, "sample_relative", None)):
+        raise InvalidInputError(f"sampler is {sampler!r:.80}; give a sampler of Optuna's, or None")
     the_space, make = await run_in_thread(_space_of, make_pipeline, space)
     the_metric = await run_in_thread(get_metric, metric)
     given = take_examples(dataset)
@@ -119,7 +123,7 @@ async def atune(
         search = Sitting(
             make=make, space=the_space, metric=the_metric, parts=parts, folder=folder,
             study=await run_in_thread(_opened, log, folder, header), n_trials=n_trials, caps=caps,
-            pruning=pruning, seed=seed, progress=progress,
+            pruning=pruning, sampler=sampler, seed=seed, progress=progress,
             arguments={"judge": judge, "timeout": timeout, "max_concurrency": max_concurrency},
         )  # fmt: skip
         return await search.run()

@@ -13,22 +13,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_kit._redact import redact
 from rag_kit.concurrency.bridge import acall_function, run_in_thread
 from rag_kit.documents import clean_text
 from rag_kit.errors import BudgetExceededError, InvalidInputError, MissingExtraError
+from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.runs.evaluating import aevaluate, resolve
+from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.tuning import result as kept
 from rag_kit.evaluation.tuning.parameter import Parameter, label, quiet
 from rag_kit.evaluation.tuning.result import Trial, TuningResult, record_name
-
-if TYPE_CHECKING:
-    from rag_kit.evaluation.examples import Example
-    from rag_kit.evaluation.metric import Metric
-    from rag_kit.evaluation.runs.results import Results
-    from rag_kit.evaluation.tuning.space import SearchSpace
+from rag_kit.evaluation.tuning.space import SearchSpace
 
 _STARTUP = 8  # settings drawn at random before TPE's model of the space is believed
 _ATTEMPTS = 25  # proposals of a sampler until one is new
@@ -58,6 +56,7 @@ class Sitting:
     n_trials: int
     caps: Mapping[str, float | None]
     pruning: Any
+    sampler: Any
     seed: int
     progress: bool | Callable[[str], None]
     arguments: Mapping[str, Any]
@@ -122,12 +121,11 @@ class Sitting:
             memory.add_trials(known)  # a copy: proposals leave no trace in the file
             tried = {label(trial.user_attrs["settings"]) for trial in known}
             for attempt in range(_ATTEMPTS + 1):
-                digest = hashlib.sha256(f"{self.seed}/{number}/{attempt}".encode()).digest()
-                seed = int.from_bytes(digest[:4], "big")
-                memory.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
-                if (
-                    attempt == _ATTEMPTS and self.space.is_finite
-                ):  # TPE repeats itself: one that is left, if any is
+                text = f"{self.seed}/{number}/{attempt}"
+                seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+                tpe = optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP)
+                memory.sampler = self.sampler or tpe
+                if attempt == _ATTEMPTS and self.space.is_finite:  # it repeats itself: is a setting left?
                     memory.sampler = optuna.samplers.BruteForceSampler(seed=seed)
                 asked = memory.ask()
                 settings = self.space.pick(partial(Parameter.suggest, trial=asked))
@@ -217,8 +215,8 @@ class Sitting:
         for trial in (self._trials[0], self._best):
             settings = dict(trial.settings)
             if self._asked(settings, "set_aside") != total:
-                pipeline = await self._pipeline(settings)
-                await self._ask(pipeline, settings, "set_aside", total, retry_errors=True)
+                made = await self._pipeline(settings)
+                await self._ask(made, settings, "set_aside", total, retry_errors=True)
 
     async def _ask(
         self, pipeline: Any, settings: dict[str, Any], part: str, end: int, *, retry_errors: bool

@@ -161,6 +161,17 @@ def test_the_other_rules_of_giving_up_work_too(tmp_path):
         assert result.best["kind"] == "good"
 
 
+def test_a_sampler_of_optunas_proposes_the_settings(tmp_path):
+    """Where it repeats itself, what is left of the space is tried."""
+    import optuna
+
+    space = {"kind": ["plain", "good"], "x": {"float": [0, 1], "step": 0.5}}
+    sampler = optuna.samplers.RandomSampler(seed=1)
+    result = search(tmp_path, space=space, sampler=sampler, pruning="none")
+    assert result.stopped == "every setting of the space was tried (6)"
+    assert result.best == {"kind": "good", "x": 1.0}
+
+
 class Counting:
     """A pipeline that reports two model calls a question, and counts its questions."""
 
@@ -406,6 +417,7 @@ def test_a_cut_off_line_is_dropped_and_a_damaged_file_is_named(tmp_path):
         ({"max_calls": 0}, "max_calls is 0"),
         ({"set_aside": 1.5}, "set_aside is 1.5"),
         ({"pruning": "hard"}, "'paired', 'none'"),
+        ({"sampler": "grid"}, "sampler of Optuna's"),
         ({"metric": "ndgc@10"}, "unknown metric"),
         ({"dataset": "set.jsonl"}, "Example"),
         ({"dataset": []}, "no example"),
