@@ -11,9 +11,10 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
+from rag_kit.models.tokens import text_of
 from rag_kit.prompts.tags import unescape_tags
 from rag_kit.text import detect_language
-from rag_kit.text.evidence.passages import PassageText
+from rag_kit.text.evidence.passages import PassageText, passage_text
 from rag_kit.text.evidence.question import MAX_QUESTION
 
 MAX_PASSAGE_CHARS = 100_000
@@ -60,8 +61,7 @@ class Prompt:
 
     def number(self, name: str, default: int) -> int:
         """The number in the block of that name."""
-        text = self.block(name)
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else default
+        return _number(self.block(name), default)
 
 
 def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
@@ -76,8 +76,8 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
         >>> prompt.task, prompt.question
         ('answer', 'Why?')
     """
-    system = "\n".join(message_text(m) for m in messages if isinstance(m, SystemMessage))
-    others = [message_text(m) for m in messages if not isinstance(m, SystemMessage)]
+    system = "\n".join(text_of(m) for m in messages if isinstance(m, SystemMessage))
+    others = [text_of(m) for m in messages if not isinstance(m, SystemMessage)]
     body = "\n".join(others)
     task = _TASK.search(system)
     return Prompt(
@@ -93,28 +93,12 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
     )
 
 
-def message_text(message: BaseMessage) -> str:
-    """The text of a message whose content may be a list of blocks."""
-    content = message.content
-    if isinstance(content, str):
-        return content
-    parts = [part if isinstance(part, str) else str(part.get("text") or "") for part in content]
-    return "\n".join(part for part in parts if part)
-
-
 def _passages(body: str) -> list[PassageText]:
     found = []
     for place, (head, text) in enumerate(_elements(body, "passage"), start=1):
         attributes = _attributes(head)
-        number = attributes.get("id", "")
-        title = "\n".join(part for part in (attributes.get("title"), attributes.get("heading")) if part)
-        found.append(
-            PassageText(
-                number=int(number) if number.isascii() and number.isdigit() and len(number) < 7 else place,
-                text=_inner(text)[:MAX_PASSAGE_CHARS],
-                title=title,
-            )
-        )
+        number = _number(attributes.get("id", ""), place)
+        found.append(passage_text(number, _inner(text)[:MAX_PASSAGE_CHARS], attributes))
     return found
 
 
@@ -145,16 +129,17 @@ def _block(body: str, name: str) -> str:
     return _inner(body[start + len(opening) : end if end >= 0 else len(body)])
 
 
+def _number(text: str, default: int) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else default
+
+
 def _inner(text: str) -> str:
     return unescape_tags(text).strip()
 
 
 def _schema(body: str) -> dict[str, Any] | None:
-    text = _block(body, "schema")
-    if not text:
-        return None
     try:
-        schema = json.loads(text)
+        schema = json.loads(_block(body, "schema"))
     except (ValueError, RecursionError):
         return None
     return schema if isinstance(schema, dict) else None

@@ -118,9 +118,8 @@ def grade_usefulness(prompt: Prompt) -> dict[str, Any]:
 
 
 def _grade(found: Usefulness) -> dict[str, Any]:
-    score = round(found.value, 3)
     reason = f"{found.measures['own']:.0%} of the question's terms in its best sentence."
-    return {"relevant": score >= 0.5, "score": score, "reason": reason}
+    return {"relevant": found.value >= 0.5, "score": round(found.value, 3), "reason": reason}
 
 
 def _worth(prompt: Prompt) -> list[float]:

@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from rag_kit.models.extractive.blocks import message_text, read_prompt
+from rag_kit.models.extractive.blocks import read_prompt
 from rag_kit.models.extractive.tasks import perform
-from rag_kit.models.tokens import estimate_tokens
+from rag_kit.models.tokens import estimate_tokens, text_of
 from rag_kit.text.analysis import warm_up
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -28,9 +28,7 @@ class ExtractiveChatModel(BaseChatModel):
     no network, no weights, no state between calls. The task ``answer`` gives at most two sentences of the passages
     with ``[n]`` after each, or the decline sentence; ``condense`` gives ``{"query": ...}``; a prompt of another
     kind gets an honest line about what this model is. It exists so that demos, tests and notebooks run everywhere;
-    for real use name a real model.
-
-    Token counts in ``usage_metadata`` are estimates.
+    for real use name a real model. Token counts in ``usage_metadata`` are estimates.
 
     Example:
         >>> from langchain_core.messages import HumanMessage, SystemMessage
@@ -61,16 +59,14 @@ class ExtractiveChatModel(BaseChatModel):
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
         params = super()._get_ls_params(stop=stop, **kwargs)
-        params["ls_provider"] = "rag_kit"
-        params["ls_model_name"] = str(kwargs.get("model") or self.model)
-        return params
+        return {**params, "ls_provider": "rag_kit", "ls_model_name": str(kwargs.get("model") or self.model)}
 
     def _reply(self, messages: list[BaseMessage], stop: list[str] | None) -> tuple[str, dict[str, Any]]:
         """The text, and what an `AIMessage` says about it."""
         text = perform(read_prompt(messages))
         for mark in filter(None, stop or self.stop or []):
             text = text.partition(mark)[0]
-        used = sum(estimate_tokens(message_text(message)) for message in messages)
+        used = sum(estimate_tokens(text_of(message)) for message in messages)
         given = estimate_tokens(text)
         return text, {
             "usage_metadata": UsageMetadata(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -60,10 +60,8 @@ def perform(prompt: Prompt) -> str:
         name = "answer"
     reply: str | dict[str, Any]
     if name in _WHERE:
-        task: Callable[[Prompt], Any] = getattr(
-            import_module(f"rag_kit.models.extractive.{_WHERE[name]}"), name
-        )
-        reply = task(prompt)
+        module = import_module(f"rag_kit.models.extractive.{_WHERE[name]}")
+        reply = getattr(module, name)(prompt)
     else:
         reply = ABOUT[prompt.language] if prompt.schema is None else _known(prompt)
     if prompt.schema is not None:
