@@ -24,7 +24,7 @@ import evaluator_pairs
 from evaluator_pairs import Asked
 from evaluator_vectors import Cosines
 
-from rag_kit.graphs.evaluators.measuring import roc_auc
+from rag_kit.graphs.evaluators.fitting import roc_auc
 from rag_kit.text.evidence.usefulness import SETTINGS, measure
 
 LIMITS = {"scifact claims": 300, "rgb zh_int": 60, **dict.fromkeys(evaluator_pairs.OTHERS, 250)}

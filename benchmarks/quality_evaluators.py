@@ -27,15 +27,15 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import evaluator_pairs
+from evaluator_intervals import intervals
 from evaluator_pairs import Asked
 from evaluator_vectors import Known
 
 from rag_kit.concurrency.steps import run
 from rag_kit.graphs.evaluators.base import Evaluator
-from rag_kit.graphs.evaluators.fitting import fit_thresholds
+from rag_kit.graphs.evaluators.fitting import fit_thresholds, roc_auc
 from rag_kit.graphs.evaluators.lexical import LexicalEvaluator
 from rag_kit.graphs.evaluators.llm import LLMEvaluator
-from rag_kit.graphs.evaluators.measuring import intervals, roc_auc
 from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.models import chat_model
 
@@ -73,7 +73,7 @@ def pooled(
 def measured(name: str, questions: Sequence[Asked], scores: Sequence[Sequence[float]]) -> dict[str, Any]:
     """A row of the table."""
     values, labels, groups = pooled(questions, scores, 0)
-    fitted = fit_thresholds(values, labels, groups=groups, resamples=100)
+    fitted = fit_thresholds(values, labels)
     values, labels, groups = pooled(questions, scores, 1)
     found, truth = np.array(values), np.array(labels)
     auc, accuracy = intervals(found, truth, fitted.cut, groups)

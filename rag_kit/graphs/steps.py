@@ -18,6 +18,7 @@ from rag_kit.models import astructured_call, atext_call, structured_call, text_c
 from rag_kit.models.ladder import RAISE
 from rag_kit.prompts import PromptTemplate
 from rag_kit.retrieval.compose import acall_retriever, call_retriever
+from rag_kit.retrieval.rerank.base import both_ways
 
 T = TypeVar("T")
 
@@ -37,8 +38,8 @@ def ask(
     options: dict[str, Any] = {"fallback": fallback, "timeout": timeout}
     return Step(
         prompt.title,
-        lambda config: structured_call(llm, prompt, values, config=_quiet(config), **options),
-        lambda config: astructured_call(llm, prompt, values, config=_quiet(config), **options),
+        lambda config: structured_call(llm, prompt, values, config=quiet(config), **options),
+        lambda config: astructured_call(llm, prompt, values, config=quiet(config), **options),
     )
 
 
@@ -53,7 +54,7 @@ def write(
     """Ask a model for text; its tokens are streamed, unless `stream` is off."""
 
     def streamed(config: RunnableConfig) -> RunnableConfig:
-        return config if stream else _quiet(config)
+        return config if stream else quiet(config)
 
     return Step(
         prompt.title,
@@ -147,6 +148,16 @@ def beside(
     return Step("beside", sync, native)
 
 
+def user_function(name: str, func: Callable[..., Any], *arguments: Any) -> Step[Any]:
+    """Call a user's function; under ``ainvoke`` it is awaited, or runs on a thread.
+
+    Raises:
+        InvalidInputError: When it is carried out: it is asynchronous and there is no event loop to run it in.
+    """
+    sync, native = both_ways(func, *arguments)
+    return Step(name, lambda config: sync(), lambda config: native())
+
+
 def can_wait() -> Step[Any]:
     """Whether the run can wait for a person: LangGraph puts a saver, also a parent's, into the configuration."""
 
@@ -188,6 +199,6 @@ def attempt(
     return Step(step.name, sync, native)
 
 
-def _quiet(config: RunnableConfig) -> RunnableConfig:
+def quiet(config: RunnableConfig) -> RunnableConfig:
     """A config whose tag keeps the tokens of a call out of LangGraph's ``messages`` stream."""
     return merge_configs(config, {"tags": ["nostream"]})

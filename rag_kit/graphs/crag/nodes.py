@@ -15,7 +15,7 @@ from rag_kit.graphs.answering import Answering
 from rag_kit.graphs.crag.context import CragContext
 from rag_kit.graphs.crag.state import CragState, PassageGrading
 from rag_kit.graphs.crag.strips import DEFAULT_STRIPS, MAX_JUDGED, Selection, select_strips
-from rag_kit.graphs.evaluators.base import Evaluator, Grading, action_of, judged_by, unjudged
+from rag_kit.graphs.evaluators.base import Evaluator, Grading, judged_by, unjudged
 from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.opening import Opening
@@ -69,7 +69,7 @@ class CragNodes:
         )
         limits = thresholds_of(self.evaluator, context)
         scores = [grading.score for grading in gradings]
-        action = action_of(gradings, limits) if gradings else "incorrect"
+        action = limits.action(scores)
         report("graded", action=action, scores=scores, evaluator=self.evaluator.name)
         return {
             "gradings": [
@@ -81,10 +81,7 @@ class CragNodes:
 
     async def refine(self, state: CragState, context: CragContext) -> Update:
         """Keep the strips of the passages that help, in the order of the passages."""
-        known = [
-            Grading(item["score"], item.get("reason", ""), item.get("calls_for"))
-            for item in state["gradings"]
-        ]
+        known = [Grading(item["score"], item["reason"]) for item in state["gradings"]]
         chosen = await select_strips(
             self.evaluator,
             state["search_query"],
@@ -145,8 +142,6 @@ def _reason(action: Action, gradings: Sequence[Grading], limits: Thresholds) -> 
     """Why this action, in fixed words: a grader's reason may quote a passage, and notes outlive a refusal."""
     if not gradings:
         return "incorrect: the retriever found nothing"
-    if action != limits.action([each.score for each in gradings]):
-        return f"{action}: the evaluator calls for it, whatever the confidences"
     return _REASONS[action].format(lower=limits.lower, upper=limits.upper)
 
 
@@ -196,7 +191,6 @@ def _grading_record(grading: Grading, passage: Document) -> PassageGrading:
     return PassageGrading(
         score=grading.score,
         reason=grading.reason,
-        calls_for=grading.calls_for,
         file=metadata.get("file"),
         page=metadata.get("page", metadata.get("slide", metadata.get("sheet"))),
     )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Literal
 
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
-from rag_kit.graphs.evaluators.thresholds import Action
 from rag_kit.graphs.state import RagState, add_items, as_documents
 
 
@@ -15,12 +14,10 @@ class PassageGrading(TypedDict):
     """The evaluator's verdict on one retrieved passage.
 
     ``score`` is its confidence, from -1 (surely of no use) to 1 (surely of use); ``file`` and ``page`` say which.
-    ``calls_for`` is the action that the evaluator calls for whatever its confidences are, if it does.
     """
 
     score: float
     reason: str
-    calls_for: NotRequired[Action | None]
     file: str | None
     page: int | str | None
 

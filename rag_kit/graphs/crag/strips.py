@@ -112,7 +112,7 @@ async def select_strips(
     scored = [(place, known[place[0]] if known and place in whole else by_place[place]) for place in judged]
     # the best first; of equals the earlier one, whose passage ranks higher
     ranking = sorted(range(len(scored)), key=lambda at: (-scored[at][1].score, at))
-    kept = {at for at in ranking[:most] if scored[at][1].helps(threshold)}
+    kept = {at for at in ranking[:most] if scored[at][1].score >= threshold}
     rescued = keep_one and not kept
     if rescued:
         kept = {ranking[0]}

@@ -7,7 +7,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 from langchain_core.documents import Document
@@ -16,9 +15,10 @@ from langgraph.errors import GraphBubbleUp
 from rag_kit.concurrency.steps import Logic
 from rag_kit.documents import redact
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs.evaluators.thresholds import Action, Thresholds
+from rag_kit.graphs.evaluators.thresholds import Thresholds
 
 _LONGEST = 200
+UNGRADED = "not graded: "
 
 
 @dataclass(frozen=True)
@@ -28,37 +28,10 @@ class Grading:
     Attributes:
         score: Confidence that the passage helps to answer, from -1 (surely not) to 1 (surely).
         reason: Why, in one line; ``not graded: ...`` where judging failed.
-        calls_for: The action that the question calls for whatever the confidences are, where the evaluator knows from
-            all passages together; it counts if the gradings of all passages agree. None: thresholds decide.
     """
 
     score: float
     reason: str = ""
-    calls_for: Action | None = None
-
-    def helps(self, threshold: float) -> bool:
-        """Whether the text is to be kept: by what is called for, else by its confidence.
-
-        Example:
-            >>> Grading(0.1).helps(0.2), Grading(0.1, calls_for="correct").helps(0.2)
-            (False, True)
-        """
-        if self.calls_for in ("correct", "incorrect"):
-            return self.calls_for == "correct"
-        return self.score >= threshold
-
-
-def action_of(gradings: Sequence[Grading], limits: Thresholds) -> Action:
-    """CRAG's action for all passages of a question: the one that all gradings call for, else that of the thresholds.
-
-    Example:
-        >>> limits = Thresholds(-0.5, 0.5)
-        >>> action_of([Grading(0.7)], limits), action_of([Grading(0.7, calls_for="incorrect")], limits)
-        ('correct', 'incorrect')
-    """
-    called = {grading.calls_for for grading in gradings}
-    (one,) = called if len(called) == 1 else (None,)
-    return one or limits.action([grading.score for grading in gradings])
 
 
 class Evaluator(ABC):
@@ -98,8 +71,6 @@ class Evaluator(ABC):
     def ungraded(self, error: BaseException | str) -> Grading:
         """The grading of a passage that could not be judged: ambiguous, so that nothing is decided by it.
 
-        Its score is 0, or what is nearest to it between the thresholds.
-
         Raises:
             BudgetExceededError: That is why it failed; then the whole run ends.
         """
@@ -108,15 +79,15 @@ class Evaluator(ABC):
         text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         line = " ".join(redact(text).split())
         score = min(max(0.0, self.thresholds.lower), self.thresholds.upper)
-        return Grading(score, f"not graded: {line[:_LONGEST]}")
+        return Grading(score, f"{UNGRADED}{line[:_LONGEST]}")
 
 
 def unjudged(node: str, gradings: Sequence[Grading]) -> list[str]:
     """The note of a node on the passages that could not be judged; none where all were."""
-    failed = [one.reason for one in gradings if one.reason.startswith("not graded")]
+    failed = [one.reason for one in gradings if one.reason.startswith(UNGRADED)]
     if not failed:
         return []
-    why = failed[0].removeprefix("not graded: ")
+    why = failed[0].removeprefix(UNGRADED)
     return [f"{node}: {len(failed)} of {len(gradings)} passages could not be judged: {why}"]
 
 
@@ -130,13 +101,6 @@ async def judged_by(
 ) -> list[Grading]:
     """Ask an evaluator to grade passages, and check that it gives each a confidence between -1 and 1.
 
-    Args:
-        evaluator: Who judges.
-        question: What passages are judged by.
-        passages: The passages.
-        language: ``"en"`` or ``"zh"``.
-        instructions: In place of the prompt file's own, for an evaluator that has a prompt.
-
     Raises:
         InvalidInputError: The evaluator gave something else, which is a fault of its code.
     """
@@ -147,29 +111,23 @@ async def judged_by(
     )
     made: Any = evaluator.grade(question, passages, language, **more)
     gradings = (await made) if inspect.isawaitable(made) else made
-    if not isinstance(gradings, (list, tuple)) or not all(isinstance(one, Grading) for one in gradings):
-        given = type(gradings).__name__
-        if isinstance(gradings, (list, tuple)):
-            given += f" with {next(type(one).__name__ for one in gradings if not isinstance(one, Grading))}"
+    if not isinstance(gradings, (list, tuple)) or not all(map(_is_grading, gradings)):
         raise InvalidInputError(
-            f"the evaluator {evaluator.name} gave a {given}; its grade must give a list of Grading(score, reason), "
-            "or be a coroutine that awaits steps. A function that gives numbers can be the evaluator as it is."
+            f"the evaluator {evaluator.name} gave {gradings!r:.100}; its grade must give a list of "
+            "Grading(score, reason), each score from -1 to 1, or be a coroutine that awaits steps. A function that "
+            "gives numbers can be the evaluator as it is."
         )
     if len(gradings) != len(passages):
         raise InvalidInputError(
             f"the evaluator {evaluator.name} gave {len(gradings)} gradings for {len(passages)} passages; "
             "it must give one each."
         )
-    for grading in gradings:
-        score: Any = grading.score
-        number = isinstance(score, Real) and not isinstance(score, bool)
-        if not (number and math.isfinite(score) and -1 <= score <= 1):
-            raise InvalidInputError(
-                f"the evaluator {evaluator.name} gave a score of {score!r:.60}; allowed: -1 to 1."
-            )
-        if grading.calls_for not in (None, "correct", "incorrect", "ambiguous"):
-            raise InvalidInputError(
-                f"the evaluator {evaluator.name} calls for {grading.calls_for!r:.60}; allowed: 'correct', 'incorrect', "
-                "'ambiguous' or None."
-            )
     return list(gradings)
+
+
+def _is_grading(value: Any) -> bool:
+    if not isinstance(value, Grading):
+        return False
+    score: Any = value.score
+    number = isinstance(score, (int, float)) and not isinstance(score, bool)
+    return number and math.isfinite(score) and -1 <= score <= 1

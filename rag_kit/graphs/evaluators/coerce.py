@@ -48,13 +48,10 @@ def as_evaluator(value: Any = None) -> Evaluator:
         return LLMEvaluator(value)
     if (callable(value) or isinstance(value, Runnable)) and not isinstance(value, (type, BaseRetriever)):
         return FunctionEvaluator(value)
-    if isinstance(value, type):
-        raise InvalidInputError(
-            f"evaluator is the class {value.__name__}; give one of it, {value.__name__}(...)."
-        )
+    what = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
     raise InvalidInputError(
-        f"evaluator is a {type(value).__name__}; give an evaluator of rag_kit.graphs, a chat model, a LangChain "
-        "cross-encoder, an embedding model, a function of question and passages, a chain, or None."
+        f"evaluator is {what}; give an Evaluator, a chat model, a LangChain cross-encoder, an embedding model, a "
+        "function of question and passages, a chain, or None."
     )
 
 
@@ -62,16 +59,6 @@ def grader_of(value: Any, llm: Any, prompts: Path | None = None) -> Evaluator:
     """The evaluator of a graph: the one given, else the graph's own language model.
 
     The embedded ``extractive`` is no language model: beside it words are the evidence.
-
-    Args:
-        value: What the caller gave as evaluator.
-        llm: The graph's chat model.
-        prompts: Folder whose prompt files replace the packaged ones.
-
-    Example:
-        >>> from rag_kit.models import chat_model
-        >>> grader_of(None, chat_model("extractive")).name
-        'lexical'
     """
     if value is None and not is_extractive(llm):
         return LLMEvaluator(llm, prompts=prompts)

@@ -10,18 +10,16 @@ from langchain_core.documents import Document
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.function import function_step
-from rag_kit.graphs.evaluators.reading import Missing, finite_number, value_per_passage
 from rag_kit.graphs.evaluators.thresholds import Thresholds
-from rag_kit.graphs.steps import beside
+from rag_kit.graphs.steps import beside, user_function
+from rag_kit.retrieval.rerank.base import check_scores
 from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
 
 
 class CrossEncoderEvaluator(Evaluator):
-    """Judge passages with any LangChain cross-encoder.
+    """Judge passages with any LangChain cross-encoder, all pairs in one call.
 
-    All pairs go to the model in one call; the interface has no asynchronous form, so under ``ainvoke`` it runs on
-    a thread. A logit x becomes the confidence tanh(x / 2): 0 where the model gives even odds.
+    A logit x becomes the confidence tanh(x / 2): 0 where the model gives even odds.
 
     Args:
         model: A ``langchain_core.cross_encoders.BaseCrossEncoder``.
@@ -32,16 +30,6 @@ class CrossEncoderEvaluator(Evaluator):
 
     Raises:
         InvalidInputError: ``model`` is no cross-encoder, or ``scale`` is unknown.
-
-    Example:
-        >>> from langchain_core.cross_encoders import BaseCrossEncoder
-        >>> class Shared(BaseCrossEncoder):
-        ...     def score(self, text_pairs):
-        ...         return [len(set(a.split()) & set(b.split())) - 1 for a, b in text_pairs]
-        >>> from rag_kit.concurrency.steps import run
-        >>> judged = run(CrossEncoderEvaluator(Shared()).grade("a loud fan", [Document("the fan")], "en"), {})
-        >>> judged[0].score
-        0.0
     """
 
     name = "cross_encoder"
@@ -69,20 +57,18 @@ class CrossEncoderEvaluator(Evaluator):
         if not passages:
             return []
         pairs = [(question, passage.page_content) for passage in passages]
-        fan = await beside([function_step(self.name, self.model.score, pairs)], on_error="skip")
+        fan = await beside([user_function(self.name, self.model.score, pairs)], on_error="skip")
         (outcome,) = fan.outcomes
-        if outcome.error is not None:
-            return [self.ungraded(outcome.error) for _ in passages]
-        return [self._grading(value) for value in value_per_passage(outcome.value, len(passages))]
+        try:
+            if outcome.error is not None:
+                raise outcome.error
+            scores = check_scores(outcome.value, len(passages))
+        except Exception as error:  # noqa: BLE001 - any model; `ungraded` raises what ends the run
+            return [self.ungraded(error) for _ in passages]
+        return [self._grading(score) for score in scores]
 
-    def _grading(self, value: Any) -> Grading:
-        found = finite_number(value)
-        if isinstance(value, Missing):
-            return self.ungraded(str(value))
-        if found is None:
-            return self.ungraded(f"the model gave {value!r:.40} for a number")
-        if self.scale == "logit":
-            return Grading(math.tanh(found / 2), f"logit {found:.2f}")
-        if not 0 <= found <= 1:
-            return self.ungraded(f"the model gave {found:.3g} for a probability")
-        return Grading(2 * found - 1, f"probability {found:.2f}")
+    def _grading(self, score: float | None) -> Grading:
+        if score is None or (self.scale == "probability" and not 0 <= score <= 1):
+            return self.ungraded(f"the model gave {score} for a {self.scale}")
+        confidence = math.tanh(score / 2) if self.scale == "logit" else 2 * score - 1
+        return Grading(confidence, f"{self.scale} {score:.2f}")

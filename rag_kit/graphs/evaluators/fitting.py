@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
@@ -14,19 +14,12 @@ from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import arun, run
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import Evaluator, judged_by
+from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, judged_by
 from rag_kit.graphs.evaluators.coerce import as_evaluator
-from rag_kit.graphs.evaluators.measuring import (
-    Interval,
-    best_cut,
-    check_labelled,
-    intervals,
-    kept_above,
-    lowest_upper,
-    roc_auc,
-)
 from rag_kit.graphs.evaluators.thresholds import Thresholds
-from rag_kit.retrieval.rerank.cross_encoder import is_cross_encoder
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Pair = tuple[str, "Document | str", bool]
 #: What `as_evaluator` takes.
@@ -53,9 +46,7 @@ class Fitted:
         thresholds: For the evaluator whose confidences these were.
         cut: The one threshold with the best accuracy; a confidence above it says relevant.
         auc: Area under the ROC curve: how often a relevant passage is above one that is not.
-        auc_interval: Bootstrap interval of it.
         accuracy: Share of pairs on the right side of ``cut``.
-        accuracy_interval: Bootstrap interval of it.
         precision: Share of relevant ones among the pairs above ``upper``; ``None`` where there is none.
         negative_precision: Share of those that are not relevant among the pairs below ``lower``, or ``None``.
         pairs: How many pairs, without those that could not be judged.
@@ -67,9 +58,7 @@ class Fitted:
     thresholds: Thresholds
     cut: float
     auc: float
-    auc_interval: Interval
     accuracy: float
-    accuracy_interval: Interval
     precision: float | None
     negative_precision: float | None
     pairs: int
@@ -78,61 +67,32 @@ class Fitted:
     notes: tuple[str, ...] = ()
 
 
-@overload
 def fit_thresholds(
-    scores: Sequence[float],
-    labels: Sequence[int],
+    scores: Sequence[float] | Judge,
+    labels: Sequence[int] | Sequence[Pair],
     *,
-    precision: float = ...,
-    negative_precision: float | None = ...,
-    recall: float | None = ...,
-    groups: Sequence[Hashable] | None = ...,
-    level: float = ...,
-    resamples: int = ...,
-    seed: int = ...,
-) -> Fitted: ...
-
-
-@overload
-def fit_thresholds(
-    scores: Judge,
-    labels: Sequence[Pair],
-    *,
-    precision: float = ...,
-    negative_precision: float | None = ...,
-    recall: float | None = ...,
-    language: str = ...,
-    level: float = ...,
-    resamples: int = ...,
-    seed: int = ...,
-) -> Fitted: ...
-
-
-def fit_thresholds(scores: Any, labels: Any, *, language: str = "en", **settings: Any) -> Fitted:
+    precision: float = 0.8,
+    recall: float | None = None,
+    language: str = "en",
+) -> Fitted:
     """Find the thresholds of an evaluator on labelled pairs.
 
     ``upper`` is the lowest confidence above which the share of relevant passages is at least ``precision``;
-    ``lower`` the highest below which the share of passages that are not is at least ``negative_precision``. Where
-    an evaluator separates so well that the two would cross, both lie at the cut of best accuracy between them.
+    ``lower`` the highest below which the share of passages that are not is at least that. Where an evaluator separates
+    so well that the two would cross, both lie at the cut of best accuracy between them.
 
     Args:
         scores: Confidences from -1 to 1; or an evaluator (or what ``as_evaluator`` makes one of), which judges the
             pairs.
         labels: Whether each is relevant; or pairs ``(question, passage, relevant)``. Pairs of one question that
             follow each other are judged together, in the order given, as a graph would.
-        precision: What "correct" must be worth, above 0.5 and below 1; 0.8 by default.
-        negative_precision: What "incorrect" must be worth; by default the same.
+        precision: What "correct" and "incorrect" must be worth, above 0.5 and below 1.
         recall: Share of relevant pairs that must not lie below ``lower``, which is lowered where more would; None
             for no such rule. Where "incorrect" means to decline, this is the share of answers that are kept.
-        groups: The question of each confidence: pairs of one question are not independent, and the bootstrap then
-            draws questions. With pairs this is done anyway.
         language: Language of an evaluator's prompts.
-        level: Share of the intervals; 0.95 by default.
-        resamples: Bootstrap samples; 2,000 by default.
-        seed: Seed of the bootstrap.
 
     Returns:
-        The thresholds, with AUC, accuracy and their intervals.
+        The thresholds, with AUC and accuracy.
 
     Raises:
         InvalidInputError: The lengths differ, a confidence is no finite number, all labels are the same, a setting is
@@ -143,28 +103,26 @@ def fit_thresholds(scores: Any, labels: Any, *, language: str = "en", **settings
         >>> fitted.thresholds, round(fitted.auc, 2)
         (Thresholds(lower=-0.3, upper=0.25), 0.89)
     """
-    if callable(scores) or isinstance(scores, (Evaluator, Embeddings, Runnable)) or is_cross_encoder(scores):
-        evaluator = as_evaluator(scores)
-        judged = run(_judge(evaluator, labels, language), {})
-        return _fit(*judged, **{**settings, "evaluator": evaluator.name})
-    return _fit(scores, labels, settings.pop("groups", None), **settings)
+    if isinstance(scores, (Sequence, str)) or hasattr(scores, "tolist"):
+        return _fit(scores, labels, precision, recall)
+    return _fit(*run(_judge(as_evaluator(scores), labels, language), {}), precision, recall)
 
 
 async def afit_thresholds(
-    evaluator: Judge, pairs: Sequence[Pair], *, language: str = "en", **settings: Any
+    evaluator: Judge,
+    pairs: Sequence[Pair],
+    *,
+    precision: float = 0.8,
+    recall: float | None = None,
+    language: str = "en",
 ) -> Fitted:
     """``fit_thresholds`` of an evaluator without blocking the event loop."""
-    judge = as_evaluator(evaluator)
-    judged = await arun(_judge(judge, pairs, language), {})
-    return _fit(*judged, **{**settings, "evaluator": judge.name})
+    judged = await arun(_judge(as_evaluator(evaluator), pairs, language), {})
+    return _fit(*judged, precision, recall)
 
 
-async def _judge(
-    evaluator: Evaluator, pairs: Any, language: str
-) -> tuple[list[float], list[bool], list[int]]:
-    """Confidences, labels and the number of the question of each pair; NaN where one could not be judged."""
-    if isinstance(pairs, (str, bytes)) or not isinstance(pairs, Sequence):
-        raise InvalidInputError("pairs must be a list of (question, passage, relevant).")
+async def _judge(evaluator: Evaluator, pairs: Any, language: str) -> tuple[list[float | None], list[bool]]:
+    """Confidence and label of each pair; None where one could not be judged."""
     lots: list[tuple[str, list[Document], list[bool]]] = []
     for place, pair in enumerate(pairs):
         if not isinstance(pair, (tuple, list)) or len(pair) != 3 or not isinstance(pair[0], str):
@@ -178,76 +136,44 @@ async def _judge(
             lots.append((question, [], []))
         lots[-1][1].append(passage if isinstance(passage, Document) else Document(passage))
         lots[-1][2].append(relevant)
-    scores: list[float] = []
-    labels: list[bool] = []
-    numbers: dict[str, int] = {}
-    groups: list[int] = []
-    for question, documents, wanted in lots:
+    scores: list[float | None] = []
+    for question, documents, _ in lots:
         gradings = await judged_by(evaluator, question, documents, language)
-        scores += [
-            float("nan") if grading.reason.startswith("not graded") else grading.score for grading in gradings
-        ]
-        labels += wanted
-        groups += [numbers.setdefault(question, len(numbers))] * len(wanted)
-    return scores, labels, groups
+        scores += [None if one.reason.startswith(UNGRADED) else one.score for one in gradings]
+    labels = [label for _, _, wanted in lots for label in wanted]
+    if scores and all(score is None for score in scores):
+        raise InvalidInputError(f"{evaluator.name} could judge none of the {len(scores)} pairs.")
+    return scores, labels
 
 
-def _fit(
-    scores: Any,
-    labels: Any,
-    groups: Any,
-    *,
-    precision: float = 0.8,
-    negative_precision: float | None = None,
-    recall: float | None = None,
-    level: float = 0.95,
-    resamples: int = 2_000,
-    seed: int = 0,
-    evaluator: str | None = None,
-) -> Fitted:
-    wanted = {"precision": precision, "negative_precision": negative_precision or precision}
-    for name, share in wanted.items():
-        if not isinstance(share, (int, float)) or not 0.5 < share < 1:
-            raise InvalidInputError(f"{name} is {share!r}; give a number above 0.5 and below 1.")
-    if recall is not None and (not isinstance(recall, (int, float)) or not 0 < recall <= 1):
+def _fit(scores: Any, labels: Any, precision: float, recall: float | None) -> Fitted:
+    if not 0.5 < precision < 1:
+        raise InvalidInputError(f"precision is {precision!r}; give a number above 0.5 and below 1.")
+    if recall is not None and not 0 < recall <= 1:
         raise InvalidInputError(f"recall is {recall!r}; give a number above 0 and at most 1, or None.")
-    ungraded = 0
-    if evaluator is not None:
-        kept = [place for place, score in enumerate(scores) if score == score]
-        ungraded = len(scores) - len(kept)
-        if ungraded and not kept:
-            raise InvalidInputError(f"{evaluator} could judge none of the {ungraded} pairs.")
-        scores, labels = [scores[place] for place in kept], [labels[place] for place in kept]
-        groups = [groups[place] for place in kept]
-    values, truth = check_labelled(scores, labels)
+    values, truth, ungraded = _labelled(scores, labels)
     notes = [f"{ungraded} pairs could not be judged and were left out"] if ungraded else []
-    cut = best_cut(values, truth)
-    upper = lowest_upper(values, truth, wanted["precision"])
-    opposite = lowest_upper(-values, ~truth, wanted["negative_precision"])
-    if upper is None:
-        notes.append(f"no confidence is right in {precision:.0%} of the pairs above it: nothing is 'correct'")
-    if opposite is None:
-        notes.append(
-            f"no confidence is right in {wanted['negative_precision']:.0%} of the pairs below it: nothing is "
-            "'incorrect'"
-        )
+    upper = _least_upper(values, truth, precision)
+    opposite = _least_upper(-values, ~truth, precision)
+    for found, side, action in ((upper, "above", "correct"), (opposite, "below", "incorrect")):
+        if found is None:
+            notes.append(
+                f"no confidence is right in {precision:.0%} of the pairs {side} it: nothing is {action!r}"
+            )
+    cut = _best_cut(values, truth)
     high = 1.0 if upper is None else upper
     low = -1.0 if opposite is None else -opposite
     if recall is not None:
-        low = min(low, kept_above(values, truth, recall))
+        relevant = sorted(values[truth])
+        low = min(low, float(relevant[int((1 - recall) * len(relevant) + 1e-9)]))
     if low > high:
         low = high = min(max(cut, high), low)
     above, below = truth[values > high], ~truth[values < low]
-    auc_interval, accuracy_interval = intervals(
-        values, truth, cut, groups, level=level, resamples=resamples, seed=seed
-    )
     return Fitted(
         thresholds=Thresholds(low, high),
         cut=cut,
         auc=roc_auc(values, truth),
-        auc_interval=auc_interval,
         accuracy=float(((values > cut) == truth).mean()),
-        accuracy_interval=accuracy_interval,
         precision=float(above.mean()) if above.size else None,
         negative_precision=float(below.mean()) if below.size else None,
         pairs=int(truth.size),
@@ -255,3 +181,66 @@ def _fit(
         ungraded=ungraded,
         notes=tuple(notes),
     )
+
+
+def _labelled(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray, int]:
+    """Confidences and labels as arrays, without the pairs that could not be judged, and the number of those."""
+    import numpy as np
+
+    if len(scores) != len(labels):
+        raise InvalidInputError(
+            f"{len(scores)} scores and {len(labels)} labels were given; give one label a score."
+        )
+    kept = [(score, label) for score, label in zip(scores, labels, strict=True) if score is not None]
+    for score, label in kept:
+        if not isinstance(score, (int, float)) or not -1 <= score <= 1:  # NaN fails the comparison too
+            raise InvalidInputError(f"A score is {score!r:.40}; a confidence is a number from -1 to 1.")
+        if label not in (0, 1):
+            raise InvalidInputError(f"A label is {label!r:.40}; give true (relevant) or false.")
+    truth = np.asarray([label for _, label in kept], dtype=bool)
+    if truth.all() or not truth.any():
+        raise InvalidInputError(
+            f"{int(truth.sum())} of {truth.size} pairs are relevant; thresholds need pairs of both kinds."
+        )
+    return np.asarray([score for score, _ in kept], dtype=np.float64), truth, len(scores) - len(kept)
+
+
+def roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
+    """How often a relevant one is above one that is not; ties count half.
+
+    Example:
+        >>> import numpy as np
+        >>> roc_auc(np.array([0.1, 0.2, 0.2, 0.4]), np.array([False, True, False, True]))
+        0.875
+    """
+    import numpy as np
+
+    others = np.sort(scores[~truth])
+    below = np.searchsorted(others, scores[truth], "left") + np.searchsorted(others, scores[truth], "right")
+    return float(below.mean() / 2 / others.size)
+
+
+def _cuts(scores: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Thresholds between neighbouring confidences and at each end; pairs above each, and the relevant of them."""
+    import numpy as np
+
+    distinct = np.unique(scores)
+    cuts = np.concatenate([[-1.0], (distinct[:-1] + distinct[1:]) / 2, [1.0]])
+    below = np.searchsorted(np.sort(scores), cuts, side="right")
+    lost = np.searchsorted(np.sort(scores[truth]), cuts, side="right")
+    return cuts, scores.size - below, truth.sum() - lost
+
+
+def _best_cut(scores: np.ndarray, truth: np.ndarray) -> float:
+    """The threshold with the most pairs on their right side; of equal ones the middle one."""
+    cuts, above, relevant = _cuts(scores, truth)
+    right = 2 * relevant - above  # pairs rightly above, less those wrongly above
+    best = (right == right.max()).nonzero()[0]
+    return float(cuts[best[len(best) // 2]])
+
+
+def _least_upper(scores: np.ndarray, truth: np.ndarray, precision: float) -> float | None:
+    """The lowest threshold above which at least that share is relevant; None where there is none."""
+    cuts, above, relevant = _cuts(scores, truth)
+    fine = ((above > 0) & (relevant >= precision * above)).nonzero()[0]
+    return float(cuts[fine[0]]) if fine.size else None

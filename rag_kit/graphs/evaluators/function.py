@@ -7,17 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables import Runnable
 
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import Evaluator, Grading
-from rag_kit.graphs.evaluators.reading import Missing, read_grade, value_per_passage
+from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading
+from rag_kit.graphs.evaluators.grades import UnusableGradeError, grades_of_all, read_grade
 from rag_kit.graphs.evaluators.thresholds import Thresholds
-from rag_kit.graphs.steps import beside
+from rag_kit.graphs.steps import beside, quiet, user_function
 from rag_kit.models.clients import acall_runnable
-from rag_kit.retrieval.rerank.base import both_ways
 
 _ALLOWED = "allowed for a passage: true or false, a number, a Grading, or a dict or object with relevant, score or both"
 _CODE = (TypeError, AttributeError, KeyError, NameError)
@@ -40,10 +38,7 @@ class FunctionEvaluator(Evaluator):
             under ``ainvoke``.
         scale: What scores are: ``"confidence"`` from -1 to 1, or ``"share"`` from 0 to 1. By default those of a chain,
             and those beside ``relevant``, are shares, as models are asked for them; all others confidences.
-        each: Whether a function takes one passage; by default its signature says so.
         thresholds: Where its confidence is enough; fit them with ``fit_thresholds``.
-        max_concurrency: Most passages judged at the same time; ``None`` for all.
-        name: How notes call it; by default the function's name.
 
     Raises:
         InvalidInputError: ``func`` is neither, or takes something else; and while grading: what was returned can be
@@ -61,10 +56,7 @@ class FunctionEvaluator(Evaluator):
         func: Callable[[str, Any], Any] | Runnable[Any, Any],
         *,
         scale: Literal["confidence", "share"] | None = None,
-        each: bool | None = None,
         thresholds: Thresholds | None = None,
-        max_concurrency: int | None = None,
-        name: str | None = None,
     ) -> None:
         chain = isinstance(func, Runnable)
         if not chain and not callable(func):
@@ -75,15 +67,10 @@ class FunctionEvaluator(Evaluator):
             raise InvalidInputError(f"scale={scale!r} was given; allowed: 'confidence', 'share' or None.")
         self.func: Any = func
         self.chain = chain
-        given = (
-            func.get_name() if isinstance(func, Runnable) else getattr(func, "__name__", type(func).__name__)
-        )
-        self.name = name or ("function" if given == "<lambda>" else given)
-        self.each, self.as_text = (True, True) if chain else _takes(func, self.name)
-        if each is not None and not chain:
-            self.each = each
+        given: str = func.get_name() if isinstance(func, Runnable) else getattr(func, "__name__", "function")
+        self.name = "function" if given == "<lambda>" else given
+        self.each, self.as_text = (True, True) if chain else _takes(self.func, self.name)
         self.scale: Literal["confidence", "share"] = scale or ("share" if chain else "confidence")
-        self.max_concurrency = max_concurrency
         self.thresholds = thresholds or type(self).thresholds
 
     async def grade(self, question: str, passages: Sequence[Document], language: str) -> list[Grading]:
@@ -94,58 +81,48 @@ class FunctionEvaluator(Evaluator):
         if self.each:
             calls = [self._call(question, passage) for passage in given]
         else:
-            calls = [function_step(self.name, self.func, question, given)]
-        fan = await beside(calls, on_error="skip", max_concurrency=self.max_concurrency)
-        for outcome in fan.outcomes:
-            if isinstance(outcome.error, InvalidInputError):
-                raise outcome.error
-        values = [self._failed(one.error) if one.error is not None else one.value for one in fan.outcomes]
-        if not self.each and fan.outcomes[0].error is None:
-            values = value_per_passage(values[0], len(passages))
-        elif not self.each:
-            values *= len(passages)
-        read = [read_grade(value, self.scale) for value in values]
-        wrong = [one for one in read if isinstance(one, Missing) and one.fault]
-        if wrong and len(wrong) == len(read):
+            calls = [user_function(self.name, self.func, question, given)]
+        fan = await beside(calls, on_error="skip")
+        values = [one.value if one.error is None else one.error for one in fan.outcomes]
+        if not self.each:
+            values = grades_of_all(values[0], len(passages))
+        gradings, faults = [], []
+        for value in values:
+            try:
+                gradings.append(self._read(value))
+            except InvalidInputError:
+                raise
+            except Exception as error:  # noqa: BLE001 - any code; `ungraded` raises what ends the run
+                given_up = self.ungraded(str(error) if isinstance(error, UnusableGradeError) else error)
+                gradings.append(given_up)
+                if isinstance(error, _CODE):
+                    faults.append(given_up.reason.removeprefix(UNGRADED))
+        if len(faults) == len(values):
             of = "one passage" if self.each else f"a list of {len(passages)} passages"
             raise InvalidInputError(
-                f"{self.name} was asked about {of}: {wrong[0]}; {_ALLOWED}. Whether a function takes one passage is "
-                "read from its second parameter's name or annotation; FunctionEvaluator(func, each=...) sets it."
+                f"{self.name} was asked about {of}: {faults[0]}; {_ALLOWED}. Whether a function takes one passage is "
+                "read from its second parameter's name or annotation."
             )
-        return [self.ungraded(one) if isinstance(one, Missing) else self._grading(*one) for one in read]
+        return gradings
+
+    def _read(self, value: Any) -> Grading:
+        if isinstance(value, Exception):
+            raise value
+        if value is None and self.chain:
+            raise ValueError("the chain gave None")  # a model's answer that could not be parsed
+        grading = read_grade(value, self.scale)
+        return grading if grading.reason else Grading(grading.score, f"judged by {self.name}")
 
     def _call(self, question: str, passage: Document) -> Step[Any]:
         text = passage.page_content
         if not self.chain:
-            return function_step(self.name, self.func, question, text if self.as_text else passage)
+            return user_function(self.name, self.func, question, text if self.as_text else passage)
         values = {"question": question, "passage": text, "document": text, "context": text}
-        # a grader's tokens are not the answer's
         return Step(
             self.name,
-            lambda config: self.func.invoke(values, _quiet(config)),
-            lambda config: acall_runnable(self.func, values, _quiet(config)),
+            lambda config: self.func.invoke(values, quiet(config)),
+            lambda config: acall_runnable(self.func, values, quiet(config)),
         )
-
-    def _failed(self, error: BaseException) -> Missing:
-        reason = self.ungraded(error).reason.removeprefix("not graded: ")
-        return Missing(reason, fault=isinstance(error, _CODE))
-
-    def _grading(self, score: float, reason: str) -> Grading:
-        return Grading(score, reason or f"judged by {self.name}")
-
-
-def function_step(name: str, func: Callable[..., Any], *arguments: Any) -> Step[Any]:
-    """A step that calls a user's function; under ``ainvoke`` it is awaited, or runs on a thread.
-
-    Raises:
-        InvalidInputError: When it is carried out: it is asynchronous and there is no event loop to run it in.
-    """
-    sync, native = both_ways(func, *arguments)
-
-    async def awaited(config: RunnableConfig) -> Any:
-        return await native()
-
-    return Step(name, lambda config: sync(), awaited)
 
 
 def _takes(func: Any, name: str) -> tuple[bool, bool]:
@@ -155,30 +132,17 @@ def _takes(func: Any, name: str) -> tuple[bool, bool]:
     except (TypeError, ValueError):
         return False, False
     try:
-        signature.bind("question", [])
+        second = list(signature.bind("question", []).arguments)[1:]
     except TypeError:
         raise InvalidInputError(
             f"{name}{signature} cannot be an evaluator; give a function of two arguments: the question, and one "
             "passage or the list of them."
         ) from None
-    places = [
-        one for one in signature.parameters.values() if one.kind not in (one.KEYWORD_ONLY, one.VAR_KEYWORD)
-    ]
-    second = places[1] if len(places) > 1 else places[0]
-    if second.kind is second.VAR_POSITIONAL:
+    if not second:  # *arguments
         return False, False
-    if second.annotation is not second.empty:
-        kind = (
-            second.annotation
-            if isinstance(second.annotation, str)
-            else getattr(second.annotation, "__name__", str(second.annotation))
-        )
-        if kind in ("Document", "str"):
-            return True, kind == "str"
-        if any(word in str(second.annotation).lower() for word in ("list", "sequence", "iterable", "tuple")):
-            return False, False
-    return not second.name.endswith("s"), False
-
-
-def _quiet(config: RunnableConfig) -> RunnableConfig:
-    return merge_configs(config, {"tags": ["nostream"]})
+    annotation = signature.parameters[second[0]].annotation
+    kind = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    if kind in ("Document", "str"):
+        return True, kind == "str"
+    several = any(word in str(annotation).lower() for word in ("list", "sequence", "iterable", "tuple"))
+    return not several and not second[0].endswith("s"), False

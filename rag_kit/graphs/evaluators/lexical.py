@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.evaluators.base import Evaluator, Grading
+from rag_kit.graphs.evaluators.base import UNGRADED, Evaluator, Grading
 from rag_kit.graphs.evaluators.thresholds import Thresholds
 from rag_kit.graphs.steps import beside, compute
 from rag_kit.models.clients import aembed_documents, aembed_query, embed_documents, embed_query
@@ -77,29 +77,45 @@ class LexicalEvaluator(Evaluator):
         ]
         cosines: list[float] | None = None
         trouble = ""
-        embeddings = self._reader(question)
-        if embeddings is not None:
-            fan = await beside(
-                [_question(embeddings, question), _texts(embeddings, passages)], on_error="skip"
-            )
-            if failed := [outcome.error for outcome in fan.outcomes if outcome.error is not None]:
-                trouble = self.ungraded(failed[0]).reason.removeprefix("not graded: ")
-            else:
-                cosines = _cosines(fan.values[0], fan.values[1], len(passages))
-                if cosines is None:
-                    trouble = "the embedding model gave vectors that do not fit together"
+        if self._reads(question):
+            try:
+                vectors = await self._vectors(question, [one.page_content for one in passages])
+                cosines = _cosines(vectors[0], vectors[1:])
+            except Exception as error:  # noqa: BLE001 - any client; `ungraded` raises what ends the run
+                trouble = self.ungraded(error).reason.removeprefix(UNGRADED)
         long = sum(len(one.text) for one in texts) > _MANY_CHARACTERS
         found = await compute(lambda: usefulness(question, texts, cosines), name=self.name, thread=long)
         note = f"; without vectors: {trouble}" if trouble else ""
         return [Grading(2 * one.value - 1, f"{_reason(one)}{note}") for one in found]
 
-    def _reader(self, question: str) -> Embeddings | None:
-        """The embedding model, if it reads the question's language."""
-        if self.embeddings is None or (
-            detect_language(question) != "en" and embedding_name(self.embeddings) in _ENGLISH_ONLY
-        ):
-            return None
-        return self.embeddings
+    def _reads(self, question: str) -> bool:
+        """Whether there is an embedding model that reads the question's language."""
+        if self.embeddings is None:
+            return False
+        return detect_language(question) == "en" or embedding_name(self.embeddings) not in _ENGLISH_ONLY
+
+    async def _vectors(self, question: str, texts: list[str]) -> list[list[float]]:
+        """The vectors of the question and of the passages, asked for side by side."""
+        model: Any = self.embeddings
+        fan = await beside(
+            [
+                Step(
+                    "question",
+                    lambda _: embed_query(model, question),
+                    lambda _: aembed_query(model, question),
+                ),
+                Step(
+                    "passages",
+                    lambda _: embed_documents(model, texts),
+                    lambda _: aembed_documents(model, texts),
+                ),
+            ],
+            on_error="skip",
+        )
+        for outcome in fan.outcomes:
+            if outcome.error is not None:
+                raise outcome.error
+        return [fan.values[0], *fan.values[1]]
 
 
 def _reason(found: Usefulness) -> str:
@@ -118,33 +134,12 @@ def _reason(found: Usefulness) -> str:
     return ", ".join(parts)
 
 
-def _question(embeddings: Embeddings, text: str) -> Step[Any]:
-    return Step(
-        "embed the question",
-        lambda config: embed_query(embeddings, text),
-        lambda config: aembed_query(embeddings, text),
-    )
-
-
-def _texts(embeddings: Embeddings, passages: Sequence[Document]) -> Step[Any]:
-    texts = [one.page_content for one in passages]
-    return Step(
-        "embed the passages",
-        lambda config: embed_documents(embeddings, texts),
-        lambda config: aembed_documents(embeddings, texts),
-    )
-
-
-def _cosines(one: Sequence[float], many: Sequence[Sequence[float]], count: int) -> list[float] | None:
-    """The cosine of a vector and each of the others; 0 beside a zero vector, None where they do not fit."""
-    if len(many) != count or any(len(vector) != len(one) for vector in many):
-        return None
+def _cosines(one: Sequence[float], many: Sequence[Sequence[float]]) -> list[float]:
+    """The cosine of a vector and each of the others; 0 beside a zero vector."""
     values = [
-        sum(a * b for a, b in zip(one, vector, strict=True)) / ((_length(one) * _length(vector)) or 1.0)
+        sum(a * b for a, b in zip(one, vector, strict=True)) / (math.hypot(*one) * math.hypot(*vector) or 1.0)
         for vector in many
     ]
-    return values if all(map(math.isfinite, values)) else None
-
-
-def _length(vector: Sequence[float]) -> float:
-    return math.sqrt(sum(value * value for value in vector))
+    if not all(map(math.isfinite, values)):
+        raise ValueError("a vector holds no finite numbers")
+    return values

@@ -8,7 +8,6 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.evaluators.base import Evaluator, Grading
 from rag_kit.graphs.evaluators.thresholds import Thresholds
@@ -35,8 +34,6 @@ class LLMEvaluator(Evaluator):
         prompts: Folder whose ``grade_passage`` and ``grade_passages`` files replace the packaged ones.
         batch_size: Most passages in one call. 1 judges each by itself; more costs fewer calls and lets passages
             influence each other.
-        timeout: Seconds that one call may take.
-        max_concurrency: Most calls at the same time; ``None`` for all.
         max_chars: Longest part of a passage that is shown to the model, in characters; a call of several passages shows
             at most four times as much.
         thresholds: Where its confidence is enough, if you fitted them.
@@ -65,18 +62,12 @@ class LLMEvaluator(Evaluator):
         *,
         prompts: Path | None = None,
         batch_size: int = 10,
-        timeout: float | None = None,
-        max_concurrency: int | None = None,
         max_chars: int = 8_000,
         thresholds: Thresholds | None = None,
     ) -> None:
         self.llm = check_model(llm)
         self.batch_size = check_count("batch_size", batch_size)
         self.max_chars = check_count("max_chars", max_chars)
-        self.timeout = check_seconds("timeout", timeout)
-        if max_concurrency is not None:
-            check_count("max_concurrency", max_concurrency)
-        self.max_concurrency = max_concurrency
         self.prompts = GraphPrompts(["grade_passage", "grade_passages"], prompts)
         self.thresholds = thresholds or type(self).thresholds
 
@@ -88,14 +79,7 @@ class LLMEvaluator(Evaluator):
         *,
         instructions: str | None = None,
     ) -> list[Grading]:
-        """Judge passages; see ``Evaluator.grade``.
-
-        Args:
-            question: The question.
-            passages: What was found.
-            language: Language of the prompt.
-            instructions: In place of the prompt file's own.
-        """
+        """Judge passages; see ``Evaluator.grade``. ``instructions`` go in place of the prompt file's own."""
         if not passages:
             return []
         single = self.batch_size == 1
@@ -107,8 +91,8 @@ class LLMEvaluator(Evaluator):
             values: dict[str, Any] = {"question": question, "passages": shown}
             if not single:
                 values["count"] = len(batch)
-            calls.append(ask(self.llm, prompt, values, timeout=self.timeout))
-        fan = await beside(calls, on_error="skip", max_concurrency=self.max_concurrency)
+            calls.append(ask(self.llm, prompt, values))
+        fan = await beside(calls, on_error="skip")
         gradings: list[Grading] = []
         for batch, outcome in zip(batches, fan.outcomes, strict=True):
             if outcome.error is not None:

@@ -16,8 +16,7 @@ Action = Literal["correct", "incorrect", "ambiguous"]
 class Thresholds:
     """Where an evaluator's confidence is enough, and where it is too little.
 
-    They belong to one evaluator's scale: those of another one, the paper's among them, say nothing about it.
-    ``fit_thresholds`` finds them on labelled pairs.
+    They belong to one evaluator's scale; ``fit_thresholds`` finds them on labelled pairs.
 
     Args:
         lower: All confidences below it: what was found is of no use.
@@ -35,20 +34,15 @@ class Thresholds:
     upper: float
 
     def __post_init__(self) -> None:
-        for name in ("lower", "upper"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float)) or isinstance(value, bool) or not -1 <= value <= 1:
-                raise InvalidInputError(f"{name} is {value!r}; give a number from -1 to 1.")
-        if self.lower > self.upper:
+        numbers = all(isinstance(each, (int, float)) for each in (self.lower, self.upper))
+        if not numbers or not -1 <= self.lower <= self.upper <= 1:
             raise InvalidInputError(
-                f"lower={self.lower} and upper={self.upper} were given; lower must not be above upper."
+                f"lower={self.lower!r} and upper={self.upper!r} were given; give numbers from -1 to 1, "
+                "lower not above upper."
             )
 
     def action(self, scores: Sequence[float]) -> Action:
         """What the confidences of all passages call for (section 4.3 of the paper).
-
-        Args:
-            scores: One confidence a passage, each from -1 to 1.
 
         Returns:
             ``"correct"`` if any is above ``upper``; ``"incorrect"`` if all are below ``lower``, or there are none;

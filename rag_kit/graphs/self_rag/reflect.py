@@ -12,7 +12,7 @@ from langgraph.types import Command
 from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs.answering import Answering, fitting
 from rag_kit.graphs.citing import cited
-from rag_kit.graphs.evaluators.base import Evaluator, action_of, judged_by, unjudged
+from rag_kit.graphs.evaluators.base import Evaluator, judged_by, unjudged
 from rag_kit.graphs.running import report
 from rag_kit.graphs.self_rag.candidates import unreadable
 from rag_kit.graphs.self_rag.context import SelfRagContext
@@ -76,11 +76,11 @@ class Reflect:
         limits = self.evaluator.thresholds
         # one that is not selective decides on all of them together
         enough = limits.lower if self.evaluator.selective else -1.0
-        useless = action_of(gradings, limits) == "incorrect" if gradings else True
+        useless = limits.action([grading.score for grading in gradings]) == "incorrect"
         kept: list[Document] = []
         trace: list[dict[str, Any]] = []
         for number, (document, grading) in enumerate(zip(passages, gradings, strict=True)):
-            relevant = not useless and grading.helps(enough)
+            relevant = not useless and grading.score >= enough
             if relevant:
                 kept.append(document)
             trace.append(_verdict(state, "relevance", relevant, grading.reason, passage=number))

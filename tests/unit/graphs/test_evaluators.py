@@ -253,8 +253,6 @@ def test_what_can_be_an_evaluator() -> None:
         lambda: LexicalEvaluator(embeddings="x"),
         lambda: LLMEvaluator("x"),
         lambda: LLMEvaluator(chat_model("extractive"), batch_size=0),
-        lambda: LLMEvaluator(chat_model("extractive"), max_concurrency=0),
-        lambda: LLMEvaluator(chat_model("extractive"), timeout=-1),
     ):
         with pytest.raises(InvalidInputError):
             made()

@@ -84,14 +84,11 @@ async def test_a_list_will_do_and_a_coroutine_too(kind: type[Own]) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (lambda passages: None, "gave a NoneType"),
-        (lambda passages: [0.9 for _ in passages], "gave a list with float"),
+        (lambda passages: None, "gave None"),
+        (lambda passages: [0.9 for _ in passages], "must give a list of Grading"),
         (lambda passages: [Grading(0.9)], "1 gradings for 2 passages"),
-        (lambda passages: [Grading(cast(Any, None)) for _ in passages], "score of None"),
-        (lambda passages: [Grading(cast(Any, "high")) for _ in passages], "score of 'high'"),
-        (lambda passages: [Grading(True) for _ in passages], "score of True"),
-        (lambda passages: [Grading(float("nan")) for _ in passages], "score of nan"),
-        (lambda passages: [Grading(90) for _ in passages], "score of 90"),
+        (lambda passages: [Grading(cast(Any, "high")) for _ in passages], "score='high'"),
+        (lambda passages: [Grading(float("nan")) for _ in passages], "score=nan"),
     ],
 )
 def test_a_wrong_evaluator_is_told_what_is_wrong(kind: type[Own], given: Any, told: str) -> None:
@@ -215,7 +212,6 @@ async def test_a_chain_of_prompt_and_structured_model(wrapped: bool) -> None:
     [
         (lambda question, passages: [0.1], "returned 1 values for 2 passages"),
         (lambda question, passages: None, "returned None"),
-        (lambda question, passages: True, r"returned True \(bool\) instead of a list"),
         (lambda question, passages: ["high", "low"], r"returned 'high' \(str\)"),
         (lambda question, passages: [90, 10], "90 .* goes from -1 to 1"),
         (lambda question, passages: passages.page_content, "no attribute 'page_content'"),
@@ -271,29 +267,5 @@ async def test_thresholds_are_fitted_for_all_that_can_be_an_evaluator() -> None:
 
 def test_a_class_in_place_of_its_instance_is_named() -> None:
     """The parentheses are easily forgotten."""
-    with pytest.raises(InvalidInputError, match=r"the class LexicalEvaluator; .* LexicalEvaluator\(\.\.\.\)"):
+    with pytest.raises(InvalidInputError, match=r"the class LexicalEvaluator; give an Evaluator"):
         as_evaluator(LexicalEvaluator)
-
-
-@pytest.mark.parametrize(
-    ("action", "text", "score", "status"),
-    [("incorrect", TEXTS[0], 1.0, "declined"), ("correct", TEXTS[0], -1.0, "grounded")],
-)
-@pytest.mark.parametrize("mode", ["invoke", "ainvoke"])
-async def test_an_evaluator_may_call_for_an_action(mode: str, action, text, score, status) -> None:
-    """What an evaluator knows from elsewhere decides over its confidences, and the note says so."""
-    own = Own(lambda passages: [Grading(score, "", action) for _ in passages])
-    graph = build_crag(
-        BM25Retriever.from_texts([text]), chat_model("extractive"), evaluator=own, output="full"
-    )
-    result = await graph.ainvoke(QUESTION) if mode == "ainvoke" else graph.invoke(QUESTION)
-    assert (result["action"], result["status"]) == (action, status)
-    assert f"grade: {action}: the evaluator calls for it, whatever the confidences" in result["notes"]
-
-
-def test_an_action_that_there_is_not_is_refused_with_those_allowed() -> None:
-    """An evaluator that calls for something else is named."""
-    own = Own(lambda passages: [Grading(0.1, "", cast("Any", "maybe")) for _ in passages])
-    graph = build_crag(BM25Retriever.from_texts(TEXTS), chat_model("extractive"), evaluator=own)
-    with pytest.raises(InvalidInputError, match="calls for 'maybe'; allowed"):
-        graph.invoke(QUESTION)
