@@ -30,7 +30,7 @@ from rag_kit.evaluation.judge.ragas_columns import (
     rubric,
     scores_of,
 )
-from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, Row, no_value, reply_fault
+from rag_kit.evaluation.judge.ragas_table import CLASSES, ROWS, RagasRow, no_value, reply_fault
 from rag_kit.evaluation.metric import Metric, Source
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class RagasMetric(Metric):
 _PARTS = {"llm": adapter.ragas_llm, "embeddings": adapter.ragas_embeddings}
 
 
-def _row_of(metric: Any) -> Row:
+def _row_of(metric: Any) -> RagasRow:
     """The row of a class, an object, or a class that they derive from; else what their ``ascore`` says."""
     kind = metric if isinstance(metric, type) else type(metric)
     if "MultiModal" in kind.__name__:
@@ -237,7 +237,7 @@ def _row_of(metric: Any) -> Row:
     )
     asks = vars(metric) if kind is not metric else inspect.signature(kind).parameters
     low, high = getattr(metric, "allowed_values", None) or (0.0, 1.0)
-    return Row(kind.__name__, "end_to_end", needs, "llm" in asks, "embeddings" in asks, low, high)
+    return RagasRow(kind.__name__, "end_to_end", needs, "llm" in asks, "embeddings" in asks, low, high)
 
 
 def _check_settings(made: Any, settings: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ _BINARY = ("verdict", "attributed", "noncommittal")
 
 
 @dataclass(frozen=True)
-class Row:
+class RagasRow:
     """A class of Ragas's, as far as it can be used without importing Ragas, which takes seconds.
 
     Attributes:
@@ -166,50 +166,62 @@ _TABLE = ("response_code", "reference_table")
 _SQL = {"response": "response_code", "reference": "reference_code", "reference_contexts": "schema"}
 _CSV = {"response": "response_code", "reference": "reference_table"}
 
-_NOISE = Row("NoiseSensitivity", "generation", (*_ANSWERED, "reference"), higher_is_better=False)
-_ROUGE = Row("RougeScore", "end_to_end", _PAIR, llm=False, guard=_short, foreign="ours_rouge_l")
-_DATA = Row("DataCompyScore", "agent", _TABLE, llm=False, reads=_CSV, guard=_tables)
-_TOOLS = Row("ToolCallAccuracy", "agent", _CALLS, llm=False)
+_NOISE = RagasRow("NoiseSensitivity", "generation", (*_ANSWERED, "reference"), higher_is_better=False)
+_ROUGE = RagasRow("RougeScore", "end_to_end", _PAIR, llm=False, guard=_short, foreign="ours_rouge_l")
+_DATA = RagasRow("DataCompyScore", "agent", _TABLE, llm=False, reads=_CSV, guard=_tables)
+_TOOLS = RagasRow("ToolCallAccuracy", "agent", _CALLS, llm=False)
 
-ROWS: dict[str, Row] = {
-    "faithfulness": Row("Faithfulness", "generation", _ANSWERED),
-    "answer_relevancy": Row("AnswerRelevancy", "generation", _ASKED, embeddings=True, low=-1.0),
-    "context_precision": Row("ContextPrecisionWithReference", "retrieval", _GOLD),
-    "context_precision_without_reference": Row("ContextPrecisionWithoutReference", "retrieval", _ANSWERED),
-    "context_recall": Row("ContextRecall", "retrieval", _GOLD),
-    "context_entity_recall": Row("ContextEntityRecall", "retrieval", ("reference", "retrieved_contexts")),
-    "context_relevance": Row("ContextRelevance", "retrieval", ("user_input", "retrieved_contexts")),
-    "answer_accuracy": Row("AnswerAccuracy", "end_to_end", _BOTH),
-    "answer_correctness": Row("AnswerCorrectness", "end_to_end", _BOTH, embeddings=True, low=-0.25),
-    "factual_correctness": Row("FactualCorrectness", "end_to_end", _PAIR),
-    "semantic_similarity": Row(
+ROWS: dict[str, RagasRow] = {
+    "faithfulness": RagasRow("Faithfulness", "generation", _ANSWERED),
+    "answer_relevancy": RagasRow("AnswerRelevancy", "generation", _ASKED, embeddings=True, low=-1.0),
+    "context_precision": RagasRow("ContextPrecisionWithReference", "retrieval", _GOLD),
+    "context_precision_without_reference": RagasRow(
+        "ContextPrecisionWithoutReference", "retrieval", _ANSWERED
+    ),
+    "context_recall": RagasRow("ContextRecall", "retrieval", _GOLD),
+    "context_entity_recall": RagasRow(
+        "ContextEntityRecall", "retrieval", ("reference", "retrieved_contexts")
+    ),
+    "context_relevance": RagasRow("ContextRelevance", "retrieval", ("user_input", "retrieved_contexts")),
+    "answer_accuracy": RagasRow("AnswerAccuracy", "end_to_end", _BOTH),
+    "answer_correctness": RagasRow("AnswerCorrectness", "end_to_end", _BOTH, embeddings=True, low=-0.25),
+    "factual_correctness": RagasRow("FactualCorrectness", "end_to_end", _PAIR),
+    "semantic_similarity": RagasRow(
         "SemanticSimilarity", "end_to_end", _PAIR, llm=False, embeddings=True, low=-1.0, ahead=_PAIR
     ),
     "noise_sensitivity": _NOISE,
     "noise_sensitivity_irrelevant": replace(_NOISE, settings={"mode": "irrelevant"}),
-    "response_groundedness": Row("ResponseGroundedness", "generation", ("response", "retrieved_contexts")),
-    "summary_score": Row("SummaryScore", "generation", ("response", "reference_contexts")),
-    "quoted_spans": Row("QuotedSpansAlignment", "generation", ("response", "retrieved_contexts"), llm=False),
-    "rubrics": Row("DomainSpecificRubrics", "end_to_end", _ASKED, low=1.0, high=5.0),
-    "rubrics_with_reference": Row("RubricsScoreWithReference", "end_to_end", _BOTH, low=1.0, high=5.0),
-    "instance_rubrics": Row("InstanceSpecificRubrics", "end_to_end", (*_ASKED, "rubrics"), low=1.0, high=5.0),
-    "bleu": Row("BleuScore", "end_to_end", _PAIR, llm=False, foreign="ours_bleu"),
+    "response_groundedness": RagasRow(
+        "ResponseGroundedness", "generation", ("response", "retrieved_contexts")
+    ),
+    "summary_score": RagasRow("SummaryScore", "generation", ("response", "reference_contexts")),
+    "quoted_spans": RagasRow(
+        "QuotedSpansAlignment", "generation", ("response", "retrieved_contexts"), llm=False
+    ),
+    "rubrics": RagasRow("DomainSpecificRubrics", "end_to_end", _ASKED, low=1.0, high=5.0),
+    "rubrics_with_reference": RagasRow("RubricsScoreWithReference", "end_to_end", _BOTH, low=1.0, high=5.0),
+    "instance_rubrics": RagasRow(
+        "InstanceSpecificRubrics", "end_to_end", (*_ASKED, "rubrics"), low=1.0, high=5.0
+    ),
+    "bleu": RagasRow("BleuScore", "end_to_end", _PAIR, llm=False, foreign="ours_bleu"),
     "rouge_1": replace(_ROUGE, settings={"rouge_type": "rouge1"}),
     "rouge_2": replace(_ROUGE, settings={"rouge_type": "rouge2"}),
     "rouge_l": replace(_ROUGE, settings={"rouge_type": "rougeL"}),
-    "chrf": Row("CHRFScore", "end_to_end", _PAIR, llm=False),
-    "exact_match": Row("ExactMatch", "end_to_end", _PAIR, llm=False, best_of=True),
-    "string_presence": Row("StringPresence", "end_to_end", _PAIR, llm=False, best_of=True),
-    "string_similarity": Row("NonLLMStringSimilarity", "end_to_end", _PAIR, llm=False),
+    "chrf": RagasRow("CHRFScore", "end_to_end", _PAIR, llm=False),
+    "exact_match": RagasRow("ExactMatch", "end_to_end", _PAIR, llm=False, best_of=True),
+    "string_presence": RagasRow("StringPresence", "end_to_end", _PAIR, llm=False, best_of=True),
+    "string_similarity": RagasRow("NonLLMStringSimilarity", "end_to_end", _PAIR, llm=False),
     "tool_call_accuracy": _TOOLS,
     "tool_call_accuracy_flexible": replace(_TOOLS, settings={"strict_order": False}),
-    "tool_call_f1": Row("ToolCallF1", "agent", _CALLS, llm=False, guard=_calls),
-    "agent_goal_accuracy": Row(
+    "tool_call_f1": RagasRow("ToolCallF1", "agent", _CALLS, llm=False, guard=_calls),
+    "agent_goal_accuracy": RagasRow(
         "AgentGoalAccuracyWithReference", "agent", ("messages", "goal"), reads={"reference": "goal"}
     ),
-    "agent_goal_accuracy_without_reference": Row("AgentGoalAccuracyWithoutReference", "agent", ("messages",)),
-    "topic_adherence": Row("TopicAdherence", "agent", ("messages", "reference_topics")),
-    "sql_equivalence": Row("SQLSemanticEquivalence", "agent", _CODE, reads=_SQL),
+    "agent_goal_accuracy_without_reference": RagasRow(
+        "AgentGoalAccuracyWithoutReference", "agent", ("messages",)
+    ),
+    "topic_adherence": RagasRow("TopicAdherence", "agent", ("messages", "reference_topics")),
+    "sql_equivalence": RagasRow("SQLSemanticEquivalence", "agent", _CODE, reads=_SQL),
     "data_comparison": _DATA,
     "data_comparison_columns": replace(_DATA, settings={"mode": "columns"}),
 }
