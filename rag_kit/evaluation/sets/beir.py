@@ -106,8 +106,8 @@ def _read_qrels(
         query, document, grade = cells
         if order == 0 and query not in queries and not grade.lstrip("-").isdigit():
             continue  # the header
-        if not re.fullmatch(r"\s*-?\d+\s*", grade):
-            raise InvalidInputError(f"{where}: the grade {grade!r} is not a whole number")
+        if not re.fullmatch(r"\s*-?\d{1,9}\s*", grade):
+            raise InvalidInputError(f"{where}: the grade {grade!r:.40} is not a whole number")
         dangling += [f"query {query} (line {number})"] if query not in queries else []
         dangling += [f"document {document} (line {number})"] if document not in corpus else []
         if qrels.setdefault(query, {}).setdefault(document, int(grade)) != int(grade):

@@ -94,6 +94,7 @@ def test_only_the_first_few_dangling_qrels_are_named(tmp_path):
         ({"queries": ""}, "query q1 (line 2)"),
         ({"qrels": "q1 d1 1\n"}, "qrels.tsv:1: 1 columns"),
         ({"qrels": "q1\td1\tgood\n"}, "qrels.tsv:1: the grade 'good'"),
+        ({"qrels": f"q1\td1\t{'9' * 5000}\n"}, "qrels.tsv:1: the grade '999"),
         ({"qrels": "q1\td1\t1\nq1\td1\t2\n"}, "qrels.tsv:2: query 'q1' and document 'd1' have two grades"),
         ({"qrels": "query-id\tcorpus-id\tscore\n"}, "qrels.tsv names no relevant document"),
         ({"qrels": "q1\td1\t0\n"}, "qrels.tsv names no relevant document"),
