@@ -139,12 +139,12 @@ def frame_records(frame: Any, source: str) -> Iterator[Record]:
 def huggingface_records(source: Any, name: str | None, split: str | None) -> tuple[str, Iterator[Record]]:
     """Name and records of a Hugging Face data set: of a folder, or one that is loaded."""
     folder = as_path(source, "source") if isinstance(source, (str, Path)) else None
-    data = source if folder is None else _load_huggingface(folder)
+    data = _load_huggingface(folder) if folder else source
     if isinstance(data, Mapping):
         split = next(iter(data)) if split is None and len(data) == 1 else split
         if split not in data:
-            known = first_few(data)
-            raise InvalidInputError(f"split is {split!r}; the data set has {known}: name one with split=")
+            has = f"the data set has {first_few(data)}"
+            raise InvalidInputError(f"split is {split!r}; {has}: name one with split=")
         data = data[split]
     if not hasattr(data, "features") or not hasattr(data, "info"):
         raise InvalidInputError(
@@ -260,11 +260,10 @@ def check_target(path: Path | None) -> None:
     """Refuse a file that could not be written, before the work that it is for."""
     if path is None:
         return
-    if path.is_dir():
-        raise InvalidInputError(f"{str(path)!r} is a folder; give the name of a file")
     existing = next(parent for parent in path.absolute().parents if parent.exists())
-    if not existing.is_dir():
-        raise InvalidInputError(f"{str(path)!r} lies below {existing.name!r}, which is a file")
+    if path.is_dir() or not existing.is_dir():
+        why = "is a folder" if path.is_dir() else f"lies below {existing.name!r}, which is a file"
+        raise InvalidInputError(f"{str(path)!r} {why}; give the name of a file")
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:

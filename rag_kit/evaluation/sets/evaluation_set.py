@@ -62,8 +62,7 @@ class EvaluationSet(Sequence[Example]):
                 raise InvalidInputError(
                     f"examples[{place}] is a {type(example).__name__}; give objects of the class Example"
                 )
-            first = self._places.setdefault(example.id, place)
-            if first != place:
+            if (first := self._places.setdefault(example.id, place)) != place:
                 both = f"examples[{first}] and of examples[{place}]"
                 raise InvalidInputError(f"the id {example.id!r:.80} is that of {both}; ids must be unique")
         self.corpus = None if corpus is None else corpus_passages(corpus)

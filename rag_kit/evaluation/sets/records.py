@@ -78,13 +78,14 @@ def read_examples(
             raise InvalidInputError(f"{where}: {error}") from error
     if not places:
         raise InvalidInputError(f"{source} holds no record; there is nothing to evaluate with")
-    for field, column in named.items():
-        for name in [column] if isinstance(column, str) else column or ():
-            if name not in seen:
-                known = first_few(seen, 20)
-                raise InvalidInputError(
-                    f"{source} has no column {name!r} (for {field}); its columns are {known}"
-                )
+    for field, name in ((field, name) for field, given in named.items() for name in _listed(given)):
+        if name not in seen:
+            known = first_few(seen, 20)
+            raise InvalidInputError(f"{source} has no column {name!r} (for {field}); its columns are {known}")
+
+
+def _listed(column: Any) -> list[str]:
+    return [column] if isinstance(column, str) else list(column or ())
 
 
 def _checked(columns: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -268,18 +269,17 @@ def turns_of(cell: Any, where: str) -> list[dict[str, str]]:
     """Earlier turns: objects with ``question`` and ``answer``, pairs, or chat messages."""
     turns: list[dict[str, str]] = []
     for item in cell if isinstance(cell, list) else [cell]:
-        if isinstance(item, list) and len(item) == 2:
-            item = {"question": item[0], "answer": item[1]}
-        role, text = message(item)
-        if isinstance(item, Mapping) and {"question", "answer"} <= set(item):
-            turns.append({"question": str(item["question"]), "answer": str(item["answer"])})
+        pair = {"question": item[0], "answer": item[1]} if isinstance(item, list) and len(item) == 2 else item
+        role, text = message(pair)
+        if isinstance(pair, Mapping) and {"question", "answer"} <= set(pair):
+            turns.append({name: str(pair[name]) for name in ("question", "answer")})
         elif role == "question":
             turns.append({"question": text, "answer": ""})
         elif role == "answer" and turns:
             turns[-1]["answer"] = f"{turns[-1]['answer']}\n{text}".strip()
         elif role is None:
             raise InvalidInputError(
-                f"{where}: a turn is {item!r:.80}; give question and answer, or role and content"
+                f"{where}: a turn is {pair!r:.80}; give question and answer, or role and content"
             )
     return turns
 
