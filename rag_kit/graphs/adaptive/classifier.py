@@ -23,7 +23,7 @@ class RuleClassifier:
     """Classify by wording, without a model: greetings and talk, comparisons, bridging relations, empty references.
 
     It is fast, the same each time, and errs to one side: what does not show in the words (a yes/no question with
-    hidden steps) counts as one search. Figures: ``docs/decisions/0207-the-rule-classifier-errs-to-single.md``.
+    hidden steps) counts as one search. Figures: ``docs/benchmarks.md``.
 
     Example:
         >>> classify = RuleClassifier()

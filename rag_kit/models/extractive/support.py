@@ -10,7 +10,7 @@ from rag_kit.text.evidence.question import Question
 from rag_kit.text.evidence.sentences import Candidate, choose, collect
 from rag_kit.text.evidence.terms import terms
 
-# fitted by logistic regression on one half of public question sets (docs/decisions/0051)
+# fitted by logistic regression on one half of public question sets (docs/decisions/0034)
 _WEIGHTS = {
     "passage": 1.4, "near": 7.4, "own": 5.1, "names": 1.6, "time": 1.5, "terms": 1.6, "picked": 1.3, "lead": 2.2,
     "score": 5.1, "open": 1.3, "own squared": -3.8, "together": 0.6, "passage squared": -5.6,

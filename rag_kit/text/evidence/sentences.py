@@ -45,7 +45,7 @@ class Features(NamedTuple):
     asks: float
 
 
-# fitted by a softmax over the sentences of each question (docs/decisions/0050)
+# fitted by a softmax over the sentences of each question (docs/decisions/0034)
 _WEIGHTS = Features(2.1, 3.2, 4.1, 3.5, 1.9, 2.1, 0.6, 1.8, 1.4, 0.7, 0.9, -0.5)
 _HIGHEST = sum(weight for weight in _WEIGHTS if weight > 0)
 LEAST_NEAR = 0.1
