@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_kit.concurrency.budget import MAX_SECONDS
 from rag_kit.errors import InvalidInputError, did_you_mean
-
-CitationCheck = Literal["words", "model"]
 
 
 class RunContext(BaseModel):
@@ -71,63 +69,10 @@ def _explained(schema: type[BaseModel], error: ValidationError) -> str:
     return f"context is not valid: {'; '.join(problems)}. Allowed: {', '.join(schema.model_fields)}."
 
 
-def language_field(*nodes: str) -> Any:
-    """Setting: language of the prompts. All fields name the nodes beside which Studio shows them."""
+def setting(default: Any, description: str, *nodes: str, **more: Any) -> Any:
+    """A setting that Studio shows beside the nodes that read it; `more` goes to Pydantic's ``Field``."""
     return Field(
-        default="auto",
-        description="Language of the prompts; 'auto' follows the question.",
-        json_schema_extra=shown_at(*nodes),
-    )
-
-
-def k_field(*nodes: str) -> Any:
-    """Setting: how many passages."""
-    return Field(
-        default=None,
-        ge=1,
-        le=100,
-        description="How many passages to retrieve; empty: what the retriever was made with.",
-        json_schema_extra=shown_at(*nodes),
-    )
-
-
-def filter_field(*nodes: str) -> Any:
-    """Setting: a metadata filter."""
-    return Field(
-        default=None,
-        description='Only passages whose metadata match, e.g. {"year": {"$gte": 2020}}.',
-        json_schema_extra=shown_at(*nodes),
-    )
-
-
-def calls_field(default: int, *nodes: str) -> Any:
-    """Setting: a cap on model calls."""
-    return Field(
-        default=default,
-        ge=0,
-        description="Model calls that one run may make.",
-        json_schema_extra=shown_at(*nodes),
-    )
-
-
-def tokens_field(*nodes: str) -> Any:
-    """Setting: a cap on tokens."""
-    return Field(
-        default=None,
-        ge=1,
-        description="Tokens, in and out, that one run may use.",
-        json_schema_extra=shown_at(*nodes),
-    )
-
-
-def deadline_field(*nodes: str) -> Any:
-    """Setting: a cap on time."""
-    return Field(
-        default=300.0,
-        gt=0,
-        le=MAX_SECONDS,
-        description="Seconds that one run may take.",
-        json_schema_extra=shown_at(*nodes),
+        default=default, description=description, json_schema_extra={"langgraph_nodes": list(nodes)}, **more
     )
 
 
@@ -137,34 +82,67 @@ def instructions_field(prompt: str, *nodes: str) -> Any:
         default=None,
         max_length=20_000,
         description=f"Instructions in place of those in the prompt file '{prompt}'; empty: the file's own.",
-        json_schema_extra={**shown_at(*nodes), "langgraph_type": "prompt"},
+        json_schema_extra={"langgraph_nodes": list(nodes), "langgraph_type": "prompt"},
     )
 
 
-def check_field(*nodes: str) -> Any:
-    """Setting: what checks the citations."""
-    return Field(
-        default="words",
-        description="What checks the citations: 'words', or 'model', the graph's language model in one call more.",
-        json_schema_extra=shown_at(*nodes),
-    )
-
-
-def shown_at(*nodes: str) -> dict[str, Any]:
-    """Metadata by which Studio shows a setting beside the nodes that read it."""
-    return {"langgraph_nodes": list(nodes)}
+def max_calls_field(default: int) -> Any:
+    """Setting: a cap on model calls."""
+    return Field(default=default, ge=0, description="Model calls that one run may make.")
 
 
 class RagContext(RunContext):
-    """The settings that every graph has; each graph's own context says at which of its nodes they are read."""
+    """The settings that every graph has.
 
-    language: Literal["auto", "en", "zh"] = language_field()
-    k: int | None = k_field()
-    filter: dict[str, Any] | None = filter_field()
-    max_calls: int | None = calls_field(8)
-    max_tokens: int | None = tokens_field()
-    deadline: float | None = deadline_field()
-    citation_check: CitationCheck = check_field("cite")
+    Attributes:
+        common_nodes: At which nodes of a graph these settings are shown in Studio.
+    """
+
+    common_nodes: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    language: Literal["auto", "en", "zh"] = Field(
+        default="auto", description="Language of the prompts; 'auto' follows the question."
+    )
+    k: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="How many passages to retrieve; empty: what the retriever was made with.",
+    )
+    filter: dict[str, Any] | None = Field(
+        default=None, description='Only passages whose metadata match, e.g. {"year": {"$gte": 2020}}.'
+    )
+    max_calls: int | None = max_calls_field(8)
+    max_tokens: int | None = Field(
+        default=None, ge=1, description="Tokens, in and out, that one run may use."
+    )
+    deadline: float | None = Field(
+        default=300.0, gt=0, le=MAX_SECONDS, description="Seconds that one run may take."
+    )
+    citation_check: Literal["words", "model"] = Field(
+        default="words",
+        description="What checks the citations: 'words', or 'model', the graph's language model in one call more.",
+    )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:
+        schema = handler(core)
+        properties = handler.resolve_ref_schema(schema)["properties"]
+        for name, nodes in {"citation_check": ("cite",), **cls.common_nodes}.items():
+            properties[name]["langgraph_nodes"] = list(nodes)
+        return schema
+
+
+def nodes_of_settings(*, language: str, retrieve: str, asks: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The nodes of the common settings, from those that read the question, fetch passages and ask the model."""
+    return {
+        "language": (language,),
+        "k": (retrieve,),
+        "filter": (retrieve,),
+        "max_calls": tuple(asks),
+        "max_tokens": tuple(asks),
+        "deadline": (retrieve, *asks),
+    }
 
 
 class PlainRagContext(RagContext):
@@ -179,11 +157,7 @@ class PlainRagContext(RagContext):
         rag_kit.errors.InvalidInputError: context is not valid: 'langage' is no setting (did you mean 'language'?)...
     """
 
-    language: Literal["auto", "en", "zh"] = language_field("condense", "answer")
-    k: int | None = k_field("retrieve")
-    filter: dict[str, Any] | None = filter_field("retrieve")
-    max_calls: int | None = calls_field(8, "condense", "answer")
-    max_tokens: int | None = tokens_field("condense", "answer")
-    deadline: float | None = deadline_field("retrieve", "answer")
+    common_nodes = nodes_of_settings(language="condense", retrieve="retrieve", asks=("condense", "answer"))
+
     condense_instructions: str | None = instructions_field("condense", "condense")
     answer_instructions: str | None = instructions_field("answer", "answer")

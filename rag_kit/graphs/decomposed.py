@@ -13,7 +13,6 @@ from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
-from pydantic import Field
 
 from rag_kit.concurrency.outcome import describe_failure
 from rag_kit.documents.identity import document_key
@@ -21,7 +20,7 @@ from rag_kit.errors import BranchTimeoutError, BudgetExceededError, ModelOutputE
 from rag_kit.graphs.adaptive.hopping import hop_history, interleaved
 from rag_kit.graphs.adaptive.state import Hop
 from rag_kit.graphs.answering import Answering, check_parts
-from rag_kit.graphs.context import PlainRagContext, instructions_field, shown_at
+from rag_kit.graphs.context import PlainRagContext, instructions_field, setting
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.plain import PlainNodes
 from rag_kit.graphs.prompting import GraphPrompts
@@ -57,12 +56,12 @@ class DecomposedContext(PlainRagContext):
 
     decompose_instructions: str | None = instructions_field("decompose", "decompose")
     merge_instructions: str | None = instructions_field("merge_answers", "merge")
-    max_parts: int = Field(
-        default=4,
+    max_parts: int = setting(
+        4,
+        "Parts that a question is split into at most; each takes one model call.",
+        "decompose",
         ge=2,
         le=MAX_PARTS,
-        description="Parts that a question is split into at most; each takes one model call.",
-        json_schema_extra=shown_at("decompose"),
     )
 
 

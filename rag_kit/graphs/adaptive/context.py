@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
-
-from rag_kit.graphs.context import (
-    CitationCheck,
-    RagContext,
-    calls_field,
-    check_field,
-    deadline_field,
-    filter_field,
-    instructions_field,
-    k_field,
-    language_field,
-    shown_at,
-    tokens_field,
-)
+from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
 
 MAX_HOPS = 10
 MAX_CLARIFICATIONS = 3
@@ -37,47 +23,40 @@ class AdaptiveContext(RagContext):
         rag_kit.errors.InvalidInputError: context is not valid: max_hops: input should be greater than or equal to 1...
     """
 
-    language: Literal["auto", "en", "zh"] = language_field("begin")
-    k: int | None = k_field("single", "search_hop")
-    filter: dict[str, Any] | None = filter_field("single", "search_hop")
-    max_calls: int | None = calls_field(100, *_ASKING)
-    max_tokens: int | None = tokens_field(*_ASKING)
-    deadline: float | None = deadline_field("single", "search_hop", "conclude")
-    citation_check: CitationCheck = check_field("single", "finish")
-    route: Literal["auto", "single", "multi"] = Field(
-        default="auto",
-        description="'auto' classifies the question; 'single' or 'multi' goes that way without asking.",
-        json_schema_extra=shown_at("classify"),
+    common_nodes: ClassVar[dict[str, tuple[str, ...]]] = {
+        **nodes_of_settings(language="begin", retrieve="search_hop", asks=_ASKING),
+        "citation_check": ("single", "finish"),
+    }
+
+    max_calls: int | None = max_calls_field(100)
+    route: Literal["auto", "single", "multi"] = setting(
+        "auto",
+        "'auto' classifies the question; 'single' or 'multi' goes that way without asking.",
+        "classify",
     )
-    direct: bool = Field(
-        default=True,
-        description="Whether talk may be answered without looking anything up; if not, it is searched for too.",
-        json_schema_extra=shown_at("classify", "direct"),
+    direct: bool = setting(
+        True,
+        "Whether talk may be answered without looking anything up; if not, it is searched for too.",
+        "classify",
+        "direct",
     )
-    clarify: bool = Field(
-        default=True,
-        description="Whether the run may wait for a reply to a question back (needs a checkpointer); if not, "
+    clarify: bool = setting(
+        True,
+        "Whether the run may wait for a reply to a question back (needs a checkpointer); if not, "
         "the question back is the answer.",
-        json_schema_extra=shown_at("ask_back", "clarify"),
+        "ask_back",
+        "clarify",
     )
-    max_clarifications: int = Field(
-        default=1,
+    max_clarifications: int = setting(
+        1,
+        "How often the user is asked back; 0: never, an unclear question is searched for as it is.",
+        "classify",
         ge=0,
         le=MAX_CLARIFICATIONS,
-        description="How often the user is asked back; 0: never, an unclear question is searched for as it is.",
-        json_schema_extra=shown_at("classify"),
     )
-    max_hops: int = Field(
-        default=4,
-        ge=1,
-        le=MAX_HOPS,
-        description="Steps of a question that needs several facts.",
-        json_schema_extra=shown_at("next_hop"),
-    )
-    single: dict[str, Any] | None = Field(
-        default=None,
-        description='Further settings of the graph behind "single" (CRAG), e.g. {"upper": 0.4}.',
-        json_schema_extra=shown_at("single"),
+    max_hops: int = setting(4, "Steps of a question that needs several facts.", "next_hop", ge=1, le=MAX_HOPS)
+    single: dict[str, Any] | None = setting(
+        None, 'Further settings of the graph behind "single" (CRAG), e.g. {"upper": 0.4}.', "single"
     )
     condense_instructions: str | None = instructions_field("condense", "begin")
     classify_question_instructions: str | None = instructions_field("classify_question", "classify")

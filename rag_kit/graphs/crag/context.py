@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from rag_kit.concurrency.budget import MAX_SECONDS
 from rag_kit.errors import InvalidInputError
-from rag_kit.graphs.context import (
-    RagContext,
-    calls_field,
-    deadline_field,
-    filter_field,
-    instructions_field,
-    k_field,
-    language_field,
-    shown_at,
-    tokens_field,
-)
+from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
 
 
-def _threshold(description: str, default: float | None, *nodes: str) -> Any:
-    return Field(
-        default=default, ge=-1.0, le=1.0, description=description, json_schema_extra=shown_at(*nodes)
-    )
+def _threshold(description: str, *nodes: str) -> Any:
+    return setting(None, description, *nodes, ge=-1.0, le=1.0)
 
 
 class CragContext(RagContext):
@@ -42,70 +28,54 @@ class CragContext(RagContext):
         rag_kit.errors.InvalidInputError: context is not valid: lower=0.5 is above upper=0.4; lower must not be above.
     """
 
-    language: Literal["auto", "en", "zh"] = language_field("begin", "rewrite_query", "generate")
-    k: int | None = k_field("retrieve")
-    filter: dict[str, Any] | None = filter_field("retrieve")
+    common_nodes = nodes_of_settings(
+        language="begin", retrieve="retrieve", asks=("begin", "grade", "refine", "rewrite_query", "generate")
+    )
+
+    max_calls: int | None = max_calls_field(100)
     lower: float | None = _threshold(
         "Lower threshold: with all passages below it the action is 'incorrect'; empty: the evaluator's own.",
-        None,
         "grade",
     )
     upper: float | None = _threshold(
         "Upper threshold: with any passage above it the action is 'correct'; empty: the evaluator's own.",
-        None,
         "grade",
     )
-    strip_sentences: int = Field(
-        default=3,
+    strip_sentences: int = setting(
+        3,
+        "Sentences in a strip; a passage of one or two sentences is a strip as it is.",
+        "refine",
+        "select_external",
         ge=1,
         le=50,
-        description="Sentences in a strip; a passage of one or two sentences is a strip as it is.",
-        json_schema_extra=shown_at("refine", "select_external"),
     )
-    max_strips: int | None = Field(
-        default=None,
+    max_strips: int | None = setting(
+        None,
+        "Most strips that are kept of each source (the index, the web); empty: 5, and all of the index "
+        "where the evaluator drops none.",
+        "refine",
+        "select_external",
         ge=1,
         le=50,
-        description="Most strips that are kept of each source (the index, the web); empty: 5, and all of the index "
-        "where the evaluator drops none.",
-        json_schema_extra=shown_at("refine", "select_external"),
     )
     strip_threshold: float | None = _threshold(
         "Strips whose confidence is below it are dropped; empty: the lower threshold, and none of the index where the "
         "evaluator drops none.",
-        None,
         "refine",
         "select_external",
     )
-    approve_web: bool = Field(
-        default=False,
-        description="Ask a person before a query leaves for the web (needs a checkpointer).",
-        json_schema_extra=shown_at("approve"),
+    approve_web: bool = setting(
+        False, "Ask a person before a query leaves for the web (needs a checkpointer).", "approve"
     )
-    web_results: int = Field(
-        default=5,
-        ge=1,
-        le=20,
-        description="Most results of the web search that are looked at.",
-        json_schema_extra=shown_at("web_search"),
+    web_results: int = setting(
+        5, "Most results of the web search that are looked at.", "web_search", ge=1, le=20
     )
-    web_result_chars: int = Field(
-        default=4_000,
-        ge=100,
-        le=50_000,
-        description="Most characters of each result of the web search.",
-        json_schema_extra=shown_at("web_search"),
+    web_result_chars: int = setting(
+        4_000, "Most characters of each result of the web search.", "web_search", ge=100, le=50_000
     )
-    web_timeout: float = Field(
-        default=20.0,
-        gt=0,
-        le=MAX_SECONDS,
-        description="Seconds that the web search may take.",
-        json_schema_extra=shown_at("web_search"),
+    web_timeout: float = setting(
+        20.0, "Seconds that the web search may take.", "web_search", gt=0, le=MAX_SECONDS
     )
-    max_calls: int | None = calls_field(100, "begin", "grade", "refine", "rewrite_query", "generate")
-    max_tokens: int | None = tokens_field("begin", "grade", "refine", "rewrite_query", "generate")
-    deadline: float | None = deadline_field("retrieve", "grade", "web_search", "generate")
     condense_instructions: str | None = instructions_field("condense", "begin")
     web_query_instructions: str | None = instructions_field("web_query", "rewrite_query")
     grade_instructions: str | None = instructions_field(

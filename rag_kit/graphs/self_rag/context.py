@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
-
-from rag_kit.graphs.context import (
-    RagContext,
-    calls_field,
-    deadline_field,
-    filter_field,
-    instructions_field,
-    language_field,
-    shown_at,
-    tokens_field,
-)
+from rag_kit.graphs.context import RagContext, instructions_field, max_calls_field, nodes_of_settings, setting
 from rag_kit.graphs.self_rag.scores import Weights
+
+_ASKS = ("begin", "generate_segments", "generate")
 
 
 def _number(default: Any, low: float, high: float, description: str, *nodes: str) -> Any:
-    return Field(
-        default=default, ge=low, le=high, description=description, json_schema_extra=shown_at(*nodes)
-    )
+    return setting(default, description, *nodes, ge=low, le=high)
 
 
 class SelfRagContext(RagContext):
@@ -33,12 +22,10 @@ class SelfRagContext(RagContext):
         (0.2, 2, 0.0)
     """
 
-    language: Literal["auto", "en", "zh"] = language_field("begin")
+    common_nodes = nodes_of_settings(language="begin", retrieve="retrieve", asks=_ASKS)
+
+    max_calls: int | None = max_calls_field(64)
     k: int | None = _number(5, 1, 20, "Passages that are looked up for a segment (or a round).", "retrieve")
-    filter: dict[str, Any] | None = filter_field("retrieve")
-    max_calls: int | None = calls_field(64, "begin", "generate_segments", "generate")
-    max_tokens: int | None = tokens_field("begin", "generate_segments", "generate")
-    deadline: float | None = deadline_field("begin", "generate_segments", "generate")
 
     max_segments: int = _number(
         3, 1, 20, "mode paper: parts that an answer may have.", "rank_segments", "decide_retrieval"
@@ -57,10 +44,11 @@ class SelfRagContext(RagContext):
         1.0, 0, 10, "mode paper: weight of the passage's support.", "rank_segments"
     )
     usefulness_weight: float = _number(0.5, 0, 10, "mode paper: weight of the usefulness.", "rank_segments")
-    constraint: Literal["soft", "hard"] = Field(
-        default="soft",
-        description="soft: irrelevant or unsupported text only scores low, and is flagged; hard: it is dropped.",
-        json_schema_extra=shown_at("rank_segments", "finish"),
+    constraint: Literal["soft", "hard"] = setting(
+        "soft",
+        "soft: irrelevant or unsupported text only scores low, and is flagged; hard: it is dropped.",
+        "rank_segments",
+        "finish",
     )
     max_rounds: int = _number(
         2, 1, 10, "mode reflect: searches, the first one included.", "grade_documents", "grade_usefulness"
