@@ -18,7 +18,7 @@ from support.graphs import BUILDERS, fixed, thread
 from typing_extensions import TypedDict
 
 from rag_kit.errors import BudgetExceededError, InvalidInputError
-from rag_kit.graphs import Guards, as_chat, build_crag, build_plain_rag, uncompiled
+from rag_kit.graphs import Guards, build_crag, build_plain_rag, uncompiled
 from rag_kit.graphs.crag.state import CragState
 from rag_kit.graphs.evaluators.base import Evaluator
 from rag_kit.graphs.evaluators.function import FunctionEvaluator
@@ -205,7 +205,7 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(InvalidInputError, match="a node 'grade' already; give another name, or replace it"):
         graph.insert_node("grade", lambda state: {}, after="retrieve")
     with pytest.raises(InvalidInputError, match=r"an uncompiled graph; give what .* or compile\(\) gave"):
-        as_chat(graph)  # type: ignore[arg-type]
+        uncompiled(graph)  # type: ignore[arg-type]
     graph.remove_node("grade")  # nothing follows retrieve: no empty answer, but an error before the run
     with pytest.raises(InvalidInputError, match="'retrieve' leads nowhere: add_edge"):
         graph.compile()
