@@ -21,11 +21,7 @@ _GREATEST = 2**53  # beyond it, floats cannot hold every whole number
 
 @contextmanager
 def quiet() -> Iterator[Any]:
-    """Import Optuna, and silence it within the context.
-
-    Raises:
-        MissingExtraError: If it is not installed.
-    """
+    """Import Optuna, which is an extra, and silence it within the context."""
     try:
         import optuna
     except ImportError:
@@ -41,11 +37,7 @@ def quiet() -> Iterator[Any]:
 
 
 def label(value: Any) -> str:
-    """A plain value as one text: equal for equal values, and different for 1, True and "1".
-
-    Raises:
-        InvalidInputError: If it holds anything but texts, finite numbers, booleans, ``None``, lists and dicts.
-    """
+    """A plain value as one text: equal for equal values, and different for 1, True and "1"."""
     try:
         return json.dumps(value, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -119,11 +111,7 @@ class Parameter:
 
 
 def make_parameter(name: Any, form: Any, earlier: Mapping[str, Parameter]) -> Parameter:
-    """Check a parameter, with Optuna's own rules for ranges.
-
-    Raises:
-        InvalidInputError: If the form does not say what values there are.
-    """
+    """The parameter of a form, checked by Optuna's own rules for ranges."""
     form = {"choices": form} if isinstance(form, list | tuple) else form
     kinds = [kind for kind in ("choices", "int", "float") if isinstance(form, Mapping) and kind in form]
     if not isinstance(name, str) or len(kinds) != 1:

@@ -210,11 +210,7 @@ class TuningResult:
 
 
 def open_study(path: Path, direction: str | None = None) -> Any:
-    """Load the study of a file; with a direction, make it where there is none.
-
-    Raises:
-        InvalidInputError: If the file is damaged, or cannot be read or written.
-    """
+    """Load the study of a file; with a direction, make it where there is none."""
     try:
         with quiet() as optuna:
             from optuna.storages.journal import JournalFileBackend

@@ -36,9 +36,7 @@ class SearchSpace:
     a text, a number, True, False, None, or a list or dict of these.
 
     Args:
-        parameters: Name -> parameter.
-        default: Values of the default setting; what is not named has its own ``default``, else the first choice or
-            the middle of the range.
+        parameters: Name -> parameter. One without a ``default`` has its first choice, or the middle of its range.
 
     Raises:
         InvalidInputError: If a parameter is malformed, or depends on an unknown one.
@@ -50,7 +48,7 @@ class SearchSpace:
     #: What else decides a score, as plain data; a search is resumed only while it is the same.
     identity: Mapping[str, Any] = {}
 
-    def __init__(self, parameters: Mapping[str, Any], default: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
         if not isinstance(parameters, Mapping) or not parameters:
             raise InvalidInputError(
                 f"the space is {parameters!r:.160}; give parameters by name, such as {{'k': {{'int': [1, 20]}}}}"
@@ -58,8 +56,7 @@ class SearchSpace:
         self.parameters: dict[str, Parameter] = {}
         for name, form in parameters.items():
             self.parameters[name] = make_parameter(name, form, self.parameters)
-        self.default: dict[str, Any] = {}
-        self.default = self.settle(default or {})
+        self.default = self.settle({})
 
     @classmethod
     def of_retrievers(
@@ -132,17 +129,13 @@ class SearchSpace:
         return settings
 
     def settle(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The active parameters with these values, and the defaults of those that are not named.
-
-        Raises:
-            InvalidInputError: If a name is unknown, or a value is not allowed.
-        """
+        """The active parameters with these values, and the defaults of those that are not named."""
         if unknown := [name for name in values if name not in self.parameters]:
             raise InvalidInputError(
                 f"there is no parameter {unknown[0]!r:.120}; there are {', '.join(map(repr, self.parameters)):.400}"
             )
         checked = {name: self.parameters[name].check(value) for name, value in values.items()}
-        return self.pick(lambda p: checked.get(p.name, self.default.get(p.name, p.default)))
+        return self.pick(lambda p: checked.get(p.name, p.default))
 
     def trial(self, settings: Mapping[str, Any], *, state: str, **more: Any) -> Any:
         """A trial of Optuna in a state by name that has these settings; ``more`` as for ``create_trial``."""

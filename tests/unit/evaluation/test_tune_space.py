@@ -30,17 +30,10 @@ def test_what_does_not_count_is_not_in_a_setting():
     }
 
 
-def test_a_default_setting_may_be_given():
-    """The space's default wins over that of a parameter."""
-    space = SearchSpace(FORM, {"search": "bm25", "k": 7})
-    assert space.default == {"search": "bm25", "k": 7}
-    assert space.settle({"search": "hybrid"})["k"] == 7
-
-
 def test_plain_data_come_back_the_same():
     """A space survives JSON."""
     space = SearchSpace(FORM)
-    again = SearchSpace(json.loads(json.dumps(space.to_json())), space.default)
+    again = SearchSpace(json.loads(json.dumps(space.to_json())))
     assert (again.to_json(), again.default) == (space.to_json(), space.default)
 
 
@@ -56,23 +49,15 @@ def test_one_and_true_and_its_text_are_other_choices():
     ("form", "message"),
     [
         ({}, "give parameters by name"),
-        ([1], "give parameters by name"),
-        ({"a": []}, "give a list of choices"),
-        ({"a": "abc"}, "give a list of choices"),
         ({"a": {"int": [1, 2], "float": [1, 2]}}, "one of choices, int and float"),
         ({"a": {"int": [1, 2], "steps": 1}}, "unknown: steps"),
-        ({"a": {"int": [1.5, 2]}}, "whole numbers"),
         ({"a": {"int": [5, 2]}}, "the smaller first"),
         ({"a": {"int": [0, 10**400]}}, "within"),
         ({"a": {"float": [0, float("nan")]}}, "finite"),
-        ({"a": {"float": [0, 1], "log": True}}, "log"),
-        ({"a": {"float": [0, 1], "step": 0}}, "step"),
-        ({"a": {"int": [1, 5], "default": 9}}, "is 9; allowed are"),
         ({"a": {"int": [1, 5], "step": 2, "default": 2}}, "is 2; allowed are"),
         ({"a": [1, 2, 1]}, "twice"),
         ({"a": [lambda: 1]}, "allowed are texts"),
         ({"a": {"choices": [1], "when": {"b": 1}}, "b": [1]}, "does not stand before it"),
-        ({"b": [1], "a": {"choices": [1], "when": {"b": 2}}}, "is 2; allowed are"),
     ],
 )
 def test_a_malformed_space_is_refused(form, message):
