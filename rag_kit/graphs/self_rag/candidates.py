@@ -21,11 +21,8 @@ from rag_kit.graphs.self_rag.scores import (
     SUPPORT,
     USEFULNESS,
     Parts,
-    certain,
-    relevance_score,
+    critique_score,
     sequence_probability,
-    support_score,
-    usefulness_score,
 )
 from rag_kit.graphs.self_rag.state import Beam, Candidate, Scoring
 from rag_kit.graphs.steps import ask, write
@@ -137,9 +134,7 @@ class Writer:
         logprobs = [token.logprob for token in written.tokens] if scored else []
         one["parts"] = Parts(
             p=sequence_probability(logprobs),
-            relevance=relevance_score(known["relevance"]) if "relevance" in known else 0.0,
-            support=support_score(known["support"]) if "support" in known else 0.0,
-            usefulness=usefulness_score(known["usefulness"]),
+            **{each: critique_score(known.get(each, {}), _FIELDS[each]) for each in _WORST},
         )._asdict()
         return one
 
@@ -154,7 +149,7 @@ def probabilities(verdict: Reply, name: str, label: str) -> dict[str, float]:
     """The probabilities of a field's labels: the model's own where its tokens show them, else 1 on the label."""
     labels = _FIELDS[name]
     known = label_probabilities(verdict.tokens, name, label, labels) if verdict.value is not None else None
-    return known or certain(label, labels)
+    return known or {each: float(each == label) for each in labels}
 
 
 def tidy(text: str, count: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,16 +71,10 @@ def with_tokens(step: Step[Any], *, wanted: bool = True) -> Step[Any]:
         step: The call.
         wanted: False where no log-probabilities were asked for: then no callback is set up, and there are no tokens.
     """
-    if not wanted:
-
-        async def without(config: RunnableConfig) -> Reply:
-            return Reply(await step.native(config))
-
-        return Step(step.name, lambda config: Reply(step.sync(config)), without)
 
     def catching(config: RunnableConfig) -> tuple[_Catcher, RunnableConfig]:
         catcher = _Catcher()
-        return catcher, merge_configs(config, {"callbacks": [catcher]})
+        return catcher, merge_configs(config, {"callbacks": [catcher]}) if wanted else config
 
     def sync(config: RunnableConfig) -> Reply:
         catcher, merged = catching(config)
@@ -146,7 +140,7 @@ def _pair(entry: Any) -> tuple[str, float] | None:
 
 
 def label_probabilities(
-    tokens: Sequence[Token], name: str, label: str, labels: Sequence[str]
+    tokens: Sequence[Token], name: str, label: str, labels: Collection[str]
 ) -> dict[str, float] | None:
     """The probabilities of the labels of a field, read where the model wrote the one that it chose.
 
@@ -188,7 +182,7 @@ def _at(tokens: Sequence[Token], offset: int) -> Token | None:
     return None
 
 
-def _by_label(candidates: Sequence[tuple[str, float]], labels: Sequence[str]) -> dict[str, float]:
+def _by_label(candidates: Sequence[tuple[str, float]], labels: Collection[str]) -> dict[str, float]:
     """Add up the probabilities of the tokens that begin each label."""
     found = dict.fromkeys(labels, 0.0)
     seen: set[str] = set()

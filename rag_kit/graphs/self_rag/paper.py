@@ -34,7 +34,7 @@ from rag_kit.graphs.self_rag.context import SelfRagContext
 from rag_kit.graphs.self_rag.logprobs import Reply, may_have_logprobs
 from rag_kit.graphs.self_rag.opening import cap_of
 from rag_kit.graphs.self_rag.records import changed, failed_candidate, has_answer, search_query, with_chosen
-from rag_kit.graphs.self_rag.scores import RETRIEVE, certain, retrieval_probability, wants_retrieval
+from rag_kit.graphs.self_rag.scores import RETRIEVE, critique_score
 from rag_kit.graphs.self_rag.state import Beam, Candidate, SelfRagState
 from rag_kit.graphs.state import Update
 from rag_kit.graphs.steps import beside, fetch, inner
@@ -88,15 +88,11 @@ class Paper:
             if answer.value is None:
                 notes.append("retrieve_needed: the model gave no usable verdict; documents were looked up")
             label = "yes" if answer.value is None else answer.value.retrieve
-            known = (
-                certain(label, RETRIEVE) if answer.value is None else probabilities(answer, "retrieve", label)
-            )
-            decided[beam["number"]] = changed(
-                beam, retrieve=wants_retrieval(known, context.delta), wanted=retrieval_probability(known)
-            )
+            wanted = critique_score(probabilities(answer, "retrieve", label), RETRIEVE)
+            decided[beam["number"]] = changed(beam, retrieve=wanted > context.delta, wanted=wanted)
         segment = state["segment"] + 1
-        wanted = [beam["retrieve"] for beam in decided.values()]
-        report("decided", segment=segment, retrieve=wanted)
+        retrieve = [beam["retrieve"] for beam in decided.values()]
+        report("decided", segment=segment, retrieve=retrieve)
         update = {
             "beams": [decided.get(beam["number"], beam) for beam in beams],
             "segment": segment,
@@ -104,7 +100,7 @@ class Paper:
             "scoring": scoring,
             "notes": notes,
         }
-        return Command(update=update, goto="retrieve" if any(wanted) else "generate_direct")
+        return Command(update=update, goto="retrieve" if any(retrieve) else "generate_direct")
 
     async def retrieve(self, state: SelfRagState, context: SelfRagContext) -> Command[Any]:
         """Look up passages for each way to go on: the question, and what was said last."""

@@ -10,15 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-RELEVANCE = ("relevant", "irrelevant")
-SUPPORT = ("full", "partial", "none")
-USEFULNESS = ("1", "2", "3", "4", "5")
-RETRIEVE = ("yes", "no")
-
-#: What each rating is worth, from 1 to 5.
-USEFULNESS_WEIGHTS = (-1.0, -0.5, 0.0, 0.5, 1.0)
-
-Probabilities = Mapping[str, float]
+#: What each label of a critique is worth.
+RELEVANCE = {"relevant": 1.0, "irrelevant": 0.0}
+SUPPORT = {"full": 1.0, "partial": 0.5, "none": 0.0}
+USEFULNESS = {"1": -1.0, "2": -0.5, "3": 0.0, "4": 0.5, "5": 1.0}
+RETRIEVE = {"yes": 1.0, "no": 0.0}
 
 
 class Weights(NamedTuple):
@@ -48,83 +44,30 @@ class Parts(NamedTuple):
     usefulness: float
 
 
-def certain(label: str, labels: Sequence[str]) -> dict[str, float]:
-    """Probability 1 on a label: what a prompted label without log-probabilities says.
+def critique_score(probabilities: Mapping[str, float], worth: Mapping[str, float]) -> float:
+    """The expected worth of a critique's labels, their probabilities normalised; 0 where none has any.
 
     Example:
-        >>> certain("partial", SUPPORT)
-        {'full': 0.0, 'partial': 1.0, 'none': 0.0}
-    """
-    return {each: float(each == label) for each in labels}
-
-
-def retrieval_probability(probabilities: Probabilities) -> float:
-    """``P(yes) / (P(yes) + P(no))``; 0 where neither has any.
-
-    Example:
-        >>> retrieval_probability({"yes": 0.125, "no": 0.375})
+        >>> critique_score({"full": 0.5, "partial": 0.25, "none": 0.25}, SUPPORT)
+        0.625
+        >>> critique_score({"yes": 0.125, "no": 0.375}, RETRIEVE)  # P(yes) / (P(yes) + P(no))
         0.25
     """
-    return _share(probabilities, "yes", RETRIEVE)
-
-
-def wants_retrieval(probabilities: Probabilities, delta: float) -> bool:
-    """Whether documents are looked up for a segment: strictly above the threshold.
-
-    Example:
-        >>> wants_retrieval({"yes": 0.25, "no": 0.75}, 0.25), wants_retrieval({"yes": 0.26, "no": 0.74}, 0.25)
-        (False, True)
-    """
-    return retrieval_probability(probabilities) > delta
-
-
-def relevance_score(probabilities: Probabilities) -> float:
-    """``P(relevant)``, normalised over both labels.
-
-    Example:
-        >>> relevance_score({"relevant": 0.375, "irrelevant": 0.125})
-        0.75
-    """
-    return _share(probabilities, "relevant", RELEVANCE)
-
-
-def support_score(probabilities: Probabilities) -> float:
-    """``P(full) + 0.5 P(partial)``, normalised over the three labels.
-
-    Example:
-        >>> support_score({"full": 0.5, "partial": 0.25, "none": 0.25})
-        0.625
-    """
-    return _share(probabilities, "full", SUPPORT) + 0.5 * _share(probabilities, "partial", SUPPORT)
-
-
-def usefulness_score(probabilities: Probabilities) -> float:
-    """The expected worth of the rating, from -1 (surely 1) to 1 (surely 5), normalised over the ratings.
-
-    Example:
-        >>> usefulness_score({"4": 0.5, "5": 0.5})
-        0.75
-    """
-    return sum(
-        weight * _share(probabilities, label, USEFULNESS)
-        for label, weight in zip(USEFULNESS, USEFULNESS_WEIGHTS, strict=True)
-    )
+    total = sum(probabilities.get(label, 0.0) for label in worth)
+    if total <= 0:
+        return 0.0
+    return sum(value * (probabilities.get(label, 0.0) / total) for label, value in worth.items())
 
 
 def sequence_probability(logprobs: Sequence[float]) -> float:
     """The length-normalised probability of a text: the exponential of its tokens' mean log-probability.
 
-    Returns:
-        From 0 to 1; 1 for no tokens.
-
     Example:
         >>> import math
-        >>> round(sequence_probability([math.log(0.5), math.log(0.5)]), 6)
-        0.5
+        >>> round(sequence_probability([math.log(0.5), math.log(0.5)]), 6), sequence_probability([])
+        (0.5, 1.0)
     """
-    if not logprobs:
-        return 1.0
-    return math.exp(min(0.0, sum(logprobs) / len(logprobs)))
+    return math.exp(min(0.0, sum(logprobs) / len(logprobs))) if logprobs else 1.0
 
 
 def segment_score(parts: Parts, weights: Weights = PAPER_WEIGHTS) -> float:
@@ -134,12 +77,7 @@ def segment_score(parts: Parts, weights: Weights = PAPER_WEIGHTS) -> float:
         >>> segment_score(Parts(p=0.5, relevance=0.75, support=0.625, usefulness=0.5))
         2.125
     """
-    return (
-        parts.p
-        + weights.relevance * parts.relevance
-        + weights.support * parts.support
-        + weights.usefulness * parts.usefulness
-    )
+    return parts.p + sum(weight * part for weight, part in zip(weights, parts[1:], strict=True))
 
 
 def beam_score(scores: Sequence[float]) -> float:
@@ -153,8 +91,3 @@ def beam_score(scores: Sequence[float]) -> float:
         1.5
     """
     return sum(scores) / len(scores) if scores else 0.0
-
-
-def _share(probabilities: Probabilities, label: str, labels: Sequence[str]) -> float:
-    total = sum(probabilities.get(each, 0.0) for each in labels)
-    return probabilities.get(label, 0.0) / total if total > 0 else 0.0

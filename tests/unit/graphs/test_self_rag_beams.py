@@ -17,10 +17,8 @@ from rag_kit.graphs.self_rag.beams import (
     undecided,
     used_passages,
 )
-from rag_kit.graphs.self_rag.scores import RELEVANCE, SUPPORT, USEFULNESS, USEFULNESS_WEIGHTS, Weights
+from rag_kit.graphs.self_rag.scores import RELEVANCE, SUPPORT, USEFULNESS, Weights
 from rag_kit.graphs.self_rag.state import Beam, Candidate
-
-POINTS = dict(zip(USEFULNESS, USEFULNESS_WEIGHTS, strict=True))
 
 
 def candidate(
@@ -39,7 +37,7 @@ def candidate(
         "p": 1.0,
         "relevance": float(relevance == "relevant"),
         "support": {"full": 1.0, "partial": 0.5, "none": 0.0}[support],
-        "usefulness": POINTS[usefulness],
+        "usefulness": USEFULNESS[usefulness],
     }
     return Candidate(
         segment=segment, beam=beam, passage=passage, source=None, text=text,
@@ -223,9 +221,9 @@ def test_chinese_segments_are_joined_without_blanks() -> None:
 labelled = st.builds(
     candidate,
     st.sampled_from(["", "A.", "B.", "C.", "a"]),
-    st.sampled_from(RELEVANCE),
-    st.sampled_from(SUPPORT),
-    st.sampled_from(USEFULNESS),
+    st.sampled_from(list(RELEVANCE)),
+    st.sampled_from(list(SUPPORT)),
+    st.sampled_from(list(USEFULNESS)),
     passage=st.integers(0, 4),
     beam=st.integers(1, 2),
 )

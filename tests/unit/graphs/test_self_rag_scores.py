@@ -17,14 +17,9 @@ from rag_kit.graphs.self_rag.scores import (
     Parts,
     Weights,
     beam_score,
-    certain,
-    relevance_score,
-    retrieval_probability,
+    critique_score,
     segment_score,
     sequence_probability,
-    support_score,
-    usefulness_score,
-    wants_retrieval,
 )
 
 probability = st.floats(0, 1)
@@ -35,10 +30,15 @@ def test_a_candidate_by_hand() -> None:
     relevance = {"relevant": 0.6, "irrelevant": 0.2}
     support = {"full": 0.4, "partial": 0.2, "none": 0.2}
     usefulness = {"1": 0.0, "2": 0.1, "3": 0.1, "4": 0.3, "5": 0.5}
-    assert relevance_score(relevance) == pytest.approx(0.75)
-    assert support_score(support) == pytest.approx(0.5 + 0.5 * 0.25)
-    assert usefulness_score(usefulness) == pytest.approx(-0.05 + 0 + 0.15 + 0.5)
-    parts = Parts(0.5, relevance_score(relevance), support_score(support), usefulness_score(usefulness))
+    assert critique_score(relevance, RELEVANCE) == pytest.approx(0.75)
+    assert critique_score(support, SUPPORT) == pytest.approx(0.5 + 0.5 * 0.25)
+    assert critique_score(usefulness, USEFULNESS) == pytest.approx(-0.05 + 0 + 0.15 + 0.5)
+    parts = Parts(
+        0.5,
+        critique_score(relevance, RELEVANCE),
+        critique_score(support, SUPPORT),
+        critique_score(usefulness, USEFULNESS),
+    )
     assert segment_score(parts) == pytest.approx(0.5 + 0.75 + 0.625 + 0.5 * 0.6)
 
 
@@ -55,9 +55,9 @@ def test_prompted_labels_by_hand(labels: tuple[str, str, str], f: float) -> None
     """A label without log-probabilities counts as certain, p(y) is 1."""
     parts = Parts(
         1.0,
-        relevance_score(certain(labels[0], RELEVANCE)),
-        support_score(certain(labels[1], SUPPORT)),
-        usefulness_score(certain(labels[2], USEFULNESS)),
+        critique_score({labels[0]: 1.0}, RELEVANCE),
+        critique_score({labels[1]: 1.0}, SUPPORT),
+        critique_score({labels[2]: 1.0}, USEFULNESS),
     )
     assert segment_score(parts) == f
 
@@ -69,15 +69,11 @@ def test_weights_count() -> None:
     assert segment_score(parts, Weights(0, 0, 0)) == 0.5
 
 
-def test_the_threshold_is_passed_only_above_it() -> None:
-    """P(yes)/(P(yes)+P(no)) equal to delta is no; other mass does not matter."""
-    assert retrieval_probability({"yes": 0.1, "no": 0.4}) == 0.2
-    assert not wants_retrieval({"yes": 0.1, "no": 0.4}, 0.2)
-    assert wants_retrieval({"yes": 0.100001, "no": 0.4}, 0.2)
-    assert not wants_retrieval(certain("no", RETRIEVE), 0.0)
-    assert wants_retrieval(certain("yes", RETRIEVE), 0.999)
-    assert not wants_retrieval(certain("yes", RETRIEVE), 1.0)
-    assert not wants_retrieval({}, 0.0)
+def test_the_probability_of_retrieval_is_that_of_yes_beside_no() -> None:
+    """P(yes)/(P(yes)+P(no)); other mass does not matter, and without any it is 0."""
+    assert critique_score({"yes": 0.1, "no": 0.4}, RETRIEVE) == 0.2
+    assert critique_score({"yes": 1.0, "no": 0.0, "perhaps": 9.0}, RETRIEVE) == 1.0
+    assert critique_score({}, RETRIEVE) == 0.0
 
 
 def test_sequence_probability_is_normalised_by_length() -> None:
@@ -95,12 +91,12 @@ def test_a_beam_is_worth_the_mean_of_its_segments() -> None:
     assert beam_score([]) == 0.0
 
 
-@given(st.dictionaries(st.sampled_from(SUPPORT + RELEVANCE + USEFULNESS), probability))
+@given(st.dictionaries(st.sampled_from([*SUPPORT, *RELEVANCE, *USEFULNESS]), probability))
 def test_scores_stay_in_their_bounds(known: dict[str, float]) -> None:
     """Whatever a model's probabilities are, also missing ones."""
-    assert 0 <= relevance_score(known) <= 1 + 1e-9
-    assert 0 <= support_score(known) <= 1 + 1e-9
-    assert -1 - 1e-9 <= usefulness_score(known) <= 1 + 1e-9
+    assert 0 <= critique_score(known, RELEVANCE) <= 1 + 1e-9
+    assert 0 <= critique_score(known, SUPPORT) <= 1 + 1e-9
+    assert -1 - 1e-9 <= critique_score(known, USEFULNESS) <= 1 + 1e-9
 
 
 def tokens(*parts: tuple[str, dict[str, float]] | str) -> list[Token]:
