@@ -12,8 +12,7 @@ from typing import Any
 class RagKitError(RuntimeError):
     """Root of every exception that rag_kit raises on purpose.
 
-    It is a RuntimeError because the LangGraph server, and so Studio, passes on the messages of such errors and of
-    ValueErrors alone.
+    The LangGraph server, and so Studio, passes on the messages of RuntimeErrors and ValueErrors alone.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -102,8 +101,7 @@ class ResultsLockedError(RagKitError):
 class TrackingError(RagKitError):
     """A tracker of experiments (LangSmith, MLflow, Phoenix) refused results, or did not answer.
 
-    Args:
-        message: What happened and what to do.
+    Attributes:
         tracked: What had been written until then (`rag_kit.evaluation.tracked.Tracked`); ``None`` before the first.
     """
 
@@ -141,8 +139,7 @@ class BranchTimeoutError(BranchError):
 class StatementError(RagKitError):
     """A statement that a model wrote for a database was refused, or failed in it.
 
-    Args:
-        message: What was refused, or the database's own error.
+    Attributes:
         statement: The statement.
         refused: Whether it was refused as not allowed; ``False`` where it failed.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 MAX_TEXT = 100_000
@@ -77,11 +78,12 @@ def json_values(text: str) -> Iterator[Any]:
     text = text[:MAX_TEXT].strip().lstrip("\ufeff")
     if not text:
         return
-    match = _START.match(text)
-    whole = _at(text, 0) if match else None
-    if whole is not None and not text[whole[1] :].strip():
-        yield whole[0]
-        return
+    if _START.match(text):
+        with suppress(ValueError, RecursionError):
+            value, end = _read(text, 0)
+            if not text[end:].strip():
+                yield value
+                return
     fenced = [match.group(2).strip() for match in _FENCE.finditer(text)]
     for block in reversed(fenced):
         yield from reversed(_embedded(block)[0])
@@ -116,14 +118,6 @@ def _embedded(text: str) -> tuple[list[Any], bool]:
         found.append(value[0])
         position = value[1]
     return found, False
-
-
-def _at(text: str, start: int) -> tuple[Any, int] | None:
-    """The value that starts here and where it ends, else None."""
-    try:
-        return _read(text, start)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _read(text: str, start: int) -> tuple[Any, int]:
@@ -161,7 +155,8 @@ def _strict(text: str, start: int) -> tuple[str, int]:
             while out and (out[-1].isspace() or out[-1] == ","):
                 out.pop()
         elif text.startswith("//", i):
-            i = _line_end(text, i)
+            end = text.find("\n", i)
+            i = len(text) if end < 0 else end
             continue
         elif c.isalpha():
             word = re.compile(r"[^\W\d]\w*").match(text, i)
@@ -174,11 +169,6 @@ def _strict(text: str, start: int) -> tuple[str, int]:
         if not closers:
             return "".join(out), i
     raise TruncatedError("the JSON breaks off")
-
-
-def _line_end(text: str, i: int) -> int:
-    end = text.find("\n", i)
-    return len(text) if end < 0 else end
 
 
 def _string(text: str, start: int) -> tuple[str, int]:

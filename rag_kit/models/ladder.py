@@ -13,10 +13,9 @@ from rag_kit.errors import BudgetExceededError, InvalidInputError, ModelError, M
 from rag_kit.models import native
 
 from .attempts import Reply, ask
-from .calls import ModelCall
+from .calls import ModelCall, formatted, rendered
 from .endpoint import METHODS, first_method, remember_method
 from .failures import Failure, map_model_error
-from .messages import formatted, rendered
 from .parsing import UnreadableError, parse_text
 from .problems import problem_in
 from .redact import secrets_of, short
