@@ -148,10 +148,13 @@ def compare_pairs(
     level: float,
     thresholds: Mapping[str, float],
 ) -> tuple[list[Pair], int]:
-    """Test these couples, metric by metric as the intervals are; and for how many tests was corrected."""
+    """A pair for each metric and couple, in the order of the intervals, and the number of tests corrected for."""
     names, table = list(matched.runs), differences(matched, couples)
     keys = [(metric, *couple) for metric in matched.values for couple in couples]
-    binary = {metric: bool(np.isin(v[v == v], (0, 1)).all()) for metric, v in matched.values.items()}
+    binary = {  # of 0 and 1, McNemar's test is the sign-flip test
+        metric: bool(np.isin(v[v == v], (0, 1)).all()) and 0 < thresholds.get(metric, 0.5) <= 1
+        for metric, v in matched.values.items()
+    }
     flips = sign_flip_tests(np.nan_to_num(table, nan=0.0))
     pairs: list[Pair] = []
     for (metric, i, j), column, ends, flip in zip(keys, table.T, intervals, flips, strict=True):

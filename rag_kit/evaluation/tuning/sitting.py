@@ -23,7 +23,7 @@ from rag_kit.evaluation.examples import Example
 from rag_kit.evaluation.metric import Metric
 from rag_kit.evaluation.runs.evaluating import aevaluate, resolve
 from rag_kit.evaluation.runs.results import Results
-from rag_kit.evaluation.tuning import result as kept
+from rag_kit.evaluation.tuning import result
 from rag_kit.evaluation.tuning.parameter import Parameter, label, quiet
 from rag_kit.evaluation.tuning.result import Trial, TuningResult, record_name
 from rag_kit.evaluation.tuning.space import SearchSpace
@@ -79,12 +79,12 @@ class Sitting:
     def _read(self) -> None:
         """Read what earlier sittings wrote; from then on, the study is only written to."""
         self._records = dict(self.study.user_attrs)
-        self._trials = kept.read_trials(self.study)
+        self._trials = result.read_trials(self.study)
         self._began = time.monotonic() - self._records.get("elapsed", 0.0)
 
     @property
     def _used(self) -> dict[str, Any]:
-        return {**kept.total_usage(self._records), "seconds": time.monotonic() - self._began}
+        return {**result.total_usage(self._records), "seconds": time.monotonic() - self._began}
 
     @property
     def _seconds_left(self) -> float | None:
@@ -93,7 +93,7 @@ class Sitting:
 
     @property
     def _best(self) -> Trial:
-        return kept.best_of(self._trials, self.metric.higher_is_better)
+        return result.best_of(self._trials, self.metric.higher_is_better)
 
     def _asked(self, settings: Mapping[str, Any], part: str) -> int:
         return int(self._records.get(record_name(settings, part), {}).get("asked", 0))
@@ -168,7 +168,7 @@ class Sitting:
     def _add(self, trial: Any) -> None:
         with quiet():
             self.study.add_trial(trial)
-        self._trials = kept.read_trials(self.study)
+        self._trials = result.read_trials(self.study)
 
     def _report(self, number: int) -> None:
         trial, best, used = self._trials[number], self._best, self._used
@@ -201,7 +201,7 @@ class Sitting:
         if self.pruning == "none":
             return ""
         if self.pruning == "paired":
-            return kept.worse_than(self._best.scores, scores, self.metric.higher_is_better)
+            return result.worse_than(self._best.scores, scores, self.metric.higher_is_better)
         with quiet():
             trial = self.space.trial(settings, state="RUNNING", intermediate_values=dict(steps))
             given_up = self.pruning.prune(self.study, trial)
