@@ -158,16 +158,21 @@ def user_function(name: str, func: Callable[..., Any], *arguments: Any) -> Step[
     return Step(name, lambda config: sync(), lambda config: native())
 
 
-def can_wait() -> Step[Any]:
+def from_config(name: str, read: Callable[[RunnableConfig], T]) -> Step[T]:
+    """Read something from the run's configuration."""
+
+    async def native(config: RunnableConfig) -> T:
+        return read(config)
+
+    return Step(name, read, native)
+
+
+def can_wait() -> Step[bool]:
     """Whether the run can wait for a person: LangGraph puts a saver, also a parent's, into the configuration."""
-
-    def sync(config: RunnableConfig) -> bool:
-        return config.get("configurable", {}).get("__pregel_checkpointer") is not None
-
-    async def native(config: RunnableConfig) -> bool:
-        return sync(config)
-
-    return Step("checkpointer", sync, native)
+    return from_config(
+        "checkpointer",
+        lambda config: config.get("configurable", {}).get("__pregel_checkpointer") is not None,
+    )
 
 
 def inner(name: str, make: Callable[[], Logic[Any]]) -> Step[Any]:

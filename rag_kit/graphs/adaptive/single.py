@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
@@ -32,22 +33,15 @@ def single_node(graph: CompiledStateGraph[Any, Any, Any, Any]) -> RunnableLambda
     """
 
     def sync(state: AdaptiveState, config: RunnableConfig) -> Update:
-        context = run_context(AdaptiveContext)
-        inputs, settings = {"question": state["search_query"]}, settings_for(graph, state, context)
-        try:
-            found = graph.invoke(inputs, config, context=settings)
-        except BudgetExceededError as error:
-            raise _with_whole_cap(error, context) from None
-        return _update_from(found)
+        with _whole_cap() as context:
+            settings = settings_for(graph, state, context)
+            return _update_from(graph.invoke({"question": state["search_query"]}, config, context=settings))
 
     async def native(state: AdaptiveState, config: RunnableConfig) -> Update:
-        context = run_context(AdaptiveContext)
-        inputs, settings = {"question": state["search_query"]}, settings_for(graph, state, context)
-        try:
-            found = await graph.ainvoke(inputs, config, context=settings)
-        except BudgetExceededError as error:
-            raise _with_whole_cap(error, context) from None
-        return _update_from(found)
+        with _whole_cap() as context:
+            settings = settings_for(graph, state, context)
+            found = await graph.ainvoke({"question": state["search_query"]}, config, context=settings)
+            return _update_from(found)
 
     return RunnableLambda(sync, native)
 
@@ -81,11 +75,16 @@ def settings_for(
     return schema(**common)
 
 
-def _with_whole_cap(error: BudgetExceededError, context: AdaptiveContext) -> BudgetExceededError:
-    """The error with the cap that the caller set, in place of what of it was left for the inner run."""
-    caps = {"calls": context.max_calls, "tokens": context.max_tokens, "deadline": context.deadline}
-    limit = caps.get(error.what)
-    return BudgetExceededError(error.what, error.limit if limit is None else limit)
+@contextmanager
+def _whole_cap() -> Iterator[AdaptiveContext]:
+    """The run's settings; an error names the cap that the caller set, not what was left for the inner run."""
+    context = run_context(AdaptiveContext)
+    try:
+        yield context
+    except BudgetExceededError as error:
+        caps = {"calls": context.max_calls, "tokens": context.max_tokens, "deadline": context.deadline}
+        limit = caps.get(error.what)
+        raise BudgetExceededError(error.what, error.limit if limit is None else limit) from None
 
 
 def _update_from(found: Mapping[str, Any]) -> Update:

@@ -12,6 +12,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from rag_kit.concurrency.bridge import run_in_thread
 from rag_kit.concurrency.steps import Step
 from rag_kit.errors import InvalidInputError
+from rag_kit.graphs.steps import attempt, from_config
 from rag_kit.text import content_words, fold
 
 MAX_FACT_CHARS = 200
@@ -59,17 +60,14 @@ def signed_in(user_id: str) -> Step[Any]:
         InvalidInputError: When the step is carried out and the identity is another one.
     """
 
-    def sync(config: RunnableConfig) -> None:
+    def check(config: RunnableConfig) -> None:
         known = config.get("configurable", {}).get("langgraph_auth_user_id")
         if known is not None and known != user_id:
             raise InvalidInputError(
                 "context.user_id is not the user who is signed in; leave it out, or give that user's own id."
             )
 
-    async def native(config: RunnableConfig) -> None:
-        sync(config)
-
-    return Step("user", sync, native)
+    return from_config("user", check)
 
 
 def read(store: BaseStore, user_id: str) -> Step[Any]:
@@ -171,19 +169,11 @@ def _is_text(value: Any) -> bool:
 def _on_store(store: BaseStore, name: str, operation: Any, then: Callable[[Any], Any]) -> Step[Any]:
     """One operation; what the store raises is handed back as an exception object, for the run's notes."""
 
-    def sync(config: RunnableConfig) -> Any:
-        try:
-            return then(store.batch([operation])[0])
-        except Exception as error:  # noqa: BLE001 - any store, any client; the run's notes tell it
-            return error
-
     async def native(config: RunnableConfig) -> Any:
-        try:
-            return then(await _native(store, operation))
-        except Exception as error:  # noqa: BLE001
-            return error
+        return then(await _native(store, operation))
 
-    return Step(name, sync, native)
+    # any store, any client: the run's notes say what it raised
+    return attempt(Step(name, lambda config: then(store.batch([operation])[0]), native), lambda error: True)
 
 
 async def _native(store: BaseStore, operation: Any) -> Any:
