@@ -83,10 +83,8 @@ def rows_behind(value: Any) -> Source | None:
     """As ``source_of``, without regard to the filter of a retriever."""
     if isinstance(value, Source):
         return value
-    if isinstance(value, BM25Index):
-        return Source(lambda where: _by_ids(value.ids, value.get))
-    if isinstance(value, DocumentIndex):
-        return Source(lambda where: _by_ids(value.passage_ids(), value.get))
+    if isinstance(value, (BM25Index, DocumentIndex)):
+        return Source(partial(_rows_of_index, value))
     if isinstance(value, ExactVectorStore):
         return rows_behind(value.vectorstore)
     if isinstance(value, VectorStore):
@@ -98,8 +96,25 @@ def rows_behind(value: Any) -> Source | None:
         parts = [one for part in inside for one in (part if isinstance(part, (list, tuple)) else [part])]
         return next((found for one in parts if one is not None and (found := rows_behind(one))), None)
     if isinstance(value, (list, tuple)) and all(isinstance(item, Document) for item in value):
-        return Source(lambda where: [value])
+        return Source(partial(_rows_of_list, value))
     return None
+
+
+# Functions, and no lambdas, so that a retriever over such a source can be pickled.
+def _rows_of_index(index: BM25Index | DocumentIndex, where: Any) -> Iterator[Sequence[Document]]:
+    return _by_ids(index.ids if isinstance(index, BM25Index) else index.passage_ids(), index.get)
+
+
+def _rows_of_list(documents: Sequence[Document], where: Any) -> list[Sequence[Document]]:
+    return [documents]
+
+
+def _rows_in_memory(store: Any, where: Any) -> list[Sequence[Document]]:
+    return [_in_memory(store)]
+
+
+def _rows_of_store(read: Callable[[Any, Any], Any], store: Any, where: Any) -> Any:
+    return read(store, native_filter(store, where) if where else None)
 
 
 def as_retriever(value: Any) -> Runnable[str, list[Document]]:
@@ -133,11 +148,11 @@ def _by_ids(ids: Sequence[str], get: Callable[[Sequence[str]], list[Document]]) 
 def _of_store(store: Any) -> Source | None:
     """The rows of a store, which filters by what it can."""
     if isinstance(store, InMemoryVectorStore):
-        return Source(lambda where: [_in_memory(store)])
+        return Source(partial(_rows_in_memory, store))
     if made_by(store, "langchain_qdrant"):
-        return Source(lambda where: _pages_of_qdrant(store, native_filter(store, where) if where else None))
+        return Source(partial(_rows_of_store, _pages_of_qdrant, store))
     if made_by(store, "langchain_chroma") or (made_by(store, "langchain_postgres") and hasattr(store, "get")):
-        return Source(lambda where: _pages(store, native_filter(store, where) if where else None))
+        return Source(partial(_rows_of_store, _pages, store))
     return None
 
 
