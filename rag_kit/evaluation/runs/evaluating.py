@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import CodeType
 from typing import TYPE_CHECKING, Any, ParamSpec
 from uuid import uuid4
 
@@ -18,6 +16,7 @@ from rag_kit.concurrency.budget import check_seconds
 from rag_kit.errors import InvalidInputError
 from rag_kit.evaluation._files import as_path
 from rag_kit.evaluation.examples import Example
+from rag_kit.evaluation.runs.fingerprint import pipeline_hash
 from rag_kit.evaluation.runs.metering import Progress, RunBudget, read_prices, reporting
 from rag_kit.evaluation.runs.results import Results
 from rag_kit.evaluation.runs.rows import RunFolder, digest
@@ -78,9 +77,9 @@ async def aevaluate(
         judge: Whom metrics ask; without one, those that need it are not applicable.
         out: Folder of the results; ``None``: they are only returned.
         name: The pipeline's name in tables; default: its own.
-        version: Identifies the pipeline together with its name. Without one its configuration does, as LangChain dumps
-            it, or the code of a function; give one where that does not show what changed: the parts of a graph, the
-            content of an index, what a function closes over.
+        version: Identifies the pipeline together with its name. Without one a hash of its settings and code does,
+            with the nodes of a graph and what a function closes over; give one where that does not show what changed:
+            the content of an index, other functions that yours calls.
         max_concurrency: Most questions that the pipeline is asked at a time.
         timeout: Seconds the pipeline may take for one example.
         metric_timeout: Seconds one metric may take for one example, waiting for the judge included.
@@ -134,7 +133,7 @@ async def aevaluate(
         examples = take_examples(questions)
         scorers = default_metrics(examples) if metrics is None else get_metrics(metrics)
         own_name = name or _name_of(asked)
-        key = digest([own_name, version or [_settings_of(asked), make_input and _settings_of(make_input)]])
+        key = digest([own_name, version or [pipeline_hash(asked), make_input and pipeline_hash(make_input)]])
         job = Job(
             own_name, version, key, _ask_function(asked, make_input), make_input is not None,
             questions.name if isinstance(questions, EvaluationSet) else None, examples, scorers, judge,
@@ -209,25 +208,6 @@ def _name_of(pipeline: Any) -> str:
         return str(get_name())
     name = getattr(pipeline, "__name__", type(pipeline).__name__)
     return "pipeline" if name == "<lambda>" else str(name)
-
-
-def _settings_of(pipeline: Any) -> Any:
-    """What identifies a pipeline without a version: LangChain's dump of it, nodes of a graph, a function's code."""
-    from langchain_core.load import dumps
-
-    if _is_graph(pipeline):
-        return pipeline.get_graph().to_json()
-    if _is_runnable(pipeline):
-        return re.sub(r" at 0x[0-9a-f]+", "", dumps(pipeline))
-    code = getattr(pipeline, "__code__", None) or getattr(type(pipeline).__call__, "__code__", None)
-    return [getattr(pipeline, "__qualname__", type(pipeline).__qualname__), _code(code)]
-
-
-def _code(value: Any) -> Any:
-    """The instructions and constants of code, without line numbers: moving a function does not change it."""
-    if not isinstance(value, CodeType):
-        return value
-    return [value.co_code, value.co_names, [_code(each) for each in value.co_consts]]
 
 
 def _ask_function(pipeline: Any, make_input: MakeInput | None) -> Ask:

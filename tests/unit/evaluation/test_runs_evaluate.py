@@ -360,38 +360,29 @@ def test_metrics_that_name_their_prompts_depend_on_no_other(tmp_path: Path) -> N
 
 
 def test_a_pipeline_with_other_settings_is_asked_again(tmp_path: Path) -> None:
-    """Without a version, LangChain's dump of a pipeline and the code of a function tell it from others."""
+    """Without a version the settings and the code of a pipeline tell it from others."""
+
+    def closure(answer: str) -> Any:
+        def pipeline(question: str) -> str:
+            asked.append(question)
+            return answer
+
+        return pipeline
+
     asked: list[str] = []
-
-    def first(question: str) -> str:
-        asked.append(question)
-        return "a"
-
-    def second(question: str) -> str:
-        asked.append(question)
-        return "b"
-
-    for _ in range(2):
-        run(first, Length(), tmp_path / "f", name="mine")
-    assert len(asked) == 5, "what a function fills as it works does not make it another one"
-    assert run(second, Length(), tmp_path / "f", name="mine")["q0"].output.answer == "b"
-    for k in (1, 3):
-        chain = Fixed(k=k) | RunnableLambda(lambda documents: {"documents": documents})
-        for pipeline in (Fixed(k=k), chain):
-            results = run(pipeline, Length(), tmp_path / type(pipeline).__name__)
-            assert len(results["q0"].output.passages or ()) == k
-            again = run(pipeline, Length(), tmp_path / type(pipeline).__name__)
-            assert again.manifest["done"]["asked"] == 0
+    run(closure("a"), Length(), tmp_path / "f")
+    run(closure("a"), Length(), tmp_path / "f")
+    assert len(asked) == 5
+    assert run(closure("b"), Length(), tmp_path / "f")["q0"].output.answer == "b"
+    assert len(run(Fixed(k=1), Length(), tmp_path / "r")["q0"].output.passages or ()) == 1
+    assert len(run(Fixed(k=3), Length(), tmp_path / "r")["q0"].output.passages or ()) == 3
 
 
-def test_graphs_with_other_nodes_are_asked_again(tmp_path: Path) -> None:
-    """The nodes tell graphs apart; what is inside of them does not, and takes a version."""
+def test_graphs_with_other_parts_are_asked_again(tmp_path: Path) -> None:
+    """The nodes tell graphs apart."""
     run(graph(), Length(), tmp_path / "r", name="mine")
     assert run(graph(), Length(), tmp_path / "r", name="mine").manifest["done"]["asked"] == 0
     assert run(graph("say"), Length(), tmp_path / "r", name="mine").manifest["done"]["asked"] == 5
-    assert (
-        run(graph("say"), Length(), tmp_path / "r", name="mine", version="2").manifest["done"]["asked"] == 5
-    )
 
 
 def test_what_another_pipeline_gave_stays_in_the_folder(tmp_path: Path) -> None:
@@ -742,3 +733,40 @@ def test_what_a_refused_call_made_poorer_is_no_result(tmp_path: Path) -> None:
     assert [row.output.answer for row in results] == ["rich", "rich"]
     assert "max_calls=2" in results.manifest["stopped_by"]
     assert {row.output.answer for row in run(pipeline, Length(), tmp_path / "r")} == {"rich"}
+
+
+def test_what_a_pipeline_notes_does_not_make_it_another_one(tmp_path: Path) -> None:
+    """Counters and lists that it fills as it works, in closures and attributes."""
+
+    class Object:
+        def __init__(self, k: int) -> None:
+            self.k, self.calls = k, 0
+
+        def __call__(self, question: str) -> str:
+            self.calls += 1
+            return "Yes." * self.k
+
+    def closure() -> tuple[Any, Any]:
+        count, asked, flags = 0, [], {"dies": True}
+
+        def pipeline(question: str) -> str:
+            nonlocal count
+            count += 1
+            asked.append(question)
+            flags["dies"] = False
+            return "Yes."
+
+        return pipeline, lambda: count
+
+    thing = Object(1)
+    pipeline, count = closure()
+    for each, asked in (
+        (thing, lambda: thing.calls),
+        (pipeline, count),
+    ):
+        folder = tmp_path / type(each).__name__
+        for _ in range(3):
+            run(each, Length(), folder)
+        assert asked() == 5
+    run(Object(2), Length(), tmp_path / "Object")
+    assert Results.load(tmp_path / "Object")["q0"].output.answer == "Yes.Yes."
