@@ -14,10 +14,9 @@ from langgraph.store.base import BaseStore
 
 from rag_kit.errors import InvalidInputError
 from rag_kit.graphs.answering import check_parts
-from rag_kit.graphs.conversational.context import ConversationalContext
+from rag_kit.graphs.conversational.context import ConversationalContext, ConversationalState
 from rag_kit.graphs.conversational.extras import ExtraNodes, remember_capped, suggest_capped
 from rag_kit.graphs.conversational.nodes import ConversationalNodes
-from rag_kit.graphs.conversational.state import ConversationalState
 from rag_kit.graphs.guards import Guards
 from rag_kit.graphs.state import QuestionInput
 from rag_kit.graphs.wiring import READY, REFUSED, Output, RagGraph

@@ -1,4 +1,4 @@
-"""Settings of one run of the conversational graph."""
+"""The state of the conversational graph, and the settings of one run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import field_validator
 
 from rag_kit.graphs.context import RagContext, instructions_field, nodes_of_settings, setting
 from rag_kit.graphs.conversational.facts import check_user_id
-from rag_kit.graphs.state import MAX_TURNS
+from rag_kit.graphs.state import MAX_TURNS, RagState
 
 MAX_RELATED = 5
 
@@ -65,3 +65,16 @@ class ConversationalContext(RagContext):
     @classmethod
     def _is_user_id(cls, value: str | None) -> str | None:
         return None if value is None or value == "" else check_user_id(value)
+
+
+class ConversationalState(RagState, total=False):
+    """State of the conversational graph after and between its nodes.
+
+    ``asked`` is the question as the guards left it. ``summary`` holds the turns that are no longer in
+    ``history``. ``facts`` is what is known about the user in this run; ``related_questions`` what may be asked next.
+    """
+
+    asked: str
+    summary: str
+    facts: list[str]
+    related_questions: list[str]

@@ -6,11 +6,10 @@ from langgraph.runtime import get_runtime
 
 from rag_kit.errors import BudgetExceededError
 from rag_kit.graphs.conversational import facts as store_of
-from rag_kit.graphs.conversational.context import MAX_RELATED, ConversationalContext
+from rag_kit.graphs.conversational.context import MAX_RELATED, ConversationalContext, ConversationalState
 from rag_kit.graphs.conversational.memory import shown
 from rag_kit.graphs.conversational.nodes import ConversationalNodes
 from rag_kit.graphs.conversational.related import worth_asking
-from rag_kit.graphs.conversational.state import ConversationalState
 from rag_kit.graphs.guards import Refusal
 from rag_kit.graphs.running import report
 from rag_kit.graphs.state import Update

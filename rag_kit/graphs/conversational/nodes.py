@@ -14,9 +14,8 @@ from langgraph.types import Command, Overwrite
 from rag_kit.errors import ModelError
 from rag_kit.graphs.answering import Answering
 from rag_kit.graphs.conversational import facts as store_of
-from rag_kit.graphs.conversational.context import ConversationalContext
+from rag_kit.graphs.conversational.context import ConversationalContext, ConversationalState
 from rag_kit.graphs.conversational.memory import is_long, shown, split, summary_chars
-from rag_kit.graphs.conversational.state import ConversationalState
 from rag_kit.graphs.guards import Guards, Refusal
 from rag_kit.graphs.opening import NOT_REWRITTEN, Opening, turned_away
 from rag_kit.graphs.prompting import GraphPrompts
