@@ -6,7 +6,12 @@ import re
 
 _SECRETS = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), r"\1 ***"),
-    (re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|lsv2_pt|lsv2_sk)[-_][A-Za-z0-9_*-]{6,}"), "***"),
+    (
+        re.compile(
+            r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|lsv2_pt|lsv2_sk|pat|key|token)[-_][A-Za-z0-9_*.-]{5,}[A-Za-z0-9_*]"
+        ),
+        "***",
+    ),
     (re.compile(r"(://)[^\s/@]+@"), r"\1***@"),
     (
         re.compile(

@@ -12,6 +12,7 @@ from rag_kit._lazy import lazy_names
 
 if TYPE_CHECKING:
     from rag_kit.graphs.adaptive.build import build_adaptive_rag as build_adaptive_rag
+    from rag_kit.graphs.chat import as_chat as as_chat
     from rag_kit.graphs.conversational.build import build_conversational_rag as build_conversational_rag
     from rag_kit.graphs.crag.build import build_crag as build_crag
     from rag_kit.graphs.decomposed import build_decomposed_rag as build_decomposed_rag

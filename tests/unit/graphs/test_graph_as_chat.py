@@ -1,0 +1,112 @@
+"""The graphs over ``MessagesState``, as chat front ends use them."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command
+from support.graphs import BUILDERS, fixed, thread
+
+from rag_kit.errors import InvalidInputError
+from rag_kit.graphs import Guards, as_chat, build_adaptive_rag, build_plain_rag
+from rag_kit.graphs.guards import Refusal
+from rag_kit.models import chat_model
+
+FAN = Document("The fan starts at 60 degrees.", metadata={"file": "fan.md"})
+
+
+def asked(*texts: str) -> Any:
+    return {"messages": [HumanMessage(text) for text in texts]}
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["invoke", "ainvoke"])
+@pytest.mark.parametrize("name", BUILDERS)
+async def test_the_answer_is_appended(name: str, native: bool) -> None:
+    """With a checkpointer, in both forms: each turn adds one message, with status and citations as data."""
+    chat = as_chat(BUILDERS[name](fixed(FAN), chat_model("extractive"), checkpointer=InMemorySaver()))
+    for turn in (1, 2):
+        given = asked("At how many degrees does the fan start?")
+        result = await (chat.ainvoke(given, thread()) if native else to_thread(chat.invoke, given, thread()))
+        assert [message.type for message in result["messages"]] == ["human", "ai"] * turn
+        reply = result["messages"][-1]
+        assert reply.text.startswith("The fan starts at 60 degrees.")
+        assert reply.additional_kwargs["status"] == "grounded"
+        assert reply.additional_kwargs["citations"][0]["file"] == "fan.md"
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["all sent", "checkpointer"])
+def test_earlier_messages_are_the_history(kept: bool) -> None:
+    """A follow-up is made complete, whether the front end sends the whole conversation or the thread keeps it."""
+    retriever = fixed(FAN)
+    graph = build_plain_rag(
+        retriever, chat_model("extractive"), checkpointer=InMemorySaver() if kept else None
+    )
+    chat = as_chat(graph)
+    first = chat.invoke(asked("When does the fan start?"), thread())
+    more: Any = HumanMessage([{"type": "text", "text": "Why does it start?"}])
+    chat.invoke({"messages": [more] if kept else [*first["messages"], more]}, thread())
+    assert len(retriever.queries) == 2 and "fan" in retriever.queries[1]
+
+
+def test_a_refused_turn_is_not_shown_to_the_model_again() -> None:
+    """Neither the question that was refused nor the refusal are part of the history."""
+
+    def policy(question: str, config: Any) -> Refusal | None:
+        return Refusal("No.") if "salary" in question else None
+
+    graph = build_plain_rag(fixed(FAN), chat_model("extractive"), guards=Guards(question=[policy]))
+    chat = as_chat(graph)
+    refused = chat.invoke(asked("What is the salary?"))["messages"]
+    assert refused[-1].text == "No." and refused[-1].additional_kwargs["status"] == "refused"
+    parts = list(
+        chat.stream(
+            {"messages": [*refused, HumanMessage("When does the fan start?")]},
+            subgraphs=True,
+            stream_mode="values",
+        )
+    )
+    histories = [value["history"] for path, value in parts if path and value.get("history")]
+    assert all("salary" not in str(history) for history in histories)
+
+
+def test_a_question_back_is_a_message_and_waits_only_if_asked_to() -> None:
+    """The reply is the next message; with clarify=True the run waits as the graph does."""
+    documents = [FAN, Document("The pump starts at 40 degrees.")]
+    chat = as_chat(
+        build_adaptive_rag(fixed(*documents), chat_model("extractive"), checkpointer=InMemorySaver())
+    )
+    back = chat.invoke(asked("When does it start?"), thread())["messages"][-1]
+    assert back.text == 'What does "it" refer to?' and back.additional_kwargs["status"] == "clarify"
+    assert "60 degrees" in chat.invoke(asked("the fan"), thread())["messages"][-1].text
+    options: Any = {"config": thread("2"), "context": {"clarify": True}}
+    assert chat.invoke(asked("When does it start?"), **options)["__interrupt__"]
+    resume: Any = Command(resume="the fan")
+    assert "60 degrees" in chat.invoke(resume, **options)["messages"][-1].text
+
+
+def test_it_is_a_node_among_others_and_settings_are_those_of_the_graph() -> None:
+    """As a node of any graph over messages; a misspelt setting is refused; tokens come from inside."""
+    chat = as_chat(build_plain_rag(fixed(FAN), chat_model("extractive")))
+    parent = StateGraph(MessagesState)
+    parent.add_node("rag", chat)
+    parent.add_edge(START, "rag")
+    assert isinstance(parent.compile().invoke(asked("When does the fan start?"))["messages"][-1], AIMessage)
+    with pytest.raises(InvalidInputError, match="did you mean 'k'"):
+        chat.invoke(asked("When?"), context={"kk": 1})
+    with pytest.raises(InvalidInputError, match="none of the user's"):
+        chat.invoke({"messages": [AIMessage("Hello.")]})
+    with pytest.raises(InvalidInputError, match="what a builder"):
+        as_chat(chat)
+    tokens = [
+        message.content
+        for _, (message, _) in chat.stream(
+            asked("When does the fan start?"), stream_mode="messages", subgraphs=True
+        )
+    ]
+    assert len(tokens) > 3
