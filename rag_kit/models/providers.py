@@ -91,6 +91,11 @@ def options(provider: str, name: str, settings: Mapping[str, Any], *variables: s
     Raises:
         ConfigurationError: There is no key for a provider that needs one, or no http(s) address.
     """
+    addresses = {"base_url": settings.get("base_url"), **{each: os.environ.get(each) for each in variables}}
+    source = next((source for source, address in addresses.items() if address), None)
+    chosen = dict(settings)
+    if source is not None:
+        chosen["base_url"] = _checked_address(source, str(addresses[source]))
     keys = KEYS.get(provider, ())
     given = any(settings.get(argument) for argument in _KEY_ARGUMENTS)
     if keys and not given and not any((os.environ.get(key) or "").strip() for key in keys):
@@ -99,11 +104,7 @@ def options(provider: str, name: str, settings: Mapping[str, Any], *variables: s
             f"any value ({keys[0]}=none). Without a model of your own, leave the name out: the kit then uses "
             "its embedded one."
         )
-    addresses = {"base_url": settings.get("base_url"), **{each: os.environ.get(each) for each in variables}}
-    source = next((source for source, address in addresses.items() if address), None)
-    if source is None:
-        return dict(settings)
-    return {**settings, "base_url": _checked_address(source, str(addresses[source]))}
+    return chosen
 
 
 def _checked_address(source: str, address: str) -> str:
