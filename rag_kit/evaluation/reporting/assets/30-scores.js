@@ -47,10 +47,6 @@ function summaryCell(metric, pipeline) {
     why ? el("span", { class: "small muted why" }, iso(sentence(why))) : null);
 }
 
-function costCell(cost, pipeline) {
-  return el("td", { class: "value cost" }, el("span", { class: "mean" }, cost.format(pipeline[cost.key])));
-}
-
 function metricLabel(metric) {
   return el("span", { class: "metric" }, broken(metric.name), metric.higher ? null : el("span", { class: "lower", title: t("lower_is_better") }, "↓"));
 }
@@ -62,17 +58,14 @@ function scoresTable() {
     el("caption", { class: "hidden" }, t("scores")),
     el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "sticky" }, t("metric")),
       pipelines.map((pipeline) => el("th", { scope: "col" }, pipelineName(pipeline), failed(pipeline))))),
-    el("tbody", {}, metrics.map((metric) => line([metricLabel(metric), stageOf(metric), promptsOf(metric)], (pipeline) => summaryCell(metric, pipeline)))),
-    el("tbody", { class: "costs" }, costs.map((cost) => line(t(`cost_${cost.key}`), (pipeline) => costCell(cost, pipeline)))));
+    el("tbody", {}, metrics.map((metric) => line([metricLabel(metric), ...underMetric(metric)], (pipeline) => summaryCell(metric, pipeline)))),
+    el("tbody", { class: "costs" }, costs.map((cost) => line(t(`cost_${cost.key}`), (pipeline) => el("td", { class: "value cost" }, el("span", { class: "mean" }, cost.format(pipeline[cost.key])))))));
 }
 
-function stageOf(metric) {
-  return metric.stage ? el("span", { class: "small" }, t(`stage_${metric.stage}`)) : null;
-}
-
-/** With which prompts the judge was asked: those of Ragas, as they are or adapted, or those of rag_kit. */
-function promptsOf(metric) {
-  return Object.entries(metric.prompts).map(([kind, n]) => el("span", { class: "small muted block" }, t(`prompts_${kind}`, { n })));
+/** The stage that a metric looks at, and with which prompts the judge was asked: those of Ragas, adapted ones, rag_kit's. */
+function underMetric(metric) {
+  return [metric.stage ? el("span", { class: "small" }, t(`stage_${metric.stage}`)) : null,
+    ...Object.entries(metric.prompts).map(([kind, n]) => el("span", { class: "small muted block" }, t(`prompts_${kind}`, { n })))];
 }
 
 function renderScores() {
