@@ -172,6 +172,7 @@ def test_what_stands_around_keeps_to_the_filter_of_a_search_of_ones_own(family, 
         assert ask(made) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outer", WRAPPERS)
 @pytest.mark.parametrize("inner", WRAPPERS)
 def test_wrappers_around_wrappers_pass_the_filter_down(outer, inner):

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(\w+) file=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -25,6 +27,7 @@ def changed(text: str, diff: str) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_each_worked_example_does_what_it_says(tmp_path: Path) -> None:
     """A retriever with its prompts, a metric, a reader, a splitter and a node: made, checked and tested."""
     copied = shutil.ignore_patterns("__pycache__")

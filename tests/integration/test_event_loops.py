@@ -163,6 +163,7 @@ def test_every_blocking_call_after_every_other(server: OpenAIServer, tmp_path: P
         second()
 
 
+@pytest.mark.slow
 def test_blocking_calls_between_two_loops_of_the_users(server: OpenAIServer, tmp_path: Path) -> None:
     """``asyncio.run`` twice, and every blocking call between."""
     calls = Calls(server.url, tmp_path)
@@ -173,6 +174,7 @@ def test_blocking_calls_between_two_loops_of_the_users(server: OpenAIServer, tmp
         asyncio.run(calls.awaited())
 
 
+@pytest.mark.slow
 async def test_blocking_calls_between_awaits(server: OpenAIServer, tmp_path: Path) -> None:
     """In a notebook: the user awaits the model and the kit's calls in the running loop, and blocking calls between."""
     calls = Calls(server.url, tmp_path)

@@ -187,6 +187,7 @@ def test_a_server_that_hangs_ends_with_the_deadline(
     assert code == exits.BUDGET and "deadline=3 s" in err
 
 
+@pytest.mark.slow
 def test_a_name_server_that_hangs_does_not_hold_the_end(index: Path) -> None:
     """The thread that looks a name up cannot be interrupted; neither the loop nor the process waits for it."""
     program = (

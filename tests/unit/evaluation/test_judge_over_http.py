@@ -216,6 +216,7 @@ async def test_embeddings_keep_the_limit_of_requests() -> None:
     assert judge.usage["embedded"] == 8
 
 
+@pytest.mark.slow
 async def test_embeddings_are_tried_again_and_cut_at_the_time_out() -> None:
     """A rate limit, a broken connection: right in the end. What hangs costs max_retries + 1 requests."""
     with OpenAIServer(embeddings=[error(429, retry_after="0"), reset(), None, hang(9)]) as server:
